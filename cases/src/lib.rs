@@ -1,0 +1,1 @@
+//! The case language, its checker, the ledger of requirements and the case files.

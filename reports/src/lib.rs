@@ -1,0 +1,1 @@
+//! Folds the events of a run into reports.
