@@ -1,0 +1,42 @@
+//! Text and JSON with `${...}` in them.
+
+use crate::span::Span;
+
+/// Text with variables.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Template {
+    /// In order.
+    pub parts: Vec<Part>,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// A piece of a template.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Part {
+    /// As it stands.
+    Text(String),
+    /// The value of a variable, by its dotted name: `name`, `subject.kind`, `rv`.
+    Variable(String),
+    /// `${fill:N}`: N times the letter x.
+    Fill(usize),
+}
+
+/// JSON whose strings and member names are templates.
+///
+/// A string that is one variable and nothing else stands for the variable's value, whatever its type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum JsonTemplate {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// As written.
+    Number(serde_json::Number),
+    /// A string with variables.
+    String(Template),
+    /// Items in order.
+    Array(Vec<JsonTemplate>),
+    /// Members in order, names distinct.
+    Object(Vec<(Template, JsonTemplate)>),
+}
