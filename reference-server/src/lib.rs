@@ -1,1 +1,25 @@
 //! A small, real API server in memory that follows the Kubernetes API conventions.
+//!
+//! It is strict as kube-apiserver is, starts in milliseconds and keeps nothing on disk, so tests of clients and
+//! controllers can have one each. What it is not: a cluster. Nothing schedules pods and no kubelet runs them.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use kubeproof_reference_server::{Config, Server};
+//!
+//! let server = Server::start(Config::default()).await?;
+//! println!("{} {}", server.url(), server.admin_token());
+//! server.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod config;
+pub mod faults;
+mod listener;
+mod server;
+mod tls;
+
+pub use config::{Config, Tls};
+pub use faults::{Fault, Faults};
+pub use server::{Running, Server, StartError};

@@ -1,0 +1,76 @@
+//! Accepting connections and speaking HTTP/1.1 or HTTP/2 on them.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// How long accepting rests when the system has no descriptors left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// Accepts connections until `stop`, each on a task of its own.
+pub(crate) async fn accept(
+    socket: TcpListener,
+    tls: Option<Arc<ServerConfig>>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+) {
+    let acceptor = tls.map(TlsAcceptor::from);
+    loop {
+        let stream = tokio::select! {
+            () = stop.cancelled() => return,
+            accepted = socket.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(_) => {
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            },
+        };
+        // A lost option costs latency, not correctness.
+        let _ = stream.set_nodelay(true);
+        let (acceptor, stop) = (acceptor.clone(), stop.clone());
+        tasks.spawn(async move {
+            let serve = async {
+                match acceptor {
+                    None => connection(stream).await,
+                    Some(acceptor) => {
+                        if let Ok(stream) = acceptor.accept(stream).await {
+                            connection(stream).await;
+                        }
+                    }
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = serve => {}
+            }
+        });
+    }
+}
+
+/// Serves one connection. How it ends is the peer's affair: there is nobody here to tell.
+async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S) {
+    let service = service_fn(|_: Request<Incoming>| async {
+        let mut response = Response::new(Full::new(Bytes::from_static(b"404 page not found\n")));
+        *response.status_mut() = StatusCode::NOT_FOUND;
+        Ok::<_, Infallible>(response)
+    });
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new());
+    builder.http2().timer(TokioTimer::new());
+    let _ = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
+}
