@@ -48,7 +48,7 @@ pub struct RunStarted {
 }
 
 /// What is known of the target.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, schemars::JsonSchema)]
 pub struct Target {
     /// Without credentials.
     pub server: String,
@@ -85,6 +85,18 @@ pub struct CaseResult {
     pub checks: Vec<CheckResult>,
     /// Everything that was sent and received, in order of sending.
     pub exchanges: Vec<NamedExchange>,
+    /// What the list of known failures says of it; `None` when it is not listed.
+    pub known: Option<Known>,
+}
+
+/// An entry of the list of known failures, held against a result. The verdict stays what it is.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Known {
+    /// Why the failure is accepted, from the list.
+    pub reason: String,
+    /// Why the entry does not excuse this result: it passes now, fails otherwise, the entry has expired. `None`:
+    /// the result is the known one and does not fail the run.
+    pub surprise: Option<String>,
 }
 
 /// An exchange with the step that made it.
@@ -124,7 +136,7 @@ pub struct CheckResult {
 }
 
 /// How a check, or a case, came out. Ordered from best to worst.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Not judged, for a reason.
