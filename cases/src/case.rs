@@ -45,7 +45,9 @@ impl Case {
 }
 
 /// How strongly the conventions ask for something.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// A failure is a warning.
@@ -67,7 +69,9 @@ impl fmt::Display for Level {
 }
 
 /// A state of the conventions that a run can be judged by.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, schemars::JsonSchema,
+)]
 pub enum Edition {
     /// The text of Kubernetes 1.0.
     #[serde(rename = "v1.0")]
@@ -146,14 +150,16 @@ impl fmt::Display for ResourceName {
 }
 
 /// What a target can offer beyond the subject of a case.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Capability {
     /// Aggregated discovery documents.
     AggregatedDiscovery,
     /// core/v1 is served.
     Core,
-    /// CustomResourceDefinitions can be created.
+    /// Custom resource definitions can be created.
     Crds,
     /// The run may create namespaces.
     Namespaces,

@@ -5,3 +5,5 @@
 
 pub mod event;
 pub mod exchange;
+pub mod values;
+pub mod verdict;

@@ -1,0 +1,219 @@
+//! Evaluation of CEL over what a case knows.
+//!
+//! Only the variables that an expression reads are converted; numbers without a fraction become `int`, so
+//! that `create.status == 201` compares like with like.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use cel::extractors::Arguments;
+use cel::objects::{Key, Map};
+use cel::{Context, Env, ExecutionError, Value as Cel};
+use kubeproof_cases::cel::Expression;
+use serde_json::{Value, json};
+
+use crate::values::Values;
+
+/// An expression that has no value.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("`{expression}` cannot be evaluated: {reason}")]
+pub struct EvalError {
+    /// As written.
+    pub expression: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Evaluates an expression. A member that a server left out is an error of the expression, not of the case:
+/// use `has()` where absence is lawful.
+pub fn evaluate(expression: &Expression, values: &Values) -> Result<Value, EvalError> {
+    let failed = |reason: String| EvalError { expression: expression.text.clone(), reason };
+    let mut context = context();
+    for name in &expression.variables {
+        if let Some(value) = values.get(name) {
+            context.add_variable_from_value(name.as_str(), to_cel(value));
+        }
+    }
+    let result = expression.program.execute(&context).map_err(|error| failed(error.to_string()))?;
+    from_cel(&result).ok_or_else(|| failed("its value has no form in JSON".into()))
+}
+
+fn context() -> Context<'static, 'static> {
+    static ENV: OnceLock<Arc<Env>> = OnceLock::new();
+    let mut context = Context::with_env(Arc::clone(ENV.get_or_init(|| Arc::new(Env::stdlib()))));
+    let functions: [(&str, Function); 7] = [
+        ("distinct", |arguments| {
+            let items = list(arguments, 0)?;
+            Ok(Cel::Bool(items.iter().enumerate().all(|(index, item)| !items[..index].contains(item))))
+        }),
+        ("unique", |arguments| {
+            let mut seen: Vec<Cel> = Vec::new();
+            for item in list(arguments, 0)?.iter() {
+                if !seen.contains(item) {
+                    seen.push(item.clone());
+                }
+            }
+            Ok(Cel::List(Arc::new(seen)))
+        }),
+        ("flatten", |arguments| {
+            let mut items = Vec::new();
+            for inner in list(arguments, 0)?.iter() {
+                items.extend(as_list("flatten", inner)?.iter().cloned());
+            }
+            Ok(Cel::List(Arc::new(items)))
+        }),
+        ("sorted", |arguments| {
+            let mut items = list(arguments, 0)?.as_ref().clone();
+            items.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+            Ok(Cel::List(Arc::new(items)))
+        }),
+        ("sameItems", |arguments| {
+            let (a, b) = (list(arguments, 0)?, list(arguments, 1)?);
+            let mut rest = b.as_ref().clone();
+            let all = a.iter().all(|item| {
+                rest.iter().position(|other| other == item).map(|index| rest.swap_remove(index)).is_some()
+            });
+            Ok(Cel::Bool(all && rest.is_empty()))
+        }),
+        ("parseTime", |arguments| {
+            let text = string(arguments, 0)?;
+            let time: jiff::Timestamp =
+                text.parse().map_err(|error| ExecutionError::function_error("parseTime", error))?;
+            Ok(Cel::Int(time.as_second()))
+        }),
+        ("json", |arguments| {
+            let value: Value = serde_json::from_str(&string(arguments, 0)?)
+                .map_err(|error| ExecutionError::function_error("json", error))?;
+            Ok(to_cel(&value))
+        }),
+    ];
+    for (name, function) in functions {
+        // The only way to fail is a clash with the standard library, which the tests would show.
+        let added = context.add_function(name, move |Arguments(arguments): Arguments| function(&arguments));
+        debug_assert!(added.is_ok(), "{name} clashes with a standard function");
+    }
+    context
+}
+
+type Function = fn(&[Cel]) -> Result<Cel, ExecutionError>;
+
+fn list(arguments: &[Cel], index: usize) -> Result<Arc<Vec<Cel>>, ExecutionError> {
+    let argument = arguments
+        .get(index)
+        .ok_or_else(|| ExecutionError::invalid_argument_count(index + 1, arguments.len()))?;
+    as_list("a list function", argument)
+}
+
+fn as_list(function: &str, value: &Cel) -> Result<Arc<Vec<Cel>>, ExecutionError> {
+    match value {
+        Cel::List(items) => Ok(Arc::clone(items)),
+        other => {
+            Err(ExecutionError::function_error(function, format!("expected a list, got {}", other.type_of())))
+        }
+    }
+}
+
+fn string(arguments: &[Cel], index: usize) -> Result<Arc<String>, ExecutionError> {
+    match arguments.get(index) {
+        Some(Cel::String(text)) => Ok(Arc::clone(text)),
+        Some(other) => Err(ExecutionError::function_error(
+            "a text function",
+            format!("expected a string, got {}", other.type_of()),
+        )),
+        None => Err(ExecutionError::invalid_argument_count(index + 1, arguments.len())),
+    }
+}
+
+fn to_cel(value: &Value) -> Cel {
+    match value {
+        Value::Null => Cel::Null,
+        Value::Bool(value) => Cel::Bool(*value),
+        Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
+            (Some(number), _, _) => Cel::Int(number),
+            (None, Some(number), _) => Cel::UInt(number),
+            (None, None, number) => Cel::Float(number.unwrap_or(f64::NAN)),
+        },
+        Value::String(text) => Cel::String(Arc::new(text.clone())),
+        Value::Array(items) => Cel::List(Arc::new(items.iter().map(to_cel).collect())),
+        Value::Object(members) => Cel::Map(Map {
+            map: Arc::new(
+                members
+                    .iter()
+                    .map(|(name, value)| (Key::String(Arc::new(name.clone())), to_cel(value)))
+                    .collect::<HashMap<_, _>>(),
+            ),
+        }),
+    }
+}
+
+fn from_cel(value: &Cel) -> Option<Value> {
+    Some(match value {
+        Cel::Null => Value::Null,
+        Cel::Bool(value) => json!(value),
+        Cel::Int(value) => json!(value),
+        Cel::UInt(value) => json!(value),
+        Cel::Float(value) => json!(value),
+        Cel::String(value) => json!(value.as_str()),
+        Cel::List(items) => Value::Array(items.iter().map(from_cel).collect::<Option<_>>()?),
+        Cel::Map(map) => {
+            // Sorted by serde_json's map: the order of the hash map never shows.
+            let members = map.map.iter().map(|(name, value)| Some((name.to_string(), from_cel(value)?)));
+            Value::Object(members.collect::<Option<serde_json::Map<_, _>>>()?)
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use cel::Program;
+    use kubeproof_cases::span::Span;
+    use rstest::rstest;
+
+    use super::*;
+
+    fn expression(text: &str) -> Expression {
+        let program = Program::compile(text).unwrap();
+        let mut variables: Vec<String> =
+            program.references().variables().iter().map(|name| (*name).to_owned()).collect();
+        variables.sort();
+        Expression { text: text.to_owned(), program: Arc::new(program), variables, span: Span::default() }
+    }
+
+    fn values() -> Values {
+        let mut values = Values::new();
+        values
+            .set("create", json!({"status": 201, "body": {"metadata": {"name": "a", "n": 5}}, "events": []}));
+        values.set("posts", json!([{"post": {"status": 201}}, {"post": {"status": 409}}]));
+        values
+    }
+
+    #[rstest]
+    #[case("create.status == 201", true)]
+    #[case("create.body.metadata.n > 4 && create.body.metadata.n < 6", true)]
+    #[case("posts.filter(p, p.post.status == 201).size() == 1", true)]
+    #[case("distinct(posts.map(p, p.post.status))", true)]
+    #[case("distinct([1, 2, 1]) || create.status == 0", false)]
+    #[case("sameItems(posts.map(p, p.post.status), [409, 201])", true)]
+    #[case("sameItems(posts.map(p, p.post.status), [409])", false)]
+    #[case("unique(posts.map(p, 1)).size() == 1", true)]
+    #[case("flatten([[create.status], [2]]) == [201, 2]", true)]
+    #[case("sorted(posts.map(p, -p.post.status)) == [-409, -201]", true)]
+    #[case(
+        "parseTime('2026-01-01T00:00:01Z') - parseTime('2026-01-01T00:00:00Z') == 1 && create.status > 0",
+        true
+    )]
+    #[case("json('{\"a\": 1}').a == 1 && create.status > 0", true)]
+    #[case("has(create.body.metadata.uid)", false)]
+    #[case("create.body.metadata.name.matches('^a$')", true)]
+    #[case("create.events.size() == 0", true)]
+    fn expressions(#[case] text: &str, #[case] expected: bool) {
+        assert_eq!(evaluate(&expression(text), &values()), Ok(json!(expected)));
+    }
+
+    #[test]
+    fn a_missing_member_is_an_error_that_names_the_expression() {
+        let error = evaluate(&expression("create.body.metadata.uid == 'x'"), &values()).unwrap_err();
+        assert!(error.to_string().contains("create.body.metadata.uid"), "{error}");
+    }
+}

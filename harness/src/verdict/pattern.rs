@@ -1,0 +1,394 @@
+//! Whether a JSON value matches a pattern, and where it first does not.
+
+use kubeproof_cases::pattern::{JsonType, Pattern, TextPattern};
+use regex::Regex;
+use serde_json::{Map, Value, json};
+
+use crate::values::{Undefined, Values};
+
+/// The first place at which a value is not as asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mismatch {
+    /// A JSON Pointer; empty for the whole.
+    pub at: String,
+    /// What was asked for there, in words.
+    pub expected: String,
+    /// What is there; `None`: nothing.
+    pub actual: Option<Value>,
+}
+
+impl Mismatch {
+    fn new(at: &str, expected: impl Into<String>, actual: Option<&Value>) -> Self {
+        Self { at: at.to_owned(), expected: expected.into(), actual: actual.cloned() }
+    }
+
+    /// `/metadata/name: expected "a", got "b"`.
+    pub fn in_words(&self) -> String {
+        let at = if self.at.is_empty() { "the body" } else { &self.at };
+        match &self.actual {
+            Some(actual) => format!("{at}: expected {}, got {}", self.expected, shorten(&actual.to_string())),
+            None => format!("{at}: expected {}, but it is absent", self.expected),
+        }
+    }
+}
+
+/// Matches a value (`None`: there is none) against a pattern.
+///
+/// The outer result is about the case: a variable without a value.
+pub fn matches(
+    pattern: &Pattern,
+    actual: Option<&Value>,
+    values: &Values,
+) -> Result<Result<(), Mismatch>, Undefined> {
+    match_at("", pattern, actual, values)
+}
+
+/// Matches text against a pattern.
+pub(super) fn text_matches(pattern: &TextPattern, actual: &str, values: &Values) -> Result<bool, Undefined> {
+    Ok(match pattern {
+        TextPattern::Equal(text) => values.render(text)? == actual,
+        TextPattern::Regex(text) => {
+            Regex::new(&values.render_regex(text)?).is_ok_and(|regex| regex.is_match(actual))
+        }
+    })
+}
+
+/// A text pattern as messages show it.
+pub(super) fn describe_text(pattern: &TextPattern, values: &Values) -> Result<String, Undefined> {
+    Ok(match pattern {
+        TextPattern::Equal(text) => format!("{:?}", values.render(text)?),
+        TextPattern::Regex(text) => format!("text matching /{}/", values.render_regex(text)?),
+    })
+}
+
+/// The pattern as JSON, its variables filled in, in the notation of case files.
+pub fn describe(pattern: &Pattern, values: &Values) -> Result<Value, Undefined> {
+    let all = |patterns: &[Pattern]| -> Result<Value, Undefined> {
+        Ok(Value::Array(patterns.iter().map(|p| describe(p, values)).collect::<Result<_, _>>()?))
+    };
+    Ok(match pattern {
+        Pattern::Value(value) => values.render_json(value)?,
+        Pattern::Object(members) => Value::Object(
+            members
+                .iter()
+                .map(|(name, pattern)| Ok((values.render(name)?, describe(pattern, values)?)))
+                .collect::<Result<Map<_, _>, Undefined>>()?,
+        ),
+        Pattern::Array(items) => all(items)?,
+        Pattern::Absent => json!({"$absent": true}),
+        Pattern::Present => json!({"$present": true}),
+        Pattern::Match(TextPattern::Equal(text)) => Value::String(values.render(text)?),
+        Pattern::Match(TextPattern::Regex(text)) => json!({"$match": values.render_regex(text)?}),
+        Pattern::Type(kind) => json!({"$type": type_name(*kind)}),
+        Pattern::OneOf(patterns) => json!({"$oneOf": all(patterns)?}),
+        Pattern::Not(pattern) => json!({"$not": describe(pattern, values)?}),
+        Pattern::Each(pattern) => json!({"$each": describe(pattern, values)?}),
+        Pattern::Some(patterns) => json!({"$some": all(patterns)?}),
+        Pattern::Size(size) => json!({"$size": size}),
+        Pattern::Exactly(value) => json!({"$exactly": values.render_json(value)?}),
+    })
+}
+
+/// The part of a value that a pattern speaks of: what a diff should show.
+pub(super) fn project(pattern: &Pattern, actual: &Value, values: &Values) -> Result<Value, Undefined> {
+    Ok(match (pattern, actual) {
+        (Pattern::Object(members), Value::Object(object)) => {
+            let mut part = Map::new();
+            for (name, pattern) in members {
+                let name = values.render(name)?;
+                if let Some(value) = object.get(&name) {
+                    let value = project(pattern, value, values)?;
+                    part.insert(name, value);
+                }
+            }
+            Value::Object(part)
+        }
+        (Pattern::Array(patterns), Value::Array(items)) if patterns.len() == items.len() => Value::Array(
+            patterns.iter().zip(items).map(|(p, v)| project(p, v, values)).collect::<Result<_, _>>()?,
+        ),
+        _ => actual.clone(),
+    })
+}
+
+fn match_at(
+    at: &str,
+    pattern: &Pattern,
+    actual: Option<&Value>,
+    values: &Values,
+) -> Result<Result<(), Mismatch>, Undefined> {
+    let mismatch = |expected: String| Ok(Err(Mismatch::new(at, expected, actual)));
+    match pattern {
+        Pattern::Absent => {
+            if actual.is_some() {
+                return mismatch("nothing".into());
+            }
+        }
+        Pattern::Present => {
+            if actual.is_none() {
+                return mismatch("any value".into());
+            }
+        }
+        Pattern::Value(expected) => {
+            let expected = values.render_json(expected)?;
+            if !actual.is_some_and(|actual| equal(&expected, actual)) {
+                return mismatch(expected.to_string());
+            }
+        }
+        Pattern::Exactly(expected) => {
+            let expected = values.render_json(expected)?;
+            if !actual.is_some_and(|actual| equal(&expected, actual)) {
+                return mismatch(format!("exactly {expected}"));
+            }
+        }
+        Pattern::Object(members) => {
+            let Some(Value::Object(object)) = actual else { return mismatch("an object".into()) };
+            for (name, pattern) in members {
+                let name = values.render(name)?;
+                let inner = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
+                if let Err(found) = match_at(&inner, pattern, object.get(&name), values)? {
+                    return Ok(Err(found));
+                }
+            }
+        }
+        Pattern::Array(patterns) => {
+            let Some(Value::Array(items)) = actual else { return mismatch("an array".into()) };
+            if items.len() != patterns.len() {
+                return mismatch(format!("{} items", patterns.len()));
+            }
+            for (index, (pattern, item)) in patterns.iter().zip(items).enumerate() {
+                if let Err(found) = match_at(&format!("{at}/{index}"), pattern, Some(item), values)? {
+                    return Ok(Err(found));
+                }
+            }
+        }
+        Pattern::Match(text) => {
+            let Some(Value::String(actual)) = actual else {
+                return mismatch(describe_text(text, values)?);
+            };
+            if !text_matches(text, actual, values)? {
+                return mismatch(describe_text(text, values)?);
+            }
+        }
+        Pattern::Type(kind) => {
+            if !actual.is_some_and(|actual| is_of_type(actual, *kind)) {
+                return mismatch(format!("a value of type {}", type_name(*kind)));
+            }
+        }
+        Pattern::OneOf(patterns) => {
+            for pattern in patterns {
+                if match_at(at, pattern, actual, values)?.is_ok() {
+                    return Ok(Ok(()));
+                }
+            }
+            return mismatch(format!("one of {}", describe(pattern, values)?["$oneOf"]));
+        }
+        Pattern::Not(inner) => {
+            if match_at(at, inner, actual, values)?.is_ok() {
+                return mismatch(format!("anything but {}", describe(inner, values)?));
+            }
+        }
+        Pattern::Each(inner) => {
+            let Some(Value::Array(items)) = actual else { return mismatch("an array".into()) };
+            for (index, item) in items.iter().enumerate() {
+                if let Err(found) = match_at(&format!("{at}/{index}"), inner, Some(item), values)? {
+                    return Ok(Err(found));
+                }
+            }
+        }
+        Pattern::Some(patterns) => {
+            let Some(Value::Array(items)) = actual else { return mismatch("an array".into()) };
+            for pattern in patterns {
+                if !any_matches(at, pattern, items, values)? {
+                    return mismatch(format!("an item that matches {}", describe(pattern, values)?));
+                }
+            }
+        }
+        Pattern::Size(size) => {
+            if actual.and_then(length) != Some(*size) {
+                return mismatch(format!("a length of {size}"));
+            }
+        }
+    }
+    Ok(Ok(()))
+}
+
+fn any_matches(at: &str, pattern: &Pattern, items: &[Value], values: &Values) -> Result<bool, Undefined> {
+    for item in items {
+        if match_at(at, pattern, Some(item), values)?.is_ok() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn length(value: &Value) -> Option<usize> {
+    match value {
+        Value::Array(items) => Some(items.len()),
+        Value::Object(members) => Some(members.len()),
+        Value::String(text) => Some(text.chars().count()),
+        _ => None,
+    }
+}
+
+/// Equality in which `1` and `1.0` are one number, as JSON has it.
+fn equal(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => {
+            a == b || (a.as_f64() == b.as_f64() && (a.is_f64() != b.is_f64()))
+        }
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| equal(a, b)))
+        }
+        _ => a == b,
+    }
+}
+
+fn is_of_type(value: &Value, kind: JsonType) -> bool {
+    match (kind, value) {
+        (JsonType::Array, Value::Array(_))
+        | (JsonType::Boolean, Value::Bool(_))
+        | (JsonType::Null, Value::Null)
+        | (JsonType::Number, Value::Number(_))
+        | (JsonType::Object, Value::Object(_))
+        | (JsonType::String, Value::String(_)) => true,
+        (JsonType::Integer, Value::Number(number)) => number.is_i64() || number.is_u64(),
+        // jiff takes what RFC 3339 forbids (a missing zone, a space): the pattern is the stricter half.
+        (JsonType::Timestamp, Value::String(text)) => is_rfc3339(text),
+        (JsonType::Uuid, Value::String(text)) => is_uuid(text),
+        _ => false,
+    }
+}
+
+fn is_rfc3339(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let shaped = bytes.len() >= 20
+        && bytes[4] == b'-'
+        && bytes[7] == b'-'
+        && matches!(bytes[10], b'T' | b't')
+        && bytes[13] == b':'
+        && bytes[16] == b':';
+    shaped && text.parse::<jiff::Timestamp>().is_ok()
+}
+
+fn is_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text.char_indices().all(|(index, c)| match index {
+            8 | 13 | 18 | 23 => c == '-',
+            _ => c.is_ascii_hexdigit(),
+        })
+}
+
+fn type_name(kind: JsonType) -> &'static str {
+    match kind {
+        JsonType::Array => "array",
+        JsonType::Boolean => "boolean",
+        JsonType::Integer => "integer",
+        JsonType::Null => "null",
+        JsonType::Number => "number",
+        JsonType::Object => "object",
+        JsonType::String => "string",
+        JsonType::Timestamp => "timestamp",
+        JsonType::Uuid => "uuid",
+    }
+}
+
+/// Cuts what would fill a screen.
+pub(super) fn shorten(text: &str) -> String {
+    const LIMIT: usize = 200;
+    if text.chars().count() <= LIMIT {
+        return text.to_owned();
+    }
+    let cut: String = text.chars().take(LIMIT).collect();
+    format!("{cut}… ({} bytes)", text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use kubeproof_cases::template::{JsonTemplate, Part, Template};
+
+    use super::*;
+
+    fn text(value: &str) -> Template {
+        Template { parts: vec![Part::Text(value.to_owned())], ..Template::default() }
+    }
+
+    fn value(value: &Value) -> Pattern {
+        fn template(value: &Value) -> JsonTemplate {
+            match value {
+                Value::Null => JsonTemplate::Null,
+                Value::Bool(value) => JsonTemplate::Bool(*value),
+                Value::Number(value) => JsonTemplate::Number(value.clone()),
+                Value::String(value) => JsonTemplate::String(text(value)),
+                Value::Array(items) => JsonTemplate::Array(items.iter().map(template).collect()),
+                Value::Object(members) => {
+                    JsonTemplate::Object(members.iter().map(|(n, v)| (text(n), template(v))).collect())
+                }
+            }
+        }
+        Pattern::Value(template(value))
+    }
+
+    fn object(members: Vec<(&str, Pattern)>) -> Pattern {
+        Pattern::Object(members.into_iter().map(|(name, pattern)| (text(name), pattern)).collect())
+    }
+
+    fn holds(pattern: &Pattern, actual: &Value) -> bool {
+        matches(pattern, Some(actual), &Values::new()).unwrap().is_ok()
+    }
+
+    #[test]
+    fn objects_match_as_subsets_and_arrays_item_by_item() {
+        let pattern = object(vec![("a", Pattern::Array(vec![value(&json!(1)), object(vec![])]))]);
+        assert!(holds(&pattern, &json!({"a": [1, {"x": 1}], "b": 2})));
+        assert!(!holds(&pattern, &json!({"a": [1]})));
+        assert!(!holds(&pattern, &json!({"a": [{"x": 1}, 1]})));
+    }
+
+    #[test]
+    fn absent_null_and_present_differ() {
+        let absent = object(vec![("a", Pattern::Absent)]);
+        let present = object(vec![("a", Pattern::Present)]);
+        assert!(holds(&absent, &json!({})));
+        assert!(!holds(&absent, &json!({"a": null})));
+        assert!(holds(&present, &json!({"a": null})));
+        assert!(!holds(&present, &json!({})));
+        assert!(!holds(&object(vec![("a", value(&json!(null)))]), &json!({})));
+    }
+
+    #[test]
+    fn combinators_hold_only_for_what_they_say() {
+        let each = Pattern::Each(Box::new(Pattern::Type(JsonType::Integer)));
+        assert!(holds(&each, &json!([1, 2])));
+        assert!(!holds(&each, &json!([1, 2.5])));
+        assert!(!holds(&each, &json!({})));
+        let some = Pattern::Some(vec![value(&json!("b")), value(&json!("a"))]);
+        assert!(holds(&some, &json!(["a", "b", "c"])));
+        assert!(!holds(&some, &json!(["a", "c"])));
+        assert!(holds(&Pattern::Not(Box::new(value(&json!(1)))), &json!(2)));
+        assert!(!holds(&Pattern::Not(Box::new(value(&json!(1)))), &json!(1.0)));
+        assert!(!holds(&Pattern::Size(2), &json!([1])));
+        assert!(!holds(&Pattern::OneOf(vec![value(&json!(1)), value(&json!(2))]), &json!(3)));
+    }
+
+    #[test]
+    fn timestamps_need_a_zone_and_uuids_their_dashes() {
+        let time = Pattern::Type(JsonType::Timestamp);
+        assert!(holds(&time, &json!("2026-11-21T01:02:03Z")));
+        assert!(holds(&time, &json!("2026-11-21T01:02:03.000001+02:00")));
+        for wrong in ["2026-11-21", "2026-11-21T01:02:03", "2026-13-21T01:02:03Z", "21 Nov 2026 01:02:03 GMT"]
+        {
+            assert!(!holds(&time, &json!(wrong)), "{wrong}");
+        }
+        let uuid = Pattern::Type(JsonType::Uuid);
+        assert!(holds(&uuid, &json!("123e4567-e89b-12d3-a456-426614174000")));
+        assert!(!holds(&uuid, &json!("123e4567e89b12d3a456426614174000")));
+    }
+
+    #[test]
+    fn a_mismatch_names_its_place() {
+        let pattern = object(vec![("a/b", Pattern::Array(vec![object(vec![("c", value(&json!("x")))])]))]);
+        let found = matches(&pattern, Some(&json!({"a/b": [{"c": "y"}]})), &Values::new()).unwrap();
+        assert_eq!(found.unwrap_err().in_words(), r#"/a~1b/0/c: expected "x", got "y""#);
+    }
+}
