@@ -23,6 +23,11 @@ macro_rules! faults {
 faults! {
     CreateOverwrites "create-overwrites" "POST of a name that is taken replaces the object and answers 201."
     ConflictAsCreated "already-exists-as-conflict-reason" "POST of a name that is taken answers 409 with reason Conflict instead of AlreadyExists."
+    JsonPatchNotAtomic "json-patch-not-atomic" "A JSON patch stops at an operation that fails, and what the ones before it did is stored."
+    JsonPatchTestIgnored "json-patch-test-ignored" "The test operations of a JSON patch always succeed."
+    JsonPatchDashPrepends "json-patch-dash-prepends" "A JSON patch that adds at the index '-' inserts at the start of the list."
+    MergePatchKeepsNull "merge-patch-keeps-null" "A null in a merge patch is stored as null instead of removing the field."
+    MergePatchAppendsLists "merge-patch-appends-lists" "A merge patch appends to a list instead of replacing it."
 }
 
 impl Fault {

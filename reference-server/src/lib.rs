@@ -16,7 +16,10 @@
 
 pub mod config;
 pub mod faults;
+pub mod json;
 mod listener;
+pub mod negotiate;
+pub mod patch;
 mod server;
 mod tls;
 

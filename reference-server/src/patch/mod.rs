@@ -1,0 +1,55 @@
+//! The three kinds of patch that change a document: JSON Patch, JSON merge patch, strategic merge patch.
+//!
+//! All are pure: a document and a patch go in, a new document or an error comes out, so that nothing of a patch which
+//! fails half-way is ever seen. The handlers look after media types, preconditions and validation.
+
+pub mod json;
+pub mod merge;
+mod pointer;
+
+/// Why a patch was not applied.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatchError {
+    /// The patch document itself is not of its kind.
+    #[error("{0}")]
+    Malformed(String),
+    /// The patch is well-formed, but this document cannot take it.
+    #[error("{0}")]
+    Unprocessable(String),
+    /// The patch asks for more work than the server grants.
+    #[error("Request entity too large: {0}")]
+    TooLarge(String),
+}
+
+impl PatchError {
+    /// The HTTP status code.
+    pub const fn code(&self) -> u16 {
+        match self {
+            Self::Malformed(_) => 400,
+            Self::Unprocessable(_) => 422,
+            Self::TooLarge(_) => 413,
+        }
+    }
+
+    /// The `Status.reason`.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Malformed(_) => "BadRequest",
+            Self::Unprocessable(_) => "Invalid",
+            Self::TooLarge(_) => "RequestEntityTooLarge",
+        }
+    }
+}
+
+/// The article and noun by which messages name the type of a value.
+fn type_name(value: &serde_json::Value) -> &'static str {
+    use serde_json::Value;
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}

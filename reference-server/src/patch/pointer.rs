@@ -1,0 +1,117 @@
+//! JSON Pointer (RFC 6901): the addresses in a JSON Patch.
+
+use serde_json::Value;
+
+/// A parsed pointer: the unescaped names on the way down from the root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pointer(Vec<String>);
+
+impl Pointer {
+    /// Reads the text form; the error is a sentence.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(Self(Vec::new()));
+        }
+        let Some(rest) = text.strip_prefix('/') else {
+            return Err(format!("path {text:?} does not start with '/'"));
+        };
+        rest.split('/')
+            .map(unescape)
+            .collect::<Option<_>>()
+            .map(Self)
+            .ok_or_else(|| format!("path {text:?} has a '~' that is followed by neither 0 nor 1"))
+    }
+
+    /// How many steps lie between the root and the place.
+    pub(super) fn depth(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Splits off the last step; none for the root.
+    pub(super) fn split(&self) -> Option<(&[String], &str)> {
+        self.0.split_last().map(|(last, parents)| (parents, last.as_str()))
+    }
+
+    /// Whether this place lies inside the other one.
+    pub(super) fn is_inside(&self, other: &Self) -> bool {
+        self.0.len() > other.0.len() && self.0.starts_with(&other.0)
+    }
+
+    /// The value at this place.
+    pub(super) fn get<'v>(&self, root: &'v Value) -> Option<&'v Value> {
+        self.0.iter().try_fold(root, |value, step| match value {
+            Value::Object(object) => object.get(step),
+            Value::Array(items) => items.get(index(step)?),
+            _ => None,
+        })
+    }
+
+    /// The value at this place, to be changed.
+    pub(super) fn get_mut<'v>(&self, root: &'v mut Value) -> Option<&'v mut Value> {
+        descend(root, &self.0)
+    }
+}
+
+/// Follows `steps` down from `root`.
+pub(super) fn descend<'v>(root: &'v mut Value, steps: &[String]) -> Option<&'v mut Value> {
+    steps.iter().try_fold(root, |value, step| match value {
+        Value::Object(object) => object.get_mut(step),
+        Value::Array(items) => items.get_mut(index(step)?),
+        _ => None,
+    })
+}
+
+/// An array index: digits without a sign or leading zeros.
+pub(super) fn index(step: &str) -> Option<usize> {
+    let canonical = step == "0" || (!step.starts_with('0') && step.bytes().all(|b| b.is_ascii_digit()));
+    if canonical { step.parse().ok() } else { None }
+}
+
+fn unescape(step: &str) -> Option<String> {
+    let mut parts = step.split('~');
+    let mut text = parts.next()?.to_owned();
+    for part in parts {
+        match part.split_at_checked(1)? {
+            ("0", rest) => text.extend(["~", rest]),
+            ("1", rest) => text.extend(["/", rest]),
+            _ => return None,
+        }
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[rstest::rstest]
+    #[case("", &[])]
+    #[case("/", &[""])]
+    #[case("/a~1b/m~0n", &["a/b", "m~n"])]
+    #[case("/~01", &["~1"])]
+    fn escapes_are_undone_once(#[case] text: &str, #[case] steps: &[&str]) {
+        assert_eq!(Pointer::parse(text).unwrap().0, steps);
+    }
+
+    #[rstest::rstest]
+    #[case("data/a")]
+    #[case("/a~")]
+    #[case("/a~2b")]
+    #[case("/~é")]
+    fn what_is_not_a_pointer_is_refused(#[case] text: &str) {
+        assert!(Pointer::parse(text).is_err());
+    }
+
+    #[rstest::rstest]
+    #[case("0", Some(0))]
+    #[case("10", Some(10))]
+    #[case("01", None)]
+    #[case("+1", None)]
+    #[case("-1", None)]
+    #[case("", None)]
+    #[case("-", None)]
+    #[case("99999999999999999999", None)]
+    fn an_index_has_one_spelling(#[case] step: &str, #[case] expected: Option<usize>) {
+        assert_eq!(index(step), expected);
+    }
+}
