@@ -89,6 +89,20 @@ pub struct CaseResult {
     pub known: Option<Known>,
 }
 
+impl CaseResult {
+    /// Whether the run ends with failures because of this result. With `strict`, warnings and deviations count.
+    pub fn fails_run(&self, strict: bool) -> bool {
+        match &self.known {
+            Some(known) => known.surprise.is_some(),
+            None => match self.verdict {
+                Verdict::Fail | Verdict::Error => true,
+                Verdict::Warn | Verdict::Deviation => strict,
+                Verdict::Pass | Verdict::Skip => false,
+            },
+        }
+    }
+}
+
 /// An entry of the list of known failures, held against a result. The verdict stays what it is.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Known {
