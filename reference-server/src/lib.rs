@@ -14,12 +14,15 @@
 //! # }
 //! ```
 
+pub mod builtin;
 pub mod config;
+pub mod crd;
 pub mod faults;
 pub mod json;
 mod listener;
 pub mod negotiate;
 pub mod patch;
+pub mod schema;
 mod server;
 mod tls;
 

@@ -1,0 +1,191 @@
+//! The words in which the built-in types are written down.
+//!
+//! `object("io.k8s.api.core.v1.ContainerPort").need("containerPort", port()).field("protocol", string().or("TCP"))`
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Format, Kind, Limits, ListType, Schema};
+
+/// A structure with named fields, under its name in published documents.
+pub fn object(name: &'static str) -> Schema {
+    Schema { name: Some(name), kind: Some(Kind::Object), typed: true, ..Schema::default() }
+}
+
+/// A structure that documents do not name.
+pub fn anonymous() -> Schema {
+    Schema { kind: Some(Kind::Object), typed: true, ..Schema::default() }
+}
+
+/// A map from strings to values of one schema.
+pub fn map(values: impl Into<Arc<Schema>>) -> Schema {
+    Schema { kind: Some(Kind::Object), additional_properties: Some(values.into()), ..Schema::default() }
+}
+
+/// A list that patches replace as a whole.
+pub fn list(items: impl Into<Arc<Schema>>) -> Schema {
+    Schema { kind: Some(Kind::Array), items: Some(items.into()), ..Schema::default() }
+}
+
+/// Any string.
+pub fn string() -> Schema {
+    Schema { kind: Some(Kind::String), ..Schema::default() }
+}
+
+/// One of these strings.
+pub fn choice(values: &[&str]) -> Schema {
+    Schema { enumeration: values.iter().map(|value| Value::from(*value)).collect(), ..string() }
+}
+
+/// `true` or `false`.
+pub fn boolean() -> Schema {
+    Schema { kind: Some(Kind::Boolean), ..Schema::default() }
+}
+
+/// An integer of 32 bits.
+pub fn int32() -> Schema {
+    Schema { kind: Some(Kind::Integer), format: Some(Format::Int32), ..Schema::default() }
+}
+
+/// An integer of 64 bits.
+pub fn int64() -> Schema {
+    Schema { kind: Some(Kind::Integer), format: Some(Format::Int64), ..Schema::default() }
+}
+
+/// A port name or number, or an amount or percentage.
+pub fn int_or_string() -> Schema {
+    Schema { int_or_string: true, ..Schema::default() }
+}
+
+/// A resource quantity.
+pub fn quantity() -> Schema {
+    Schema {
+        name: Some("io.k8s.apimachinery.pkg.api.resource.Quantity"),
+        format: Some(Format::Quantity),
+        ..string()
+    }
+}
+
+/// A time with whole seconds.
+pub fn time() -> Schema {
+    Schema {
+        name: Some("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
+        format: Some(Format::DateTime),
+        ..string()
+    }
+}
+
+/// A time with microseconds.
+pub fn micro_time() -> Schema {
+    Schema {
+        name: Some("io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime"),
+        format: Some(Format::MicroTime),
+        ..string()
+    }
+}
+
+/// Base64.
+pub fn bytes() -> Schema {
+    Schema { format: Some(Format::Byte), ..string() }
+}
+
+/// Anything at all, kept as it is.
+pub fn anything() -> Schema {
+    Schema { preserve_unknown: true, ..Schema::default() }
+}
+
+impl Schema {
+    /// Adds a field.
+    #[must_use]
+    pub fn field(mut self, name: &str, schema: impl Into<Arc<Schema>>) -> Self {
+        self.properties.insert(name.to_owned(), schema.into());
+        self
+    }
+
+    /// Adds a field that must be there.
+    #[must_use]
+    pub fn need(mut self, name: &str, schema: impl Into<Arc<Schema>>) -> Self {
+        self.required.push(name.to_owned());
+        self.field(name, schema)
+    }
+
+    /// Adds several fields of one schema.
+    #[must_use]
+    pub fn fields(self, names: &[&str], schema: &Schema) -> Self {
+        let schema = Arc::new(schema.clone());
+        names.iter().fold(self, |object, name| object.field(name, Arc::clone(&schema)))
+    }
+
+    /// The value that stands in when the field is absent.
+    #[must_use]
+    pub fn or(mut self, default: impl Into<Value>) -> Self {
+        self.default = Some(default.into());
+        self
+    }
+
+    /// An empty object stands in when the field is absent.
+    #[must_use]
+    pub fn or_empty(self) -> Self {
+        self.or(Value::Object(serde_json::Map::new()))
+    }
+
+    /// Strategic merge patch tells the items apart by this field; so does server-side apply.
+    #[must_use]
+    pub fn merge_by(mut self, key: &'static str) -> Self {
+        self.patch_merge_key = Some(key);
+        self.patch_strategy.merge = true;
+        self.keyed(&[key])
+    }
+
+    /// Server-side apply tells the items apart by these fields. Whether two items may share them is for the
+    /// validation of the type, which says it in its own words.
+    #[must_use]
+    pub fn keyed(mut self, keys: &[&str]) -> Self {
+        self.list_map_keys = keys.iter().map(|key| (*key).to_owned()).collect();
+        self
+    }
+
+    /// Strategic merge patch adds to the list of scalars rather than replacing it.
+    #[must_use]
+    pub fn merged(mut self) -> Self {
+        self.patch_strategy.merge = true;
+        self
+    }
+
+    /// Strategic merge patch obeys `$retainKeys` here.
+    #[must_use]
+    pub fn retain_keys(mut self) -> Self {
+        self.patch_strategy.retain_keys = true;
+        self
+    }
+
+    /// The list is a set of scalars.
+    #[must_use]
+    pub fn set(mut self) -> Self {
+        self.list_type = ListType::Set;
+        self
+    }
+
+    /// Lowest and highest number.
+    #[must_use]
+    pub fn between(mut self, minimum: i32, maximum: i32) -> Self {
+        self.limits =
+            Limits { minimum: Some(minimum.into()), maximum: Some(maximum.into()), ..Limits::default() };
+        self
+    }
+
+    /// Lowest number.
+    #[must_use]
+    pub fn at_least(mut self, minimum: i32) -> Self {
+        self.limits.minimum = Some(minimum.into());
+        self
+    }
+
+    /// Null is written where nothing else is.
+    #[must_use]
+    pub fn written_when_empty(mut self) -> Self {
+        self.keep_empty = true;
+        self
+    }
+}

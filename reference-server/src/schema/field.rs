@@ -1,0 +1,206 @@
+//! What validation says about one field: where it is, what kind of mistake it is, and why.
+
+use std::fmt::{self, Display};
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// The machine-readable part of one entry of `Status.details.causes`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum CauseReason {
+    /// The value is missing.
+    FieldValueRequired,
+    /// The value is malformed, out of bounds, or may not change.
+    FieldValueInvalid,
+    /// The value has the wrong JSON type.
+    FieldValueTypeInvalid,
+    /// The value is not one of those that are supported.
+    FieldValueNotSupported,
+    /// The value must be unique and is not.
+    FieldValueDuplicate,
+    /// The value may not be set here.
+    FieldValueForbidden,
+    /// The value names something that does not exist.
+    FieldValueNotFound,
+    /// The value is longer than it may be.
+    FieldValueTooLong,
+    /// The list or map has more entries than it may have.
+    FieldValueTooMany,
+}
+
+impl CauseReason {
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::FieldValueRequired => "FieldValueRequired",
+            Self::FieldValueInvalid => "FieldValueInvalid",
+            Self::FieldValueTypeInvalid => "FieldValueTypeInvalid",
+            Self::FieldValueNotSupported => "FieldValueNotSupported",
+            Self::FieldValueDuplicate => "FieldValueDuplicate",
+            Self::FieldValueForbidden => "FieldValueForbidden",
+            Self::FieldValueNotFound => "FieldValueNotFound",
+            Self::FieldValueTooLong => "FieldValueTooLong",
+            Self::FieldValueTooMany => "FieldValueTooMany",
+        }
+    }
+}
+
+/// One mistake in an object, as it stands in `Status.details.causes`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {message}")]
+pub struct FieldError {
+    /// Where: `spec.containers[0].image`.
+    pub field: String,
+    /// What kind of mistake.
+    pub reason: CauseReason,
+    /// The sentence for people, which starts with the kind: `Invalid value: 0: must be ...`.
+    pub message: String,
+}
+
+impl FieldError {
+    /// A value that must be there is not.
+    pub fn required(field: impl Display, detail: &str) -> Self {
+        Self::new(field, CauseReason::FieldValueRequired, with_detail("Required value".to_owned(), detail))
+    }
+
+    /// A value that is malformed, out of bounds or immutable.
+    pub fn invalid(field: impl Display, value: &Value, detail: &str) -> Self {
+        Self::new(
+            field,
+            CauseReason::FieldValueInvalid,
+            with_detail(format!("Invalid value: {value}"), detail),
+        )
+    }
+
+    /// A value of the wrong JSON type; `found` is the name of the type that it has.
+    pub fn wrong_type(field: impl Display, found: &str, detail: &str) -> Self {
+        Self::new(
+            field,
+            CauseReason::FieldValueTypeInvalid,
+            with_detail(format!("Invalid value: {}", Value::from(found)), detail),
+        )
+    }
+
+    /// A value outside an enumeration.
+    pub fn not_supported<'a>(
+        field: impl Display,
+        value: &Value,
+        supported: impl IntoIterator<Item = &'a Value>,
+    ) -> Self {
+        let supported: Vec<String> = supported.into_iter().map(Value::to_string).collect();
+        let detail = format!("supported values: {}", supported.join(", "));
+        Self::new(
+            field,
+            CauseReason::FieldValueNotSupported,
+            with_detail(format!("Unsupported value: {value}"), &detail),
+        )
+    }
+
+    /// A value that stands there a second time.
+    pub fn duplicate(field: impl Display, value: &Value) -> Self {
+        Self::new(field, CauseReason::FieldValueDuplicate, format!("Duplicate value: {value}"))
+    }
+
+    /// A value that may not be given.
+    pub fn forbidden(field: impl Display, detail: &str) -> Self {
+        Self::new(field, CauseReason::FieldValueForbidden, with_detail("Forbidden".to_owned(), detail))
+    }
+
+    /// A name that refers to nothing.
+    pub fn not_found(field: impl Display, value: &Value) -> Self {
+        Self::new(field, CauseReason::FieldValueNotFound, format!("Not found: {value}"))
+    }
+
+    /// A string (or the sum of several) above its limit of bytes.
+    pub fn too_long(field: impl Display, limit: u64) -> Self {
+        Self::new(
+            field,
+            CauseReason::FieldValueTooLong,
+            format!("Too long: may not be more than {limit} bytes"),
+        )
+    }
+
+    /// A list or map above its limit of entries.
+    pub fn too_many(field: impl Display, count: usize, limit: u64) -> Self {
+        Self::new(
+            field,
+            CauseReason::FieldValueTooMany,
+            format!("Too many: {count}: must have at most {limit} items"),
+        )
+    }
+
+    fn new(field: impl Display, reason: CauseReason, message: String) -> Self {
+        Self { field: field.to_string(), reason, message }
+    }
+}
+
+fn with_detail(mut message: String, detail: &str) -> String {
+    if !detail.is_empty() {
+        message.push_str(": ");
+        message.push_str(detail);
+    }
+    message
+}
+
+/// Where a walk over an object stands; it lives on the stack and is written out only when an error needs it.
+#[derive(Clone, Copy, Debug)]
+pub enum Path<'a> {
+    /// The object itself.
+    Root,
+    /// A named field: `.image`.
+    Field(&'a Path<'a>, &'a str),
+    /// An item of a list: `[0]`.
+    Index(&'a Path<'a>, usize),
+    /// An entry of a map: `[key]`.
+    Key(&'a Path<'a>, &'a str),
+}
+
+impl<'a> Path<'a> {
+    /// The path of a field below this one.
+    pub fn field(&'a self, name: &'a str) -> Path<'a> {
+        Path::Field(self, name)
+    }
+
+    /// The path of an item below this one.
+    pub fn index(&'a self, index: usize) -> Path<'a> {
+        Path::Index(self, index)
+    }
+
+    /// The path of a map entry below this one.
+    pub fn key(&'a self, key: &'a str) -> Path<'a> {
+        Path::Key(self, key)
+    }
+}
+
+impl Display for Path<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Path::Root => Ok(()),
+            Path::Field(Path::Root, name) => out.write_str(name),
+            Path::Field(parent, name) => write!(out, "{parent}.{name}"),
+            Path::Index(parent, index) => write!(out, "{parent}[{index}]"),
+            Path::Key(parent, key) => write!(out, "{parent}[{key}]"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_reads_like_the_field_of_a_cause() {
+        let spec = Path::Root.field("spec");
+        let containers = spec.field("containers");
+        let first = containers.index(0);
+        let limits = first.field("limits");
+        assert_eq!(limits.key("cpu").to_string(), "spec.containers[0].limits[cpu]");
+    }
+
+    #[test]
+    fn a_message_starts_with_its_kind() {
+        let error = FieldError::not_supported("spec.color", &"blue".into(), &["red".into(), "green".into()]);
+        assert_eq!(error.message, r#"Unsupported value: "blue": supported values: "red", "green""#);
+        assert_eq!(FieldError::required("spec.size", "").message, "Required value");
+    }
+}

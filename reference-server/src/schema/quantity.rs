@@ -1,0 +1,139 @@
+//! Resource quantities: `500m`, `1Gi`, `1e3`.
+//!
+//! A quantity has one canonical spelling per suffix family: no fraction, the largest suffix that leaves a whole number.
+
+use std::cmp::Ordering;
+
+/// What a quantity looks like, for the error message.
+pub const PATTERN: &str = r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$";
+
+/// Digits after the decimal point that are kept (nano); finer amounts round up.
+const SCALE: u32 = 9;
+const UNIT: i128 = 10_i128.pow(SCALE);
+
+const DECIMAL: [(&str, i32); 10] =
+    [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
+const BINARY: [(&str, u32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Family {
+    Decimal,
+    Binary,
+    Exponent,
+}
+
+/// The canonical spelling of a quantity; none if it is not one.
+pub fn canonical(text: &str) -> Option<String> {
+    let (nanos, family) = parse(text)?;
+    Some(match family {
+        Family::Binary if nanos % UNIT == 0 && (nanos / UNIT).abs() >= 1024 => {
+            let whole = nanos / UNIT;
+            let fits = BINARY.iter().rev().find(|(_, shift)| whole % (1_i128 << shift) == 0);
+            fits.map_or_else(|| whole.to_string(), |(suffix, shift)| format!("{}{suffix}", whole >> shift))
+        }
+        Family::Exponent => {
+            let (mantissa, exponent) = reduce(nanos);
+            if exponent == 0 { mantissa.to_string() } else { format!("{mantissa}e{exponent}") }
+        }
+        Family::Decimal | Family::Binary => {
+            let (mantissa, exponent) = reduce(nanos);
+            let suffix =
+                DECIMAL.iter().find(|(_, power)| *power == exponent).map_or("", |(suffix, _)| *suffix);
+            format!("{mantissa}{suffix}")
+        }
+    })
+}
+
+/// Compares two quantities; none if one of them is not a quantity.
+pub fn compare(left: &str, right: &str) -> Option<Ordering> {
+    Some(parse(left)?.0.cmp(&parse(right)?.0))
+}
+
+/// A number of nanos as a mantissa and the largest power of a thousand that divides it.
+fn reduce(nanos: i128) -> (i128, i32) {
+    let (mut mantissa, mut exponent) = (nanos, -9);
+    if nanos == 0 {
+        return (0, 0);
+    }
+    while mantissa % 1000 == 0 && exponent < 18 {
+        mantissa /= 1000;
+        exponent += 3;
+    }
+    (mantissa, exponent)
+}
+
+fn parse(text: &str) -> Option<(i128, Family)> {
+    let (negative, unsigned) = match text.as_bytes().first()? {
+        b'-' => (true, &text[1..]),
+        b'+' => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let split = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
+    let (digits, suffix) = unsigned.split_at(split);
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+        return None;
+    }
+    let mantissa: i128 = format!("{whole}{fraction}").parse().ok()?;
+    let places = u32::try_from(fraction.len()).ok()?;
+    let (multiplier, power, family) = factor(suffix)?;
+    let power = power + i32::try_from(SCALE).ok()? - i32::try_from(places).ok()?;
+    let scaled = mantissa.checked_mul(multiplier)?;
+    let nanos = if power >= 0 {
+        scaled.checked_mul(10_i128.checked_pow(power.unsigned_abs())?)?
+    } else {
+        let divisor = 10_i128.checked_pow(power.unsigned_abs())?;
+        // An amount finer than nano rounds away from zero: a request is never met with less than it asks for.
+        scaled.div_euclid(divisor) + i128::from(scaled % divisor != 0)
+    };
+    Some((if negative { -nanos } else { nanos }, family))
+}
+
+/// What a suffix multiplies by: a factor, a power of ten, and its family.
+fn factor(suffix: &str) -> Option<(i128, i32, Family)> {
+    if let Some((_, power)) = DECIMAL.iter().find(|(known, _)| *known == suffix) {
+        return Some((1, *power, Family::Decimal));
+    }
+    if let Some((_, shift)) = BINARY.iter().find(|(known, _)| *known == suffix) {
+        return Some((1_i128 << shift, 0, Family::Binary));
+    }
+    let exponent = suffix.strip_prefix(['e', 'E'])?;
+    let exponent: i32 = exponent.parse().ok()?;
+    (-18..=18).contains(&exponent).then_some((1, exponent, Family::Exponent))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("0.5", Some("500m"))]
+    #[case("1024Mi", Some("1Gi"))]
+    #[case("1000m", Some("1"))]
+    #[case("1500Mi", Some("1500Mi"))]
+    #[case("100m", Some("100m"))]
+    #[case("1e3", Some("1e3"))]
+    #[case("1000", Some("1k"))]
+    #[case("0", Some("0"))]
+    #[case("-1", Some("-1"))]
+    #[case(".5", Some("500m"))]
+    #[case("100Ki", Some("100Ki"))]
+    #[case("1.5Gi", Some("1536Mi"))]
+    #[case("abc", None)]
+    #[case("", None)]
+    #[case("1..2", None)]
+    #[case("1Zi", None)]
+    #[case("1 Gi", None)]
+    fn one_spelling_per_amount(#[case] text: &str, #[case] expected: Option<&str>) {
+        assert_eq!(canonical(text).as_deref(), expected);
+    }
+
+    #[test]
+    fn amounts_compare_across_spellings() {
+        assert_eq!(compare("1Gi", "1024Mi"), Some(Ordering::Equal));
+        assert_eq!(compare("500m", "1"), Some(Ordering::Less));
+        assert_eq!(compare("x", "1"), None);
+    }
+}

@@ -1,0 +1,339 @@
+//! Whether an object keeps its schema: every mistake at once, each with its field path.
+//!
+//! A part that is unchanged since the stored object is not looked at again, so that an object which was valid under an
+//! earlier schema can still be updated elsewhere.
+
+use std::fmt::Display;
+
+use serde_json::{Map, Value};
+
+use super::{FieldError, Format, Kind, Limits, ListType, Path, Schema};
+use crate::faults::{Fault, Faults};
+
+impl Schema {
+    /// Every mistake of `value`; parts that are as in `old` are taken as they are.
+    pub fn validate(&self, value: &Value, old: Option<&Value>, faults: Faults) -> Vec<FieldError> {
+        self.validate_at(value, old, Path::Root, faults)
+    }
+
+    /// The same for a value that stands somewhere inside an object.
+    pub fn validate_at(
+        &self,
+        value: &Value,
+        old: Option<&Value>,
+        at: Path<'_>,
+        faults: Faults,
+    ) -> Vec<FieldError> {
+        let mut walk = Walk { errors: Vec::new(), faults };
+        walk.node(self, value, old, at, false);
+        walk.errors
+    }
+}
+
+struct Walk {
+    errors: Vec<FieldError>,
+    faults: Faults,
+}
+
+impl Walk {
+    fn node(
+        &mut self,
+        schema: &Schema,
+        value: &Value,
+        old: Option<&Value>,
+        path: Path<'_>,
+        within_typed: bool,
+    ) {
+        let typed = within_typed || schema.typed;
+        if old == Some(value) {
+            return;
+        }
+        if value.is_null() && (schema.nullable && !self.faults.on(Fault::NullableIgnored) || typed) {
+            return;
+        }
+        if !schema.has_type(value) {
+            self.wrong_type(schema, value, path);
+            return;
+        }
+        self.alternatives(schema, value, path, typed);
+        if !schema.enumeration.is_empty() && !self.faults.on(Fault::EnumIgnored) && !schema.enumerates(value)
+        {
+            self.push(FieldError::not_supported(self.place(&path), value, &schema.enumeration));
+        }
+        match value {
+            Value::Object(fields) => self.object(schema, fields, old, path, typed),
+            Value::Array(items) => self.list(schema, items, old, path, typed),
+            Value::String(text) => self.string(schema, text, path, typed),
+            Value::Number(number) => {
+                let number = number.as_f64().unwrap_or(f64::INFINITY);
+                self.number(&schema.limits, value, number, path, typed);
+            }
+            Value::Bool(_) | Value::Null => {}
+        }
+    }
+
+    fn wrong_type(&mut self, schema: &Schema, value: &Value, path: Path<'_>) {
+        let expected =
+            if schema.int_or_string { "integer,string" } else { schema.kind.map_or("", Kind::as_str) };
+        let found = Kind::of(value).map_or("null", Kind::as_str);
+        let place = self.place(&path);
+        let detail = format!("{} must be of type {expected}: \"{found}\"", in_body(&place));
+        self.push(FieldError::wrong_type(place, found, &detail));
+    }
+
+    fn object(
+        &mut self,
+        schema: &Schema,
+        fields: &Map<String, Value>,
+        old: Option<&Value>,
+        path: Path<'_>,
+        typed: bool,
+    ) {
+        if !self.faults.on(Fault::RequiredNotEnforced) {
+            for name in &schema.required {
+                if is_missing(schema, fields.get(name), name, typed) {
+                    self.push(FieldError::required(self.place(&path.field(name)), ""));
+                }
+            }
+        }
+        self.count(schema, fields.len(), "properties", path);
+        for (name, field) in fields {
+            let old = old.and_then(|old| old.get(name));
+            if let Some(child) = schema.properties.get(name) {
+                self.node(child, field, old, path.field(name), typed);
+            } else if let Some(child) = &schema.additional_properties {
+                let path = if typed { path.key(name) } else { path.field(name) };
+                self.node(child, field, old, path, typed);
+            }
+        }
+    }
+
+    fn list(&mut self, schema: &Schema, items: &[Value], old: Option<&Value>, path: Path<'_>, typed: bool) {
+        self.count(schema, items.len(), "items", path);
+        self.duplicates(schema, items, path);
+        let Some(child) = &schema.items else { return };
+        let base = usize::from(self.faults.on(Fault::OneBasedIndexes));
+        for (index, item) in items.iter().enumerate() {
+            let old = old.and_then(Value::as_array).and_then(|old| schema.counterpart(item, old));
+            self.node(child, item, old, path.index(index + base), typed);
+        }
+    }
+
+    fn duplicates(&mut self, schema: &Schema, items: &[Value], path: Path<'_>) {
+        if self.faults.on(Fault::DuplicatesAccepted) {
+            return;
+        }
+        let base = usize::from(self.faults.on(Fault::OneBasedIndexes));
+        match schema.list_type {
+            ListType::Map => {
+                let keys: Vec<Value> = items.iter().map(|item| schema.key_of(item)).collect();
+                for (index, key) in keys.iter().enumerate() {
+                    if keys[..index].contains(key) {
+                        self.push(FieldError::duplicate(self.place(&path.index(index + base)), key));
+                    }
+                }
+            }
+            ListType::Set => {
+                for (index, item) in items.iter().enumerate() {
+                    if items[..index].contains(item) {
+                        self.push(FieldError::duplicate(self.place(&path.index(index + base)), item));
+                    }
+                }
+            }
+            _ if schema.limits.unique_items => {
+                if (1..items.len()).any(|index| items[..index].contains(&items[index])) {
+                    let place = self.place(&path);
+                    let detail = format!("{} shouldn't contain duplicates", in_body(&place));
+                    self.push(FieldError::invalid(place, &Value::from(items), &detail));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Limits on the number of items or fields.
+    fn count(&mut self, schema: &Schema, count: usize, what: &str, path: Path<'_>) {
+        let limits = &schema.limits;
+        let (least, most) = match what {
+            "items" => (limits.min_items, limits.max_items),
+            _ => (limits.min_properties, limits.max_properties),
+        };
+        if let Some(least) = least.filter(|least| (count as u64) < *least) {
+            let place = self.place(&path);
+            let detail = format!("{} should have at least {least} {what}", in_body(&place));
+            self.push(FieldError::invalid(place, &Value::from(count), &detail));
+        }
+        if let Some(most) = most.filter(|most| count as u64 > *most) {
+            self.push(FieldError::too_many(self.place(&path), count, most));
+        }
+    }
+
+    fn string(&mut self, schema: &Schema, text: &str, path: Path<'_>, typed: bool) {
+        let value = Value::from(text);
+        let characters = text.chars().count() as u64;
+        if let Some(most) = schema.limits.max_length.filter(|most| characters > *most) {
+            self.push(FieldError::too_long(self.place(&path), most));
+        }
+        let mut complain = |detail: String| {
+            let place = self.place(&path);
+            let detail = format!("{} {detail}", in_body(&place));
+            self.push(FieldError::invalid(place, &value, &detail));
+        };
+        if let Some(least) = schema.limits.min_length.filter(|least| characters < *least) {
+            complain(format!("should be at least {least} chars long"));
+        }
+        if let Some(pattern) = schema.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
+            complain(format!("should match '{pattern}'"));
+        }
+        let Some(format) = schema.format.as_ref().filter(|format| !typed && !format.accepts(text)) else {
+            return;
+        };
+        if self.faults.on(Fault::FormatIgnored) {
+            return;
+        }
+        let place = self.place(&path);
+        let name = format.name().unwrap_or("quantity");
+        let detail = format!("{} must be of type {name}: {value}", in_body(&place));
+        self.push(FieldError::wrong_type(place, text, &detail));
+    }
+
+    fn number(&mut self, limits: &Limits, value: &Value, number: f64, path: Path<'_>, typed: bool) {
+        let slack = if self.faults.on(Fault::MaximumOffByOne) { 1.0 } else { 0.0 };
+        let mut complain = |detail: String| {
+            let place = self.place(&path);
+            let detail = if typed {
+                detail.replacen("should", "must", 1)
+            } else {
+                format!("{} {detail}", in_body(&place))
+            };
+            self.push(FieldError::invalid(place, value, &detail));
+        };
+        match limits.minimum {
+            Some(least) if limits.exclusive_minimum && number <= least => {
+                complain(format!("should be greater than {least}"));
+            }
+            Some(least) if number < least => complain(format!("should be greater than or equal to {least}")),
+            _ => {}
+        }
+        match limits.maximum.map(|most| (most, most + slack)) {
+            Some((most, limit)) if limits.exclusive_maximum && number >= limit => {
+                complain(format!("should be less than {most}"));
+            }
+            Some((most, limit)) if number > limit => {
+                complain(format!("should be less than or equal to {most}"))
+            }
+            _ => {}
+        }
+        if let Some(step) = limits.multiple_of.filter(|step| !is_multiple(number, *step)) {
+            complain(format!("should be a multiple of {step}"));
+        }
+    }
+
+    /// `allOf`, `anyOf`, `oneOf` and `not`, which may only narrow what the rest of the schema says.
+    fn alternatives(&mut self, schema: &Schema, value: &Value, path: Path<'_>, typed: bool) {
+        for part in &schema.all_of {
+            self.node(part, value, None, path, typed);
+        }
+        let faults = self.faults;
+        let holds = |part: &&Schema| part.validate_at(value, None, path, faults).is_empty();
+        let mut complain = |detail: &str| {
+            let place = self.place(&path);
+            let detail = format!("{} {detail}", in_body(&place));
+            self.push(FieldError::invalid(place, value, &detail));
+        };
+        if !schema.any_of.is_empty() && !schema.any_of.iter().any(|part| holds(&part)) {
+            complain("must validate at least one schema (anyOf)");
+        }
+        if !schema.one_of.is_empty() && schema.one_of.iter().filter(holds).count() != 1 {
+            complain("must validate one and only one schema (oneOf)");
+        }
+        if schema.not.as_deref().is_some_and(|part| holds(&part)) {
+            complain("must not validate the schema (not)");
+        }
+    }
+
+    fn push(&mut self, error: FieldError) {
+        if !(self.faults.on(Fault::FirstErrorOnly) && !self.errors.is_empty()) {
+            self.errors.push(error);
+        }
+    }
+
+    /// The path as errors show it.
+    fn place(&self, path: &Path<'_>) -> String {
+        match path {
+            Path::Field(_, name) if self.faults.on(Fault::FieldPathLeafOnly) => (*name).to_owned(),
+            path => path.to_string(),
+        }
+    }
+}
+
+impl Schema {
+    fn has_type(&self, value: &Value) -> bool {
+        if self.int_or_string {
+            return value.is_string() || value.is_i64() || value.is_u64();
+        }
+        match self.kind {
+            None => !value.is_null() || self.preserve_unknown,
+            // A whole number is an integer however it is spelt.
+            Some(Kind::Integer) => value.as_f64().is_some_and(|number| number.fract() == 0.0),
+            Some(Kind::Number) => value.is_number(),
+            // A typed quantity may be a number.
+            Some(Kind::String) if self.format == Some(Format::Quantity) => {
+                value.is_string() || value.is_number()
+            }
+            kind => Kind::of(value) == kind,
+        }
+    }
+
+    fn enumerates(&self, value: &Value) -> bool {
+        self.enumeration.iter().any(|allowed| allowed == value || is_same_number(allowed, value))
+    }
+
+    /// The values of the list map keys of an item, absent ones by their default.
+    fn key_of(&self, item: &Value) -> Value {
+        let key = |name: &String| {
+            let declared = self.items.as_ref().and_then(|schema| schema.properties.get(name));
+            let value = item.get(name).or_else(|| declared.and_then(|schema| schema.default.as_ref()));
+            value.map(|value| (name.clone(), value.clone()))
+        };
+        Value::Object(self.list_map_keys.iter().filter_map(key).collect())
+    }
+
+    /// The item of the stored list which is the same one as `item`.
+    fn counterpart<'a>(&self, item: &Value, old: &'a [Value]) -> Option<&'a Value> {
+        match self.list_type {
+            ListType::Map => {
+                let key = self.key_of(item);
+                old.iter().find(|candidate| self.key_of(candidate) == key)
+            }
+            _ => None,
+        }
+    }
+}
+
+fn is_missing(schema: &Schema, field: Option<&Value>, name: &str, typed: bool) -> bool {
+    let keeps_empty = schema.properties.get(name).is_some_and(|schema| schema.keep_empty);
+    match field {
+        None => true,
+        Some(Value::Null) => typed,
+        Some(Value::String(text)) => typed && !keeps_empty && text.is_empty(),
+        Some(Value::Array(items)) => typed && !keeps_empty && items.is_empty(),
+        Some(_) => false,
+    }
+}
+
+fn in_body(place: &impl Display) -> String {
+    format!("{place} in body").trim_start().to_owned()
+}
+
+fn is_multiple(number: f64, step: f64) -> bool {
+    let ratio = number / step;
+    (ratio - ratio.round()).abs() < 1e-9
+}
+
+fn is_same_number(left: &Value, right: &Value) -> bool {
+    match (left.as_f64(), right.as_f64()) {
+        (Some(left), Some(right)) => left.to_bits() == right.to_bits(),
+        _ => false,
+    }
+}
