@@ -12,6 +12,7 @@ macro_rules! faults {
     ($($variant:ident $name:literal $summary:literal)*) => {
         /// A deliberate bug.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[expect(clippy::doc_markdown, reason = "the same sentences are printed for people")]
         pub enum Fault {
             $(#[doc = $summary] $variant,)*
         }
@@ -28,6 +29,11 @@ faults! {
     JsonPatchDashPrepends "json-patch-dash-prepends" "A JSON patch that adds at the index '-' inserts at the start of the list."
     MergePatchKeepsNull "merge-patch-keeps-null" "A null in a merge patch is stored as null instead of removing the field."
     MergePatchAppendsLists "merge-patch-appends-lists" "A merge patch appends to a list instead of replacing it."
+    SelectorInMatchesPrefix "selector-in-matches-prefix" "The label selector 'key in (a)' also selects values that only start with a."
+    SelectorNotEqualsNeedsKey "selector-not-equals-needs-key" "The label selector 'key!=a' leaves out objects without the key."
+    SelectorNotInNeedsKey "selector-notin-needs-key" "The label selector 'key notin (a)' leaves out objects without the key."
+    SelectorExistsIgnored "selector-exists-ignored" "The label selectors 'key' and '!key' select everything."
+    FieldSelectorNotEqualIgnored "field-selector-not-equal-ignored" "A field selector's '!=' selects everything."
     DefaultsNotApplied "defaults-not-applied" "Defaults of the schema are published but never filled in."
     DefaultsSkipListItems "defaults-skip-list-items" "Defaults are filled in at the top but not in the items of lists."
     DefaultsOverrideValues "defaults-override-values" "Defaults replace values that the client gave."

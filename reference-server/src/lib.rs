@@ -23,6 +23,7 @@ mod listener;
 pub mod negotiate;
 pub mod patch;
 pub mod schema;
+pub mod selector;
 mod server;
 mod tls;
 

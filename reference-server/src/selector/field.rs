@@ -1,0 +1,184 @@
+//! Field selectors: `metadata.name=x,status.phase!=Running`.
+
+use super::SelectorError;
+use crate::faults::{Fault, Faults};
+
+/// Terms, all of which an object's fields must meet. Without any, it selects everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldSelector {
+    terms: Vec<FieldTerm>,
+}
+
+/// One comparison.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldTerm {
+    /// The label of the field, such as `metadata.name`.
+    pub field: String,
+    /// How it is compared.
+    pub operator: FieldOperator,
+    /// What it is compared with.
+    pub value: String,
+}
+
+/// How a field is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldOperator {
+    /// `=` or `==`
+    Equal,
+    /// `!=`
+    NotEqual,
+}
+
+impl FieldSelector {
+    /// Reads the form of a query parameter. White space counts, as it may stand in a value.
+    pub fn parse(text: &str) -> Result<Self, SelectorError> {
+        let terms = split(text, ',').into_iter().filter(|term| !term.is_empty());
+        let terms = terms.map(|term| FieldTerm::parse(text, term)).collect::<Result<_, _>>()?;
+        Ok(Self { terms })
+    }
+
+    /// The terms, in the order of the text.
+    pub fn terms(&self) -> &[FieldTerm] {
+        &self.terms
+    }
+
+    /// Whether it selects everything because it requires nothing.
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    /// Refuses fields by which the resource cannot be selected.
+    pub fn require_known(&self, known: &[&str]) -> Result<(), SelectorError> {
+        match self.terms.iter().find(|term| !known.contains(&term.field.as_str())) {
+            None => Ok(()),
+            Some(term) => {
+                let known: Vec<_> = known.iter().map(|field| format!("{field:?}")).collect();
+                Err(SelectorError::UnknownField { field: term.field.clone(), known: known.join(", ") })
+            }
+        }
+    }
+
+    /// The value that a field must equal, if a term says so.
+    pub fn exact(&self, field: &str) -> Option<&str> {
+        let mut terms = self.terms.iter();
+        terms
+            .find(|term| term.field == field && term.operator == FieldOperator::Equal)
+            .map(|term| term.value.as_str())
+    }
+
+    /// Whether the fields meet every term; `field` gives the text of a field, empty if it has none.
+    pub fn matches<S: AsRef<str>>(&self, field: impl Fn(&str) -> S, faults: Faults) -> bool {
+        self.terms.iter().all(|term| {
+            let equal = field(&term.field).as_ref() == term.value;
+            match term.operator {
+                FieldOperator::Equal => equal,
+                FieldOperator::NotEqual => !equal || faults.on(Fault::FieldSelectorNotEqualIgnored),
+            }
+        })
+    }
+}
+
+impl FieldTerm {
+    fn parse(selector: &str, term: &str) -> Result<Self, SelectorError> {
+        let mut escaped = false;
+        for (i, c) in term.char_indices() {
+            let rest = &term[i..];
+            if escaped {
+                escaped = false;
+            } else if c == '\\' {
+                escaped = true;
+            } else if let Some((text, operator)) = OPERATORS.iter().find(|(text, _)| rest.starts_with(text)) {
+                let value = unescape(&rest[text.len()..])?;
+                return Ok(Self { field: term[..i].to_owned(), operator: *operator, value });
+            }
+        }
+        Err(SelectorError::NoOperator { selector: selector.to_owned(), term: term.to_owned() })
+    }
+}
+
+/// Longer spellings first.
+const OPERATORS: [(&str, FieldOperator); 3] =
+    [("!=", FieldOperator::NotEqual), ("==", FieldOperator::Equal), ("=", FieldOperator::Equal)];
+
+/// Splits at every separator that no backslash stands before.
+fn split(text: &str, separator: char) -> Vec<&str> {
+    let mut escaped = false;
+    text.split(|c| {
+        let splits = c == separator && !escaped;
+        escaped = c == '\\' && !escaped;
+        splits
+    })
+    .collect()
+}
+
+/// Undoes `\\`, `\,` and `\=`; a bare `,` cannot occur and a bare `=` would be ambiguous.
+fn unescape(value: &str) -> Result<String, SelectorError> {
+    let mut text = String::with_capacity(value.len());
+    let mut chars = value.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some(c @ ('\\' | ',' | '=')) => text.push(c),
+                Some(c) => return Err(SelectorError::BadEscape(format!("\\{c}"))),
+                None => return Err(SelectorError::BadEscape("\\".to_owned())),
+            },
+            '=' => return Err(SelectorError::BadEscape("unescaped '=' in a value".to_owned())),
+            c => text.push(c),
+        }
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terms(text: &str) -> Vec<(String, bool, String)> {
+        let selector = FieldSelector::parse(text).unwrap();
+        let plain = |t: &FieldTerm| (t.field.clone(), t.operator == FieldOperator::Equal, t.value.clone());
+        selector.terms().iter().map(plain).collect()
+    }
+
+    #[rstest::rstest]
+    #[case("metadata.name=a", "metadata.name", true, "a")]
+    #[case("metadata.name==a", "metadata.name", true, "a")]
+    #[case("metadata.name!=a", "metadata.name", false, "a")]
+    #[case("spec.nodeName=", "spec.nodeName", true, "")]
+    #[case(r"a=x\,y\=z\\", "a", true, r"x,y=z\")]
+    fn one_term(#[case] text: &str, #[case] field: &str, #[case] equal: bool, #[case] value: &str) {
+        assert_eq!(terms(text), [(field.to_owned(), equal, value.to_owned())]);
+    }
+
+    #[rstest::rstest]
+    #[case("garbage", "invalid selector: 'garbage'; can't understand 'garbage'")]
+    #[case(
+        "a=1,metadata.name in (a)",
+        "invalid selector: 'a=1,metadata.name in (a)'; can't understand 'metadata.name in (a)'"
+    )]
+    #[case(r"a=\b", r"invalid field selector: invalid escape sequence: \b")]
+    #[case(r"a=b\", r"invalid field selector: invalid escape sequence: \")]
+    #[case("a=b=c", "invalid field selector: invalid escape sequence: unescaped '=' in a value")]
+    fn refuses_what_it_cannot_read(#[case] text: &str, #[case] expected: &str) {
+        assert_eq!(FieldSelector::parse(text).unwrap_err().to_string(), expected);
+    }
+
+    #[test]
+    fn every_term_counts() {
+        let fields = |field: &str| if field == "metadata.name" { "a" } else { "" };
+        let matches = |text: &str| FieldSelector::parse(text).unwrap().matches(fields, Faults::none());
+        assert!(matches("") && matches("metadata.name=a,spec.nodeName=") && matches("metadata.name!=b"));
+        assert!(!matches("metadata.name=a,metadata.name=b") && !matches("metadata.name=a,spec.nodeName!="));
+        let not_equal = FieldSelector::parse("metadata.name!=a").unwrap();
+        assert!(not_equal.matches(fields, Fault::FieldSelectorNotEqualIgnored.into()));
+    }
+
+    #[test]
+    fn unknown_fields_are_named_with_the_known_ones() {
+        let selector = FieldSelector::parse("metadata.name=a,data.a=1").unwrap();
+        let error = selector.require_known(&["metadata.name", "metadata.namespace"]).unwrap_err();
+        let expected =
+            r#""data.a" is not a known field selector: only "metadata.name", "metadata.namespace""#;
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(selector.exact("metadata.name"), Some("a"));
+    }
+}
