@@ -41,7 +41,15 @@ pub fn evaluate(expression: &Expression, values: &Values) -> Result<Value, EvalE
 fn context() -> Context<'static, 'static> {
     static ENV: OnceLock<Arc<Env>> = OnceLock::new();
     let mut context = Context::with_env(Arc::clone(ENV.get_or_init(|| Arc::new(Env::stdlib()))));
-    let functions: [(&str, Function); 7] = [
+    let functions: [(&str, Function); 8] = [
+        ("after", |arguments| {
+            let items = list(arguments, 0)?;
+            let item = arguments.get(1);
+            let index = items.iter().position(|other| Some(other) == item).ok_or_else(|| {
+                ExecutionError::function_error("after", "the list does not hold the item")
+            })?;
+            Ok(Cel::List(Arc::new(items[index + 1..].to_vec())))
+        }),
         ("distinct", |arguments| {
             let items = list(arguments, 0)?;
             Ok(Cel::Bool(items.iter().enumerate().all(|(index, item)| !items[..index].contains(item))))
@@ -197,6 +205,8 @@ mod tests {
     #[case("sameItems(posts.map(p, p.post.status), [409, 201])", true)]
     #[case("sameItems(posts.map(p, p.post.status), [409])", false)]
     #[case("unique(posts.map(p, 1)).size() == 1", true)]
+    #[case("after([1, 2, create.status, 3], create.status) == [3]", true)]
+    #[case("after([create.status], create.status).size() == 0", true)]
     #[case("flatten([[create.status], [2]]) == [201, 2]", true)]
     #[case("sorted(posts.map(p, -p.post.status)) == [-409, -201]", true)]
     #[case(
