@@ -105,6 +105,8 @@ pub struct SubjectFilter {
     pub has_change: bool,
     /// The subject's definition must know a status (`subject.status`).
     pub has_status: bool,
+    /// On the first subject that fits, not on all: for what is expensive and the same everywhere.
+    pub once: bool,
 }
 
 /// The resources that `subject.of` names.
