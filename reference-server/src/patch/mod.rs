@@ -5,7 +5,9 @@
 
 pub mod json;
 pub mod merge;
+mod order;
 mod pointer;
+pub mod strategic;
 
 /// Why a patch was not applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

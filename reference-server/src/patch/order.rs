@@ -1,0 +1,86 @@
+//! The order of a list after a strategic merge.
+//!
+//! Two wishes meet: the patch orders the items that it names, and the stored list orders all items that were in it.
+//! The patch's order holds among its items; every other item goes before the first of them that it preceded.
+
+use serde_json::Value;
+
+/// What tells an item apart: its merge key, or the item itself in a list of scalars.
+pub(super) fn identity<'v>(item: &'v Value, key: Option<&str>) -> Option<&'v Value> {
+    match key {
+        Some(key) => item.get(key),
+        None => Some(item),
+    }
+}
+
+/// Whether the items of a patch stand in the order that the same patch sets.
+pub(super) fn agrees<'v>(items: impl Iterator<Item = &'v Value>, order: &[Value], key: Option<&str>) -> bool {
+    let mut rest = order.iter();
+    items.into_iter().all(|item| {
+        let wanted = identity(item, key);
+        wanted.is_some() && rest.any(|entry| identity(entry, key) == wanted)
+    })
+}
+
+/// Orders `merged` by the wishes of `order`, the patch's list, and of `stored`, the list before the patch.
+pub(super) fn arrange(
+    merged: Vec<Value>,
+    order: &[Value],
+    stored: &[Value],
+    key: Option<&str>,
+) -> Vec<Value> {
+    let position = |list: &[Value], item: &Value| {
+        let wanted = identity(item, key);
+        list.iter().position(|entry| wanted.is_some() && identity(entry, key) == wanted)
+    };
+    let (mut named, mut others): (Vec<_>, Vec<_>) =
+        merged.into_iter().partition(|item| position(order, item).is_some());
+    named.sort_by_key(|item| position(order, item));
+    others.sort_by_key(|item| position(stored, item).unwrap_or(usize::MAX));
+
+    let mut arranged = Vec::with_capacity(named.len() + others.len());
+    let mut others = others.into_iter().peekable();
+    for item in named {
+        let before = position(stored, &item);
+        let precedes =
+            |other: &Value| before.is_some_and(|at| position(stored, other).is_some_and(|p| p < at));
+        while let Some(other) = others.next_if(precedes) {
+            arranged.push(other);
+        }
+        arranged.push(item);
+    }
+    arranged.extend(others);
+    arranged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(text: &str) -> Vec<Value> {
+        text.chars().map(|c| c.to_string().into()).collect()
+    }
+
+    #[rstest::rstest]
+    #[case::nothing_new("ab", "a", "ab", "ab")]
+    #[case::new_item_after_its_neighbour("acb", "ac", "ab", "acb")]
+    #[case::only_new_items_lead("abc", "c", "ab", "cab")]
+    #[case::patch_turns_its_items_around("abc", "ca", "abc", "bca")]
+    #[case::others_keep_their_order("xayb", "ba", "xayb", "xyba")]
+    fn both_wishes_are_heard(
+        #[case] merged: &str,
+        #[case] order: &str,
+        #[case] stored: &str,
+        #[case] expected: &str,
+    ) {
+        assert_eq!(arrange(list(merged), &list(order), &list(stored), None), list(expected));
+    }
+
+    #[test]
+    fn the_items_of_a_patch_may_be_fewer_than_its_order_names() {
+        let order = list("abc");
+        assert!(agrees(list("ac").iter(), &order, None));
+        assert!(!agrees(list("ca").iter(), &order, None));
+        assert!(!agrees(list("d").iter(), &order, None));
+    }
+}
