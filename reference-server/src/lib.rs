@@ -17,6 +17,7 @@
 pub mod builtin;
 pub mod config;
 pub mod crd;
+pub mod discovery;
 pub mod faults;
 pub mod json;
 mod listener;

@@ -45,9 +45,10 @@ fn context() -> Context<'static, 'static> {
         ("after", |arguments| {
             let items = list(arguments, 0)?;
             let item = arguments.get(1);
-            let index = items.iter().position(|other| Some(other) == item).ok_or_else(|| {
-                ExecutionError::function_error("after", "the list does not hold the item")
-            })?;
+            let index = items
+                .iter()
+                .position(|other| Some(other) == item)
+                .ok_or_else(|| ExecutionError::function_error("after", "the list does not hold the item"))?;
             Ok(Cel::List(Arc::new(items[index + 1..].to_vec())))
         }),
         ("distinct", |arguments| {
