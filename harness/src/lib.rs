@@ -5,5 +5,11 @@
 
 pub mod event;
 pub mod exchange;
+pub mod json;
+pub mod kubeconfig;
+pub mod target;
+pub mod tls;
+pub mod transport;
 pub mod values;
 pub mod verdict;
+pub mod watch;

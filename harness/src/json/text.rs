@@ -1,0 +1,72 @@
+//! Strings: escapes, control characters, surrogates.
+
+/// What is wrong with a string, and at which byte after its opening quote.
+pub(super) struct Flaw {
+    pub(super) message: String,
+    pub(super) offset: usize,
+}
+
+/// Reads a string whose opening quote has been passed; gives it with the number of bytes up to and
+/// including the closing quote.
+pub(super) fn read(text: &str) -> Result<(String, usize), Flaw> {
+    let flaw = |message: &str, offset| Flaw { message: message.to_owned(), offset };
+    let mut out = String::new();
+    let mut at = 0;
+    loop {
+        let rest = &text[at..];
+        let plain = rest.find(|c| matches!(c, '"' | '\\' | '\0'..='\u{1F}')).unwrap_or(rest.len());
+        out.push_str(&rest[..plain]);
+        at += plain;
+        match rest.as_bytes().get(plain) {
+            Some(b'"') => return Ok((out, at + 1)),
+            Some(b'\\') => {
+                let (c, length) = escape(&rest[plain..]).map_err(|message| Flaw { message, offset: at })?;
+                out.push(c);
+                at += length;
+            }
+            Some(control) => {
+                return Err(Flaw {
+                    message: format!("control character 0x{control:02x} in a string"),
+                    offset: at,
+                });
+            }
+            None => return Err(flaw("the text ends inside a string", at)),
+        }
+    }
+}
+
+/// The character that an escape stands for, and the length of the escape.
+fn escape(text: &str) -> Result<(char, usize), String> {
+    let c = match text.as_bytes().get(1) {
+        Some(b'"') => '"',
+        Some(b'\\') => '\\',
+        Some(b'/') => '/',
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{C}',
+        Some(b'n') => '\n',
+        Some(b'r') => '\r',
+        Some(b't') => '\t',
+        Some(b'u') => return unicode_escape(text),
+        _ => return Err("unknown escape in a string".to_owned()),
+    };
+    Ok((c, 2))
+}
+
+fn unicode_escape(text: &str) -> Result<(char, usize), String> {
+    let unit = |at: usize| {
+        let digits = text.get(at..at + 4).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()))?;
+        u32::from_str_radix(digits, 16).ok()
+    };
+    let high = unit(2).ok_or("\\u without four hexadecimal digits")?;
+    if let Some(c) = char::from_u32(high) {
+        return Ok((c, 6));
+    }
+    let low = text.get(6..8).filter(|escape| *escape == "\\u").and_then(|_| unit(8));
+    match low {
+        Some(low @ 0xDC00..=0xDFFF) if high < 0xDC00 => {
+            let code = 0x1_0000 + ((high - 0xD800) << 10) + (low - 0xDC00);
+            char::from_u32(code).map(|c| (c, 12)).ok_or_else(|| "surrogates that are no character".to_owned())
+        }
+        _ => Err(format!("lone surrogate \\u{high:04x}")),
+    }
+}

@@ -1,0 +1,127 @@
+//! Kubeconfig files, by the loader of the `kube` crate; nothing else of ours touches that crate.
+//!
+//! The loader also knows exec plugins, OIDC and token files. It keeps its notion of a credential to
+//! itself, so its layers are put over a service that answers with the headers it was given.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response};
+use http_body_util::Empty;
+use kube::client::ConfigExt;
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
+use rustls_pki_types::ServerName;
+use tower::util::BoxCloneService;
+use tower::{BoxError, Layer, ServiceExt, service_fn};
+use url::Url;
+
+use crate::target::{Credential, TargetConfig, TargetError, TlsConfig};
+use crate::tls::PreparedTls;
+use crate::transport::chain;
+
+type Echo = BoxCloneService<Request<Empty<Bytes>>, Response<()>, BoxError>;
+
+/// A login that a kubeconfig describes. It is asked before every request, and refreshes itself.
+#[derive(Clone)]
+pub struct Login {
+    echo: Arc<Mutex<Echo>>,
+    /// Whether an Authorization header comes of it.
+    authorizes: bool,
+}
+
+impl Login {
+    /// The headers that say who asks, as of now: Authorization, and whom to act as.
+    pub(crate) async fn headers(&self) -> Result<HeaderMap, String> {
+        let service = self.echo.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match service.oneshot(Request::new(Empty::new())).await {
+            Ok(echo) => Ok(echo.into_parts().0.headers),
+            Err(error) => Err(chain(&*error)),
+        }
+    }
+
+    /// Whether it logs in by something that is sent, rather than by a client certificate.
+    pub(crate) fn authorizes(&self) -> bool {
+        self.authorizes
+    }
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Login(..)")
+    }
+}
+
+impl TargetConfig {
+    /// The server of a kubeconfig's context.
+    ///
+    /// Without a path: the files that `KUBECONFIG` lists, else `~/.kube/config`; without a context: the current one.
+    pub async fn from_kubeconfig(path: Option<&Path>, context: Option<&str>) -> Result<Self, TargetError> {
+        let file = match path {
+            Some(path) => Kubeconfig::read_from(path),
+            None => Kubeconfig::read(),
+        }
+        .map_err(|error| unusable(&error))?;
+        let proxy = proxy_of(&file, context)?;
+        let options = KubeConfigOptions { context: context.map(str::to_owned), ..Default::default() };
+        let config =
+            kube::Config::from_custom_kubeconfig(file, &options).await.map_err(|error| unusable(&error))?;
+        let mut target = Self::new(&config.cluster_url.to_string())?;
+        target.proxy = proxy;
+        // An exec plugin is a program that is waited for.
+        let prepared = tokio::task::spawn_blocking(move || prepare(&config)).await;
+        let (login, tls) = prepared.map_err(|error| unusable(&error))??;
+        target.credential = Credential::Login(login);
+        target.tls = TlsConfig::Prepared(Box::new(tls));
+        Ok(target)
+    }
+}
+
+fn prepare(config: &kube::Config) -> Result<(Login, PreparedTls), TargetError> {
+    let extra = config.extra_headers_layer().map_err(|error| unusable(&error))?;
+    let auth = config.auth_layer().map_err(|error| unusable(&error))?;
+    let echo = service_fn(|request: Request<Empty<Bytes>>| async move {
+        let mut echo = Response::new(());
+        *echo.headers_mut() = request.into_parts().0.headers;
+        Ok::<_, BoxError>(echo)
+    });
+    let echo = extra.layer(echo);
+    let authorizes = auth.is_some();
+    let echo = match auth {
+        Some(auth) => BoxCloneService::new(auth.layer(echo)),
+        None => BoxCloneService::new(echo),
+    };
+    let mut nobody = config.clone();
+    nobody.auth_info = AuthInfo::default();
+    let server_name = config.tls_server_name.clone().map(ServerName::try_from).transpose();
+    let tls = PreparedTls {
+        authenticated: config.rustls_client_config().map_err(|error| unusable(&error))?,
+        anonymous: nobody.rustls_client_config().map_err(|error| unusable(&error))?,
+        server_name: server_name.map_err(|error| unusable(&error))?,
+    };
+    Ok((Login { echo: Arc::new(Mutex::new(echo)), authorizes }, tls))
+}
+
+/// The proxy that the file itself names; the loader would also take one from the environment.
+fn proxy_of(file: &Kubeconfig, context: Option<&str>) -> Result<Option<Url>, TargetError> {
+    let wanted = context.or(file.current_context.as_deref());
+    let cluster = file
+        .contexts
+        .iter()
+        .find(|named| Some(named.name.as_str()) == wanted)
+        .and_then(|named| named.context.as_ref())
+        .map(|context| context.cluster.as_str());
+    let proxy = file
+        .clusters
+        .iter()
+        .find(|named| Some(named.name.as_str()) == cluster)
+        .and_then(|named| named.cluster.as_ref())
+        .and_then(|cluster| cluster.proxy_url.as_deref())
+        .filter(|url| !url.is_empty());
+    proxy.map(Url::parse).transpose().map_err(|error| TargetError::Kubeconfig(format!("proxy-url: {error}")))
+}
+
+fn unusable(error: &dyn std::error::Error) -> TargetError {
+    TargetError::Kubeconfig(chain(error))
+}

@@ -1,0 +1,138 @@
+//! TLS settings: whom to trust, and the client certificate, by rustls with one crypto provider.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls_platform_verifier::BuilderVerifierExt;
+
+use crate::target::{TargetError, read_file};
+
+/// TLS as the command line gives it.
+#[derive(Clone, Debug, Default)]
+pub struct TlsOptions {
+    /// PEM bundle to trust instead of the system's.
+    pub certificate_authority: Option<PathBuf>,
+    /// Trust anyone.
+    pub insecure_skip_verify: bool,
+    /// PEM chain and PEM key of the client.
+    pub client_certificate: Option<(PathBuf, PathBuf)>,
+}
+
+/// TLS ready for use.
+#[derive(Clone, Debug)]
+pub struct PreparedTls {
+    /// With the client certificate, if there is one.
+    pub(crate) authenticated: ClientConfig,
+    /// Without: for requests that must not be recognised.
+    pub(crate) anonymous: ClientConfig,
+    /// The name to ask for and verify, when it is not the host of the URL.
+    pub(crate) server_name: Option<ServerName<'static>>,
+}
+
+impl PreparedTls {
+    pub(crate) fn from_options(options: &TlsOptions) -> Result<Self, TargetError> {
+        let anonymous = trusting(options)?.with_no_client_auth();
+        let authenticated = match &options.client_certificate {
+            None => anonymous.clone(),
+            Some((certificate, key)) => {
+                let chain = certificates("client certificate", certificate)?;
+                let key = PrivateKeyDer::from_pem_slice(&read_file("client key", key)?)
+                    .map_err(|error| unusable("client key", &error))?;
+                trusting(options)?
+                    .with_client_auth_cert(chain, key)
+                    .map_err(|error| unusable("client certificate and key", &error))?
+            }
+        };
+        Ok(Self { authenticated, anonymous, server_name: None })
+    }
+
+    /// With the protocols to offer; a configuration of unknown origin offers none, which means HTTP/1.1.
+    pub(crate) fn config(&self, anonymous: bool, protocols: &[&[u8]]) -> ClientConfig {
+        let mut config = if anonymous { self.anonymous.clone() } else { self.authenticated.clone() };
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+        config
+    }
+}
+
+type WantsClientCert = rustls::ConfigBuilder<ClientConfig, rustls::client::WantsClientCert>;
+
+fn trusting(options: &TlsOptions) -> Result<WantsClientCert, TargetError> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| TargetError::Client(error.to_string()))?;
+    if options.insecure_skip_verify {
+        return Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(TrustAnyone(provider))));
+    }
+    let Some(path) = &options.certificate_authority else {
+        return builder.with_platform_verifier().map_err(|error| {
+            TargetError::Client(format!(
+                "the system's trusted certificates cannot be read ({error}); name a certificate authority"
+            ))
+        });
+    };
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates("certificate authority", path)? {
+        roots.add(certificate).map_err(|error| unusable("certificate authority", &error))?;
+    }
+    Ok(builder.with_root_certificates(roots))
+}
+
+fn certificates(what: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, TargetError> {
+    let pem = read_file(what, path)?;
+    let chain = CertificateDer::pem_slice_iter(&pem)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| unusable(what, &error))?;
+    if chain.is_empty() {
+        return Err(unusable(what, &"no certificate in it"));
+    }
+    Ok(chain)
+}
+
+fn unusable(what: &'static str, reason: &dyn std::fmt::Display) -> TargetError {
+    TargetError::Certificate { what, reason: reason.to_string() }
+}
+
+/// `--insecure-skip-tls-verify`. Signatures are still checked: a peer has to hold the key of what it shows.
+#[derive(Debug)]
+struct TrustAnyone(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for TrustAnyone {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        rustls::crypto::verify_tls12_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        rustls::crypto::verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,74 @@
+//! Why there is no answer: from the errors of the libraries to [`Broken`].
+
+use std::error::Error;
+use std::fmt::Write;
+use std::io;
+
+use tokio::time::Instant;
+
+use crate::exchange::{Broken, BrokenKind};
+
+impl Broken {
+    pub(crate) fn new(kind: BrokenKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+
+    pub(super) fn connect(message: impl Into<String>) -> Self {
+        Self::new(BrokenKind::Connect, message)
+    }
+
+    pub(super) fn budget(what: &str, bytes: usize) -> Self {
+        Self::new(BrokenKind::Budget, format!("{what} is longer than {bytes} bytes"))
+    }
+
+    /// An error of an exchange on a connection that stood.
+    pub(super) fn on_connection(while_: &str, error: &(dyn Error + 'static)) -> Self {
+        // TLS 1.3 servers refuse a client certificate only after the handshake.
+        let kind = if is_tls(error) { BrokenKind::Tls } else { BrokenKind::Protocol };
+        Self::new(kind, format!("{while_}: {}", chain(error)))
+    }
+}
+
+/// Waits no longer than the deadline; `stage` says what for.
+pub(super) async fn by<T>(
+    deadline: Instant,
+    kind: BrokenKind,
+    stage: &str,
+    what: impl Future<Output = T>,
+) -> Result<T, Broken> {
+    tokio::time::timeout_at(deadline, what)
+        .await
+        .map_err(|_| Broken::new(kind, format!("the deadline passed while {stage}")))
+}
+
+/// The whole chain of causes: most libraries show only the outermost.
+pub(crate) fn chain(error: &(dyn Error + '_)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let message = error.to_string();
+        if !text.ends_with(&message) {
+            let _ = write!(text, ": {message}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// Whether TLS is at the bottom of it.
+pub(super) fn is_tls(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.is::<rustls::Error>() {
+            return true;
+        }
+        // An io::Error gives the source of what it wraps, never what it wraps.
+        if let Some(inner) = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref)
+            && is_tls(inner)
+        {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}

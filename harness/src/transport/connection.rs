@@ -1,0 +1,160 @@
+//! Connections of our own: one for each exact request, one for each watch.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderValue;
+use http_body_util::Full;
+use hyper::client::conn::http1::{Builder, SendRequest};
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls_pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_rustls::TlsConnector;
+use url::{Host, Url};
+
+use super::broken::{by, chain};
+use super::wire::{Head, Stream, Wire};
+use crate::exchange::{Broken, BrokenKind};
+use crate::target::{TargetConfig, TargetError};
+use crate::tls::PreparedTls;
+
+/// More fields than any server sends; the library's default of 100 would hide a server's answer from us.
+pub(super) const MAX_HEADERS: usize = 1000;
+
+/// Opens connections to the server.
+pub(super) struct Dialer {
+    host: String,
+    port: u16,
+    tls: Option<Tls>,
+    connect_timeout: Duration,
+    /// The value of Host.
+    pub(super) authority: HeaderValue,
+    /// The path of the server's URL, without the slash at its end.
+    pub(super) prefix: String,
+}
+
+struct Tls {
+    authenticated: TlsConnector,
+    anonymous: TlsConnector,
+    name: ServerName<'static>,
+}
+
+/// A connection ready for its one request. Dropping it hangs up.
+pub(super) struct Connection {
+    pub(super) sender: SendRequest<Full<Bytes>>,
+    pub(super) head: Head,
+    pub(super) hold: Hold,
+}
+
+/// Keeps a connection running; dropping it hangs up.
+#[derive(Debug)]
+pub(crate) struct Hold(JoinHandle<()>);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Dialer {
+    pub(super) fn new(
+        config: &TargetConfig,
+        tls: Option<&PreparedTls>,
+        connect_timeout: Duration,
+    ) -> Result<Self, TargetError> {
+        let bad = |reason: &str| TargetError::Url { url: config.display_url(), reason: reason.to_owned() };
+        let (host, authority) = authority(&config.server).ok_or_else(|| bad("it names no host"))?;
+        let port = config.server.port_or_known_default().ok_or_else(|| bad("it names no port"))?;
+        let tls = match tls.filter(|_| config.server.scheme() == "https") {
+            Some(tls) => {
+                let name = match &tls.server_name {
+                    Some(name) => name.clone(),
+                    None => ServerName::try_from(host.clone()).map_err(|error| bad(&error.to_string()))?,
+                };
+                // A connection of our own carries one request, so HTTP/1.1 is all it needs to speak.
+                let connector = |anonymous| {
+                    let config: ClientConfig = tls.config(anonymous, &[b"http/1.1"]);
+                    TlsConnector::from(Arc::new(config))
+                };
+                Some(Tls { authenticated: connector(false), anonymous: connector(true), name })
+            }
+            None => None,
+        };
+        Ok(Self {
+            authority: HeaderValue::from_str(&authority).map_err(|error| bad(&error.to_string()))?,
+            prefix: config.server.path().trim_end_matches('/').to_owned(),
+            host,
+            port,
+            tls,
+            connect_timeout,
+        })
+    }
+
+    /// A connection on which nothing has been sent. `line` replaces the request line.
+    pub(super) async fn open(
+        &self,
+        anonymous: bool,
+        line: Option<Bytes>,
+        deadline: Instant,
+    ) -> Result<Connection, Broken> {
+        let deadline = deadline.min(Instant::now() + self.connect_timeout);
+        let tcp = by(
+            deadline,
+            BrokenKind::Connect,
+            "connecting",
+            TcpStream::connect((self.host.as_str(), self.port)),
+        )
+        .await?
+        .map_err(|error| Broken::connect(format!("connecting to {}:{}: {error}", self.host, self.port)))?;
+        // Fails on a connection that is dead already, which the request will find out.
+        let _ = tcp.set_nodelay(true);
+        let stream: Box<dyn Stream> = match &self.tls {
+            None => Box::new(tcp),
+            Some(tls) => {
+                let connector = if anonymous { &tls.anonymous } else { &tls.authenticated };
+                let handshake = connector.connect(tls.name.clone(), tcp);
+                let stage = "the TLS handshake went on";
+                let stream = by(deadline, BrokenKind::Tls, stage, handshake).await?;
+                Box::new(stream.map_err(|error| {
+                    Broken::new(BrokenKind::Tls, format!("the TLS handshake failed: {}", chain(&error)))
+                })?)
+            }
+        };
+        let (wire, head) = Wire::new(stream, line);
+        let (sender, connection) = Builder::new()
+            .max_headers(MAX_HEADERS)
+            .handshake(TokioIo::new(wire))
+            .await
+            .map_err(|error| Broken::on_connection("setting up HTTP", &error))?;
+        // What ends a connection early is told to the request on it.
+        let hold = Hold(tokio::spawn(async move {
+            let _ = connection.await;
+        }));
+        Ok(Connection { sender, head, hold })
+    }
+}
+
+/// The host to connect to, and the authority as Host carries it.
+fn authority(server: &Url) -> Option<(String, String)> {
+    let host = match server.host()? {
+        Host::Domain(name) => name.to_owned(),
+        Host::Ipv4(address) => address.to_string(),
+        Host::Ipv6(address) => address.to_string(),
+    };
+    let authority = match server.port() {
+        Some(port) => format!("{}:{port}", server.host_str()?),
+        None => server.host_str()?.to_owned(),
+    };
+    Some((host, authority))
+}
+
+impl fmt::Debug for Dialer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dialer").field("host", &self.host).field("port", &self.port).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,129 @@
+//! One connection a request, HTTP/1.1, by hyper: nothing is normalised, pooled or resent.
+
+use bytes::{Bytes, BytesMut};
+use http::header::HOST;
+use http::uri::PathAndQuery;
+use http::{Method, Request, Uri};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use tokio::time::Instant;
+
+use super::broken::by;
+use super::connection::{Dialer, Hold};
+use super::{Ready, record};
+use crate::exchange::{Broken, BrokenKind, Outcome, Received};
+
+/// An answer whose body has not been read. Dropping it hangs up.
+pub(super) struct Answer {
+    received: Received,
+    body: OpenBody,
+}
+
+/// A body being received, and the connection it comes over. Dropping it hangs up.
+#[derive(Debug)]
+pub(crate) struct OpenBody {
+    pub(crate) incoming: Incoming,
+    _hold: Hold,
+}
+
+/// A complete exchange, with the time its first byte went out.
+pub(super) async fn send(
+    dialer: &Dialer,
+    ready: Ready,
+    deadline: Instant,
+    max_body: usize,
+) -> (Instant, Result<Outcome, Broken>) {
+    let (started, answer) = open(dialer, ready, deadline).await;
+    let outcome = match answer {
+        Ok(answer) => answer.read(deadline, max_body).await,
+        Err(broken) => Err(broken),
+    };
+    (started, outcome)
+}
+
+/// An exchange up to the head of its answer.
+pub(super) async fn open(
+    dialer: &Dialer,
+    ready: Ready,
+    deadline: Instant,
+) -> (Instant, Result<Answer, Broken>) {
+    let target = wire_target(&dialer.prefix, &ready.sent.target);
+    let (uri, line) = match held(&target) {
+        Some(uri) => (uri, None),
+        None => (Uri::from_static("/"), Some(request_line(&ready.method, &target))),
+    };
+    let connection = match dialer.open(ready.anonymous, line, deadline).await {
+        Ok(connection) => connection,
+        Err(broken) => return (Instant::now(), Err(broken)),
+    };
+    let mut request = Request::new(Full::new(ready.sent.body));
+    *request.method_mut() = ready.method;
+    *request.uri_mut() = uri;
+    if !ready.headers.iter().any(|(name, _)| name == HOST) {
+        request.headers_mut().insert(HOST, dialer.authority.clone());
+    }
+    for (name, value) in ready.headers {
+        request.headers_mut().append(name, value);
+    }
+    let started = Instant::now();
+    let mut sender = connection.sender;
+    let stage = "waiting for the head of the answer";
+    let head = by(deadline, BrokenKind::Deadline, stage, sender.send_request(request)).await;
+    let answer = head.and_then(|head| head.map_err(|error| Broken::on_connection(stage, &error)));
+    let answer = answer.map(|response| {
+        let (parts, incoming) = response.into_parts();
+        let mut headers = connection.head.take_headers();
+        // Should the two readings ever differ, the library's is the one that was acted on.
+        if headers.len() != parts.headers.len() {
+            headers = record::text_headers(&parts.headers);
+        }
+        Answer {
+            received: record::head(parts.status, parts.version, headers),
+            body: OpenBody { incoming, _hold: connection.hold },
+        }
+    });
+    (started, answer)
+}
+
+impl Answer {
+    pub(super) fn status(&self) -> u16 {
+        self.received.status
+    }
+
+    pub(super) fn into_parts(self) -> (Received, OpenBody) {
+        (self.received, self.body)
+    }
+
+    /// The answer with its whole body.
+    pub(super) async fn read(mut self, deadline: Instant, max_body: usize) -> Result<Outcome, Broken> {
+        let mut bytes = BytesMut::new();
+        let status = self.received.status;
+        loop {
+            let stage = format!("reading the body of a {status}, {} bytes so far", bytes.len());
+            let frame = by(deadline, BrokenKind::Deadline, &stage, self.body.incoming.frame()).await?;
+            let Some(frame) = frame else { break };
+            let frame = frame.map_err(|error| Broken::on_connection(&stage, &error))?;
+            let Ok(data) = frame.into_data() else { continue };
+            if bytes.len() + data.len() > max_body {
+                return Err(Broken::budget("the body", max_body));
+            }
+            bytes.extend_from_slice(&data);
+        }
+        Ok(Outcome::Answered(record::with_body(self.received, bytes.freeze())))
+    }
+}
+
+/// What stands on the request line. Only a path is put under the server's own.
+pub(super) fn wire_target(prefix: &str, target: &str) -> String {
+    if target.starts_with('/') { format!("{prefix}{target}") } else { target.to_owned() }
+}
+
+/// The target as the HTTP library holds it, if it holds it unchanged.
+fn held(target: &str) -> Option<Uri> {
+    let parsed = PathAndQuery::try_from(target).ok()?;
+    (parsed.as_str() == target).then(|| Uri::from(parsed))
+}
+
+fn request_line(method: &Method, target: &str) -> Bytes {
+    format!("{method} {target} HTTP/1.1").into()
+}

@@ -1,0 +1,213 @@
+//! Sends requests and records what comes back.
+//!
+//! A broken exchange is an [`Exchange`] like any other, never an error: what a server does to a
+//! connection is part of what it is judged by. Two ways lead out: [`plain`] pools and multiplexes, and [`exact`] sends
+//! each request over a connection of its own with nothing normalised. What the first cannot send as written goes over the second.
+
+mod broken;
+mod connection;
+mod exact;
+mod identity;
+mod limiter;
+mod ping;
+mod plain;
+mod record;
+mod wire;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use kubeproof_cases::case::Identity;
+use tokio::time::Instant;
+
+use crate::exchange::{Exchange, Outcome, Sent};
+use crate::target::{TargetConfig, TargetError, TlsConfig};
+use crate::tls::PreparedTls;
+use crate::watch::OpenWatch;
+
+pub(crate) use broken::chain;
+pub(crate) use exact::OpenBody;
+pub use ping::Reached;
+pub(crate) use record::json_of;
+
+/// A request to be sent.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    /// Any token.
+    pub method: String,
+    /// Path and query. The path of the server's URL goes in front of it.
+    pub target: String,
+    /// In order, repeated names allowed. Authorization and Host are added.
+    pub headers: Vec<(String, String)>,
+    /// Empty for none.
+    pub body: Bytes,
+    /// Whose credential goes with it.
+    pub identity: Identity,
+    /// Over a connection of its own, with nothing normalised.
+    pub exact: bool,
+}
+
+/// How much is read, and how fast requests go out.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Bytes of an ordinary body.
+    pub max_body: usize,
+    /// Bytes of a line of a watch.
+    pub max_line: usize,
+    /// Bytes of a watch in all.
+    pub max_watch_bytes: usize,
+    /// Requests a second.
+    pub max_rps: Option<u32>,
+    /// For a connection to stand, TLS included.
+    pub connect_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_body: 64 << 20,
+            max_line: 16 << 20,
+            max_watch_bytes: 256 << 20,
+            max_rps: None,
+            connect_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A client of one server. Clones share connections and limits.
+#[derive(Clone, Debug)]
+pub struct Client {
+    /// The start of the run: what every recorded time counts from.
+    pub origin: Instant,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// Without credentials.
+    server: String,
+    limits: Limits,
+    limiter: Option<limiter::Limiter>,
+    identities: identity::Identities,
+    plain: plain::Plain,
+    dialer: connection::Dialer,
+}
+
+impl Client {
+    /// Reads what the configuration names (certificates, tokens); connects to nothing.
+    pub fn new(config: &TargetConfig, limits: Limits) -> Result<Self, TargetError> {
+        let tls = match &config.tls {
+            TlsConfig::Prepared(tls) => Some(PreparedTls::clone(tls)),
+            TlsConfig::Options(options) if config.server.scheme() == "https" => {
+                Some(PreparedTls::from_options(options)?)
+            }
+            TlsConfig::Options(_) => None,
+        };
+        let dialer = connection::Dialer::new(config, tls.as_ref(), limits.connect_timeout)?;
+        let shared = Shared {
+            server: config.display_url(),
+            limiter: limits.max_rps.map(limiter::Limiter::new),
+            identities: identity::Identities::new(config)?,
+            plain: plain::Plain::new(config, tls.as_ref(), &limits)?,
+            dialer,
+            limits,
+        };
+        Ok(Self { origin: Instant::now(), shared: Arc::new(shared) })
+    }
+
+    /// Whether an unprivileged credential was given.
+    pub fn has_second(&self) -> bool {
+        self.shared.identities.has_second()
+    }
+
+    /// Whether the run itself authenticates by a bearer token.
+    pub fn by_token(&self) -> bool {
+        self.shared.identities.by_token()
+    }
+
+    /// One exchange, complete or broken, ended by the deadline at the latest.
+    pub async fn send(&self, outgoing: Outgoing, deadline: Instant) -> Exchange {
+        let ready = match self.prepare(outgoing, deadline).await {
+            Ok(ready) => ready,
+            Err(exchange) => return *exchange,
+        };
+        let sent = ready.sent.clone();
+        let over_plain = if ready.exact { None } else { self.shared.plain.fitting(&ready) };
+        let (started, outcome) = match over_plain {
+            Some(request) => {
+                let started = Instant::now();
+                let anonymous = ready.anonymous;
+                (
+                    started,
+                    self.shared.plain.send(request, anonymous, deadline, self.shared.limits.max_body).await,
+                )
+            }
+            None => exact::send(&self.shared.dialer, ready, deadline, self.shared.limits.max_body).await,
+        };
+        self.exchange(sent, started, outcome.unwrap_or_else(Outcome::Broken))
+    }
+
+    /// Opens a watch over a connection of its own, and waits for the head of the answer.
+    pub async fn watch(&self, outgoing: Outgoing, deadline: Instant) -> OpenWatch {
+        let ready = match self.prepare(outgoing, deadline).await {
+            Ok(ready) => ready,
+            Err(exchange) => return OpenWatch::refused(*exchange),
+        };
+        let sent = ready.sent.clone();
+        let (started, head) = exact::open(&self.shared.dialer, ready, deadline).await;
+        match head {
+            Err(broken) => OpenWatch::refused(self.exchange(sent, started, Outcome::Broken(broken))),
+            Ok(answer) if answer.status() != 200 => {
+                let outcome = answer.read(deadline, self.shared.limits.max_body).await;
+                OpenWatch::refused(self.exchange(sent, started, outcome.unwrap_or_else(Outcome::Broken)))
+            }
+            Ok(answer) => {
+                let (received, body) = answer.into_parts();
+                let head = self.exchange(sent, started, Outcome::Answered(received));
+                OpenWatch::reading(head, body, self.origin, &self.shared.limits)
+            }
+        }
+    }
+
+    async fn prepare(&self, outgoing: Outgoing, deadline: Instant) -> Result<Ready, Box<Exchange>> {
+        let turn = match &self.shared.limiter {
+            Some(limiter) => limiter.turn(deadline).await,
+            None => Ok(()),
+        };
+        let prepared = match turn {
+            Ok(()) => self.shared.identities.prepare(&outgoing, deadline).await,
+            Err(broken) => Err(broken),
+        };
+        prepared.map_err(|broken| {
+            let sent = Sent {
+                method: outgoing.method,
+                target: outgoing.target,
+                headers: outgoing.headers,
+                body: outgoing.body,
+                identity: outgoing.identity,
+            };
+            Box::new(self.exchange(sent, Instant::now(), Outcome::Broken(broken)))
+        })
+    }
+
+    fn exchange(&self, request: Sent, started: Instant, outcome: Outcome) -> Exchange {
+        Exchange {
+            request,
+            outcome,
+            started: started.saturating_duration_since(self.origin),
+            took: started.elapsed(),
+        }
+    }
+}
+
+/// A request with everything on it.
+struct Ready {
+    sent: Sent,
+    method: http::Method,
+    /// In order, credentials included.
+    headers: Vec<(http::HeaderName, http::HeaderValue)>,
+    /// Without a client certificate.
+    anonymous: bool,
+    exact: bool,
+}

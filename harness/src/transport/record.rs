@@ -1,0 +1,71 @@
+//! From an answer to [`Received`].
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, Version};
+use serde_json::Value;
+
+use crate::exchange::Received;
+use crate::json;
+
+/// The head of an answer, recorded.
+pub(super) fn head(status: StatusCode, version: Version, headers: Vec<(String, String)>) -> Received {
+    let version = match version {
+        Version::HTTP_10 => "HTTP/1.0",
+        Version::HTTP_2 => "HTTP/2",
+        _ => "HTTP/1.1",
+    };
+    Received {
+        status: status.as_u16(),
+        version,
+        headers,
+        body: Bytes::new(),
+        json: None,
+        json_fault: None,
+        events: Vec::new(),
+        end: None,
+    }
+}
+
+/// The answer with its body.
+pub(super) fn with_body(mut head: Received, body: Bytes) -> Received {
+    if !body.is_empty() {
+        let (json, fault) = json_of(&body);
+        head.json = json;
+        head.json_fault = fault.filter(|_| head.json.is_some() || claims_json(&head));
+    }
+    head.body = body;
+    head
+}
+
+/// Headers as text. Bytes beyond ASCII have no meaning in HTTP, so none is lost that has one.
+pub(super) fn text_headers(headers: &HeaderMap) -> Vec<(String, String)> {
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    headers.iter().map(|(name, value)| (name.to_string(), text(value.as_bytes()))).collect()
+}
+
+/// A text as JSON, and what is wrong with it: a duplicate key leaves a value, a syntax error none.
+pub(crate) fn json_of(text: &[u8]) -> (Option<Arc<Value>>, Option<String>) {
+    match json::read(text) {
+        Ok(document) => {
+            let fault = document.duplicates.first().map(ToString::to_string);
+            (Some(Arc::new(document.to_value())), fault)
+        }
+        Err(fault) => (None, Some(fault.to_string())),
+    }
+}
+
+/// Whether the answer says that its body is JSON, as it stands.
+fn claims_json(head: &Received) -> bool {
+    let header = |wanted: &str| {
+        head.headers
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(wanted))
+            .map(|(_, value)| value.as_str())
+    };
+    let essence = header("content-type").and_then(|value| value.split(';').next()).unwrap_or_default();
+    let essence = essence.trim().to_ascii_lowercase();
+    let plain = header("content-encoding").is_none_or(|coding| coding.eq_ignore_ascii_case("identity"));
+    plain && (essence == "application/json" || essence.ends_with("+json"))
+}

@@ -1,0 +1,116 @@
+//! An open watch: its events are read by a task of their own, so that a case which looks away holds up neither
+//! the connection nor the server, until a budget is spent.
+
+mod lines;
+mod reader;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::exchange::{Exchange, Outcome, WatchEnd, WatchEvent};
+use crate::transport::{Limits, OpenBody};
+
+/// Events that wait to be looked at. Beyond, the server is made to wait.
+const BACKLOG: usize = 16 << 10;
+
+/// A watch, from the head of its answer to its end. Dropping it hangs up.
+#[derive(Debug)]
+pub struct OpenWatch {
+    /// What was sent, and the head of the answer; a complete answer if it is not a 200.
+    pub head: Exchange,
+    events: Vec<WatchEvent>,
+    end: Option<WatchEnd>,
+    fault: Option<String>,
+    opened: Instant,
+    reader: Option<Reader>,
+}
+
+#[derive(Debug)]
+struct Reader {
+    items: mpsc::Receiver<reader::Item>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What comes next on a watch.
+#[derive(Clone, Debug)]
+pub enum Next {
+    /// An event.
+    Event(WatchEvent),
+    /// Nothing more, ever.
+    End(WatchEnd),
+    /// Nothing before the deadline.
+    Deadline,
+}
+
+impl OpenWatch {
+    /// Whether the server answered with a stream.
+    pub fn is_open(&self) -> bool {
+        self.reader.is_some()
+    }
+
+    /// The next event, waited for until the deadline. Events that came before are given after it, too.
+    pub async fn next(&mut self, deadline: Instant) -> Next {
+        let Some(reader) = &mut self.reader else {
+            let end = self.end.clone();
+            return Next::End(end.unwrap_or_else(|| WatchEnd::Broken("the watch was not opened".to_owned())));
+        };
+        // The timeout polls what it waits for first, so what is there already is never lost to a deadline.
+        match tokio::time::timeout_at(deadline, reader.items.recv()).await {
+            Err(_) => Next::Deadline,
+            Ok(Some(reader::Item::Event(event, fault))) => {
+                self.fault = self.fault.take().or(fault);
+                self.events.push(event.clone());
+                Next::Event(event)
+            }
+            Ok(Some(reader::Item::End(end))) => self.ended(end),
+            Ok(None) => self.ended(WatchEnd::Broken("the reader of the watch died".to_owned())),
+        }
+    }
+
+    /// Hangs up. What was not read is gone.
+    pub fn close(&mut self) {
+        if self.reader.take().is_some() {
+            self.end.get_or_insert(WatchEnd::Client);
+        }
+    }
+
+    /// What was sent, the head, the events read, and the end if there was one.
+    pub fn snapshot(&self) -> Exchange {
+        let mut exchange = self.head.clone();
+        if let Outcome::Answered(received) = &mut exchange.outcome
+            && (self.end.is_some() || self.reader.is_some())
+        {
+            received.events.clone_from(&self.events);
+            received.end.clone_from(&self.end);
+            received.json_fault.clone_from(&self.fault);
+            exchange.took = self.opened.elapsed();
+        }
+        exchange
+    }
+
+    fn ended(&mut self, end: WatchEnd) -> Next {
+        self.reader = None;
+        self.end = Some(end.clone());
+        Next::End(end)
+    }
+
+    /// A watch that the server did not begin: the exchange broke, or is an ordinary answer.
+    pub(crate) fn refused(head: Exchange) -> Self {
+        Self { head, events: Vec::new(), end: None, fault: None, opened: Instant::now(), reader: None }
+    }
+
+    /// A stream whose head has come.
+    pub(crate) fn reading(head: Exchange, body: OpenBody, origin: Instant, limits: &Limits) -> Self {
+        let (sender, items) = mpsc::channel(BACKLOG);
+        let lines = lines::Lines::new(limits.max_line, limits.max_watch_bytes);
+        let task = tokio::spawn(reader::read(body, lines, origin, sender));
+        Self { reader: Some(Reader { items, task }), ..Self::refused(head) }
+    }
+}
