@@ -26,6 +26,7 @@ pub mod patch;
 pub mod schema;
 pub mod selector;
 mod server;
+pub mod table;
 mod tls;
 
 pub use config::{Config, Tls};
