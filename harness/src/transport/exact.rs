@@ -50,6 +50,11 @@ pub(super) async fn open(
     let target = wire_target(&dialer.prefix, &ready.sent.target);
     let (uri, line) = match held(&target) {
         Some(uri) => (uri, None),
+        // A line end would begin another request, which could not be told from ours.
+        None if target.contains(['\r', '\n']) => {
+            let broken = Broken::connect("not sent: the target holds the end of a line");
+            return (Instant::now(), Err(broken));
+        }
         None => (Uri::from_static("/"), Some(request_line(&ready.method, &target))),
     };
     let connection = match dialer.open(ready.anonymous, line, deadline).await {

@@ -1,0 +1,11 @@
+//! The transports, the watch reader and the targets, against peers on real sockets.
+
+#![expect(clippy::unwrap_used, reason = "what a test cannot set up fails it")]
+
+mod as_written;
+mod broken_servers;
+mod kubeconfigs;
+mod peer;
+mod reaching;
+mod tls;
+mod watches;
