@@ -6,7 +6,21 @@
 #![doc = include_str!("../LANGUAGE.md")]
 
 pub mod case;
+mod catalogue;
 pub mod cel;
+mod diagnostic;
+mod forms;
+pub mod ledger;
+mod lower;
 pub mod pattern;
+mod raw;
+mod shape;
 pub mod span;
+mod subject;
+mod syntax;
 pub mod template;
+
+pub use catalogue::{Catalogue, LoadError, Loader};
+pub use diagnostic::{Diagnostic, Diagnostics};
+pub use ledger::{Ledger, Requirement};
+pub use subject::SubjectDefinition;

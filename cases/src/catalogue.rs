@@ -1,0 +1,281 @@
+//! The catalogue: all case files, the ledger they refer to, and the subjects they run on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::{fs, io};
+
+use include_dir::{Dir, include_dir};
+use sha2::{Digest, Sha256};
+
+use crate::case::{Case, ResourceName};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::ledger::{Ledger, Requirement};
+use crate::lower::{self, Known};
+use crate::raw::RawCase;
+use crate::shape;
+use crate::subject::{RawSubjectDefinition, SubjectDefinition};
+use crate::syntax::Source;
+
+static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/data");
+
+/// Where the ledger stands in a directory of cases.
+const LEDGER: &str = "requirements.yaml";
+/// Where definitions of subjects stand.
+const SUBJECTS: &str = "subjects/";
+
+/// Everything that can be run.
+#[derive(Clone, Debug)]
+pub struct Catalogue {
+    /// Sorted by id.
+    pub cases: Vec<Case>,
+    /// What they prove.
+    pub requirements: Ledger,
+    /// What they run on, sorted by name.
+    pub subjects: Vec<SubjectDefinition>,
+    digest: String,
+}
+
+impl Catalogue {
+    /// The cases that the program carries.
+    pub fn embedded() -> Result<Self, Diagnostics> {
+        Loader::embedded().load()
+    }
+
+    /// The cases that the program carries, and over them those of a directory of the same layout.
+    pub fn load_dir(directory: &Path) -> Result<Self, LoadError> {
+        Ok(Loader::embedded().directory(directory)?.load()?)
+    }
+
+    /// `sha256:` and the digest over the names and contents of all files.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// A case by its id.
+    pub fn case(&self, id: &str) -> Option<&Case> {
+        self.cases.binary_search_by(|case| case.id.as_str().cmp(id)).ok().map(|index| &self.cases[index])
+    }
+}
+
+/// No catalogue could be made.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// A file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Unreadable {
+        /// The file or directory.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is nothing to read.
+    #[error("no case files in {0}: expected AREA/NAME.yaml, subjects/NAME.yaml or requirements.yaml")]
+    Empty(String),
+    /// Files are wrong.
+    #[error(transparent)]
+    Invalid(#[from] Diagnostics),
+}
+
+/// Files on their way into a catalogue.
+#[derive(Clone, Debug)]
+pub struct Loader {
+    /// By path below the directory of cases.
+    files: BTreeMap<String, Source>,
+    faults: Option<BTreeSet<String>>,
+}
+
+impl Loader {
+    /// Starts with the files that the program carries.
+    pub fn embedded() -> Self {
+        let mut files = BTreeMap::new();
+        collect(&EMBEDDED, &mut files);
+        Self { files, faults: None }
+    }
+
+    /// Starts with nothing.
+    #[cfg(test)]
+    pub(crate) fn empty() -> Self {
+        Self { files: BTreeMap::new(), faults: None }
+    }
+
+    /// Adds a file, or replaces one.
+    #[cfg(test)]
+    pub(crate) fn file(mut self, path: &str, name: &str, text: &str) -> Self {
+        self.files.insert(path.to_owned(), Source::new(name, text));
+        self
+    }
+
+    /// Adds the files of a directory; a file with the path of an embedded one replaces it.
+    pub fn directory(mut self, directory: &Path) -> Result<Self, LoadError> {
+        let mut found = 0;
+        read_directory(directory, "", &mut |path, name, text| {
+            found += 1;
+            self.files.insert(path, Source::new(name, text));
+        })?;
+        if found == 0 {
+            return Err(LoadError::Empty(directory.display().to_string()));
+        }
+        Ok(self)
+    }
+
+    /// Names the faults that `catches` can speak of; without this they are not checked.
+    pub fn known_faults(mut self, faults: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.faults = Some(faults.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Reads everything; reports all that is wrong in all files.
+    pub fn load(self) -> Result<Catalogue, Diagnostics> {
+        let mut errors = Diagnostics::default();
+        let mut requirements = Vec::new();
+        let mut subjects = Vec::new();
+        let mut cases = Vec::new();
+        for (path, source) in &self.files {
+            if path == LEDGER {
+                match shape::read::<Vec<Requirement>>(source) {
+                    Ok(read) => requirements.extend(read),
+                    Err(found) => errors.extend(found),
+                }
+            } else if path.starts_with(SUBJECTS) {
+                let read = shape::read::<RawSubjectDefinition>(source);
+                match read.and_then(|raw| raw.lower(source)) {
+                    Ok(subject) => subjects.push(subject),
+                    Err(found) => errors.extend(found),
+                }
+            } else {
+                cases.push((path.as_str(), source));
+            }
+        }
+        if !errors.is_empty() {
+            // Without the ledger and the subjects, every name in a case would be reported as unknown.
+            errors.sort();
+            return Err(errors);
+        }
+        let ledger = Ledger::new(requirements);
+        let resources: BTreeSet<ResourceName> = subjects.iter().map(|subject| subject.name.clone()).collect();
+        let known = Known { ledger: &ledger, resources: &resources, faults: self.faults.as_ref() };
+        let (cases, found) = read_cases(&cases, known);
+        errors.extend(found);
+        if !errors.is_empty() {
+            errors.sort();
+            return Err(errors);
+        }
+        subjects.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(Catalogue { cases, requirements: ledger, subjects, digest: digest(&self.files) })
+    }
+}
+
+/// Reads cases on as many threads as there are processors: this stands before every run.
+fn read_cases(files: &[(&str, &Source)], known: Known<'_>) -> (Vec<Case>, Vec<Diagnostic>) {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(files.len().max(1));
+    let share = files.len().div_ceil(threads).max(1);
+    let mut cases = Vec::with_capacity(files.len());
+    let mut errors = Vec::new();
+    std::thread::scope(|scope| {
+        let read = |share: &[(&str, &Source)]| -> Vec<Result<Case, Vec<Diagnostic>>> {
+            share.iter().map(|(path, source)| read_case(path, source, known)).collect()
+        };
+        let workers: Vec<_> = files.chunks(share).map(|share| scope.spawn(move || read(share))).collect();
+        for worker in workers {
+            match worker.join() {
+                Ok(results) => {
+                    for result in results {
+                        match result {
+                            Ok(case) => cases.push(case),
+                            Err(found) => errors.extend(found),
+                        }
+                    }
+                }
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    });
+    cases.sort_by(|a, b| a.id.cmp(&b.id));
+    (cases, errors)
+}
+
+fn read_case(path: &str, source: &Source, known: Known<'_>) -> Result<Case, Vec<Diagnostic>> {
+    let id = case_id(path)
+        .map_err(|(message, help)| vec![Diagnostic::new(source, 0..0, "file-name", message).help(help)])?;
+    let raw = shape::read::<RawCase>(source)?;
+    lower::lower(source, id, &raw, known)
+}
+
+/// The id that the place of a file gives.
+fn case_id(path: &str) -> Result<&str, (String, &'static str)> {
+    let id = path
+        .strip_suffix(".yaml")
+        .ok_or_else(|| (format!("`{path}` does not end in `.yaml`"), "rename the file"))?;
+    let Some((area, name)) = id.split_once('/') else {
+        return Err((
+            format!("`{path}` lies in no area"),
+            "move the file into a directory, as `create/name.yaml`",
+        ));
+    };
+    let kebab = |word: &str| {
+        !word.is_empty()
+            && word.split('-').all(|part| {
+                !part.is_empty() && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+            })
+    };
+    if !kebab(area) || !kebab(name) {
+        return Err((
+            format!("`{path}` is not named in lower-case words joined by `-`"),
+            "rename it, as `create/taken-name-is-refused.yaml`; its id is `create/taken-name-is-refused`",
+        ));
+    }
+    Ok(id)
+}
+
+fn digest(files: &BTreeMap<String, Source>) -> String {
+    let mut hash = Sha256::new();
+    for (path, source) in files {
+        for part in [path.as_bytes(), source.text.as_bytes()] {
+            hash.update(part.len().to_le_bytes());
+            hash.update(part);
+        }
+    }
+    let hex: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
+}
+
+fn collect(directory: &Dir<'static>, files: &mut BTreeMap<String, Source>) {
+    for file in directory.files() {
+        let path = file.path().to_string_lossy().replace('\\', "/");
+        if let (true, Some(text)) = (is_yaml(&path), file.contents_utf8()) {
+            let name = format!("cases/data/{path}");
+            files.insert(path, Source::new(name, text));
+        }
+    }
+    directory.dirs().for_each(|inner| collect(inner, files));
+}
+
+fn read_directory(
+    directory: &Path,
+    prefix: &str,
+    add: &mut impl FnMut(String, Arc<str>, String),
+) -> Result<(), LoadError> {
+    let unreadable = |path: &Path, source| LoadError::Unreadable { path: path.display().to_string(), source };
+    let entries = fs::read_dir(directory).map_err(|error| unreadable(directory, error))?;
+    for entry in entries {
+        let entry = entry.map_err(|error| unreadable(directory, error))?;
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with('.') {
+            continue;
+        }
+        if path.is_dir() {
+            read_directory(&path, &format!("{prefix}{name}/"), add)?;
+        } else if is_yaml(&name) {
+            let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, error))?;
+            add(format!("{prefix}{name}"), path.display().to_string().into(), text);
+        }
+    }
+    Ok(())
+}
+
+/// `.yml` too, so that a file so named is reported and not passed over.
+fn is_yaml(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
+}

@@ -1,0 +1,247 @@
+//! Forms of values that serde's derive does not know: one or many, ordered mappings, headers, JSON in text.
+//!
+//! `#[serde(untagged)]` would read them too, but it forgets where they stand.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Error, IntoDeserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::syntax::Located;
+
+/// A value, or a list of values. A value that stands alone has no place of its own: the whole has.
+#[derive(Debug)]
+pub(crate) struct OneOrMany<T>(pub(crate) Vec<Located<T>>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let whole: Located<Loose<T>> = Located::deserialize(deserializer)?;
+        Ok(Self(match whole.value {
+            Loose::One(value) => vec![Located { value, place: whole.place }],
+            Loose::Many(values) => values,
+        }))
+    }
+}
+
+enum Loose<T> {
+    One(T),
+    Many(Vec<Located<T>>),
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Loose<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(LooseVisitor(PhantomData))
+    }
+}
+
+struct LooseVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for LooseVisitor<T> {
+    type Value = Loose<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value or a list of values")
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Self::Value, E> {
+        T::deserialize(value.into_deserializer()).map(Loose::One)
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Self::Value, E> {
+        T::deserialize(value.into_deserializer()).map(Loose::One)
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Self::Value, E> {
+        T::deserialize(value.into_deserializer()).map(Loose::One)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Self::Value, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(items)).map(Loose::Many)
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("OneOrMany{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let one = generator.subschema_for::<T>();
+        json_schema!({"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]})
+    }
+}
+
+/// A mapping in the order of the file.
+#[derive(Debug)]
+pub(crate) struct Entries<T>(pub(crate) Vec<(Located<String>, Located<T>)>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(EntriesVisitor(PhantomData))
+    }
+}
+
+struct EntriesVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for EntriesVisitor<T> {
+    type Value = Entries<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a mapping")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Entries(entries))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Entries<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("MapOf{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "object", "additionalProperties": generator.subschema_for::<T>()})
+    }
+}
+
+/// A mapping, or a list of mappings of one entry each, in which a name may stand twice.
+#[derive(Debug)]
+pub(crate) struct RepeatableEntries<T>(pub(crate) Vec<(Located<String>, Located<T>)>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for RepeatableEntries<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(RepeatableVisitor(PhantomData))
+    }
+}
+
+struct RepeatableVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for RepeatableVisitor<T> {
+    type Value = RepeatableEntries<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a mapping or a list of mappings")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        EntriesVisitor(PhantomData).visit_map(map).map(|entries| RepeatableEntries(entries.0))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        let mut all = Vec::new();
+        while let Some(entries) = items.next_element::<Entries<T>>()? {
+            all.extend(entries.0);
+        }
+        Ok(RepeatableEntries(all))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for RepeatableEntries<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("RepeatableMapOf{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let one = generator.subschema_for::<Entries<T>>();
+        json_schema!({"anyOf": [one, {"type": "array", "items": one}]})
+    }
+}
+
+/// What a header must be.
+#[derive(Debug)]
+pub(crate) enum HeaderExpectation {
+    /// Equal to this.
+    Value(String),
+    /// Something else than that.
+    Form(HeaderForm),
+}
+
+/// What a header must be, if not equal to a value.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HeaderForm {
+    /// A regular expression that the value matches.
+    #[serde(rename = "match")]
+    pub(crate) matches: Option<Located<String>>,
+    /// `true`: the header is not there.
+    pub(crate) absent: Option<Located<bool>>,
+}
+
+impl<'de> Deserialize<'de> for HeaderExpectation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(HeaderVisitor)
+    }
+}
+
+struct HeaderVisitor;
+
+impl<'de> Visitor<'de> for HeaderVisitor {
+    type Value = HeaderExpectation;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value, `{match: regex}` or `{absent: true}`")
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
+        Ok(HeaderExpectation::Value(value.to_owned()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
+        Ok(HeaderExpectation::Value(value.to_string()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        HeaderForm::deserialize(MapAccessDeserializer::new(map)).map(HeaderExpectation::Form)
+    }
+}
+
+impl JsonSchema for HeaderExpectation {
+    fn schema_name() -> Cow<'static, str> {
+        "HeaderExpectation".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let form = generator.subschema_for::<HeaderForm>();
+        json_schema!({"anyOf": [{"type": ["string", "integer"]}, form]})
+    }
+}
+
+/// JSON, as the text of a block scalar: YAML would read `yes`, `0017` and `1_000` its own way.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct JsonText(pub(crate) Located<String>);
+
+impl JsonSchema for JsonText {
+    fn schema_name() -> Cow<'static, str> {
+        "JsonText".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "JSON in a block scalar (`key: |`)",
+            "type": "string",
+            "contentMediaType": "application/json",
+        })
+    }
+}

@@ -1,0 +1,128 @@
+//! The ledger: every requirement of the conventions, with its cases or with the reason why it has none.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::case::{Edition, Level};
+
+/// All requirements, in the order of the conventions.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    requirements: Vec<Requirement>,
+    by_id: BTreeMap<String, usize>,
+}
+
+impl Ledger {
+    /// A ledger of these; of two with the same id the later one counts.
+    pub(crate) fn new(requirements: impl IntoIterator<Item = Requirement>) -> Self {
+        let mut ledger = Self::default();
+        for requirement in requirements {
+            match ledger.by_id.get(&requirement.id) {
+                Some(index) => ledger.requirements[*index] = requirement,
+                None => {
+                    ledger.by_id.insert(requirement.id.clone(), ledger.requirements.len());
+                    ledger.requirements.push(requirement);
+                }
+            }
+        }
+        ledger
+    }
+
+    /// One by its id.
+    pub fn get(&self, id: &str) -> Option<&Requirement> {
+        self.by_id.get(id).map(|index| &self.requirements[*index])
+    }
+
+    /// All of them, in the order of the conventions.
+    pub fn iter(&self) -> std::slice::Iter<'_, Requirement> {
+        self.requirements.iter()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.requirements.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.requirements.is_empty()
+    }
+}
+
+impl<'a> IntoIterator for &'a Ledger {
+    type Item = &'a Requirement;
+    type IntoIter = std::slice::Iter<'a, Requirement>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// One checkable statement of the conventions.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Requirement {
+    /// As `metadata.uid-unique`.
+    pub id: String,
+    /// The heading under which the conventions say it.
+    pub section: String,
+    /// How strongly they ask for it.
+    pub level: Level,
+    /// The text does not use the word of its level, but means it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub implied: bool,
+    /// Where it shows.
+    pub testability: Testability,
+    /// The editions that ask for it.
+    pub editions: Vec<Edition>,
+    /// What it asks for, in the project's own words.
+    pub statement: String,
+    /// How editions differ over it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<String>,
+    /// Why no case proves it; absent when one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without: Option<Without>,
+}
+
+/// Where a requirement shows.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, JsonSchema, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Testability {
+    /// In requests and answers.
+    Wire,
+    /// In upgraded connections.
+    Stream,
+    /// In the published schemas.
+    Schema,
+    /// In what clients do, not in what a server does.
+    Client,
+    /// In how people design and document APIs.
+    Process,
+}
+
+/// Why a requirement has no case.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Without {
+    /// The kind of reason.
+    pub kind: WithoutKind,
+    /// The reason.
+    pub reason: String,
+}
+
+/// Kinds of reasons for having no case.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, JsonSchema, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WithoutKind {
+    /// It binds clients.
+    Client,
+    /// It binds people.
+    Process,
+    /// Cases for it are yet to come.
+    Planned,
+    /// A server shows nothing of it from outside.
+    Unseen,
+}

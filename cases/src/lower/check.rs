@@ -1,0 +1,266 @@
+//! Checks and their claims.
+
+use std::ops::Range;
+
+use super::{Lowering, first_line};
+use crate::case::{Check, Claim, Deviation, Refusal};
+use crate::forms::{Entries, HeaderExpectation, HeaderForm, OneOrMany};
+use crate::pattern::TextPattern;
+use crate::raw::{Claims, RawCheck, RawDeviation, RawRefused};
+use crate::syntax::Located;
+
+/// The reasons that a v1 Status may give; the empty one is `Unknown` on the wire.
+const REASONS: [&str; 21] = [
+    "",
+    "AlreadyExists",
+    "BadRequest",
+    "Conflict",
+    "Expired",
+    "Forbidden",
+    "Gone",
+    "InternalError",
+    "Invalid",
+    "MethodNotAllowed",
+    "NotAcceptable",
+    "NotFound",
+    "RequestEntityTooLarge",
+    "ServerTimeout",
+    "ServiceUnavailable",
+    "StoreReadError",
+    "Timeout",
+    "TooManyRequests",
+    "Unauthorized",
+    "Unknown",
+    "UnsupportedMediaType",
+];
+
+/// What stands before the checks, and so what they can judge.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Judged {
+    /// The answer of the step.
+    Answer,
+    /// What came before: only expressions can say which answer they mean.
+    Earlier,
+}
+
+impl Lowering<'_> {
+    pub(super) fn checks(&mut self, checks: &[Located<RawCheck>], judged: Judged) -> Vec<Check> {
+        checks.iter().map(|check| self.check(check, judged)).collect()
+    }
+
+    fn check(&mut self, raw: &Located<RawCheck>, judged: Judged) -> Check {
+        let (check, place) = (&raw.value, &raw.place);
+        self.check_id(&check.id);
+        let requirements = if check.requirements.is_empty() {
+            self.requirements.clone()
+        } else {
+            check.requirements.iter().map(|id| self.part_of_case(id)).collect()
+        };
+        let claims = self.claims(check.claims(), judged);
+        if claims.is_empty() && !has_claim(check.claims()) {
+            self.error(&first_line(place), "cannot-fail", "this check expects nothing")
+                .set_help("add `status`, `refused`, `body`, `header`, `text`, `cel` or `anyOf`");
+        }
+        if !check.editions.is_empty() {
+            self.is_judged_by_some_edition(check, &requirements);
+        }
+        Check {
+            id: check.id.value.clone(),
+            level: check.level.unwrap_or(self.level),
+            requirements,
+            editions: check.editions.clone(),
+            claims,
+            deviation: check.deviation.as_ref().map(|deviation| self.deviation(deviation, judged)),
+            means: check.means.clone(),
+            span: self.source.span(place.start),
+        }
+    }
+
+    /// Counts a check and sees that its id is well formed and new.
+    pub(super) fn check_id(&mut self, id: &Located<String>) {
+        self.checks += 1;
+        let words = |text: &str| {
+            text.split('-').all(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric()))
+        };
+        if !id.value.starts_with(|c: char| c.is_ascii_lowercase()) || !words(&id.value) {
+            self.error(&id.place, "malformed-id", format!("`{}` is no id of a check", id.value))
+                .set_help("expected words of letters and digits joined by `-`, as `names-the-object`");
+        }
+        if let Some(first) = self.check_ids.get(&id.value).cloned() {
+            let line = self.source.span(first.start).line;
+            self.error(&id.place, "duplicate-id", format!("another check has the id `{}`", id.value))
+                .set_help(format!("it stands on line {line}; ids are unique in a case"));
+        } else {
+            self.check_ids.insert(id.value.clone(), id.place.clone());
+        }
+    }
+
+    fn part_of_case(&mut self, id: &Located<String>) -> String {
+        if !self.requirements.contains(&id.value) {
+            let known = self.requirements.clone();
+            self.error(
+                &id.place,
+                "unknown-requirement",
+                format!("the case does not name the requirement `{}`", id.value),
+            )
+            .suggest_from(&id.value, known.iter().map(String::as_str));
+        }
+        id.value.clone()
+    }
+
+    fn is_judged_by_some_edition(&mut self, check: &RawCheck, requirements: &[String]) {
+        let lives = |id: &String| {
+            let requirement = self.known.ledger.get(id);
+            requirement
+                .is_none_or(|known| known.editions.iter().any(|edition| check.editions.contains(edition)))
+        };
+        if !requirements.iter().any(lives) {
+            self.error(
+                &check.id.place,
+                "never-judged",
+                "no requirement of this check stands in any of its editions",
+            )
+            .set_help("compare `editions` with those of the requirements in the ledger");
+        }
+    }
+
+    fn deviation(&mut self, raw: &Located<RawDeviation>, judged: Judged) -> Deviation {
+        if raw.value.because.trim().is_empty() {
+            self.error(&first_line(&raw.place), "empty", "`because` is empty");
+        }
+        if !has_claim(raw.value.claims()) {
+            self.error(&first_line(&raw.place), "cannot-fail", "this deviation accepts everything")
+                .set_help("say what deployed servers answer: `status`, `refused`, `body`, ...");
+        }
+        Deviation { because: raw.value.because.clone(), claims: self.claims(raw.value.claims(), judged) }
+    }
+
+    fn claims(&mut self, raw: Claims<'_>, judged: Judged) -> Vec<Claim> {
+        if judged == Judged::Earlier {
+            self.only_expressions(raw);
+        }
+        let mut claims = Vec::new();
+        claims.extend(raw.status.map(|status| self.status(status)));
+        claims.extend(raw.refused.map(|refused| Claim::Refused(self.refusal(refused))));
+        claims.extend(raw.body.and_then(|body| self.pattern(body)).map(Claim::Body));
+        if let Some(header) = raw.header {
+            claims.extend(self.headers(header));
+        }
+        claims.extend(raw.text.map(|text| Claim::Text(self.regex(text))));
+        claims.extend(raw.cel.and_then(|cel| self.condition(cel)).map(Claim::Cel));
+        if let Some(any_of) = raw.any_of {
+            if any_of.value.len() < 2 {
+                self.error(&first_line(&any_of.place), "cannot-fail", "`anyOf` takes at least two sets")
+                    .set_help("write a single set beside the id of the check");
+            }
+            for set in &any_of.value {
+                if !has_claim(set.value.claims()) {
+                    self.error(&first_line(&set.place), "cannot-fail", "an empty set always holds");
+                }
+            }
+            let sets = any_of.value.iter().map(|set| self.claims(set.value.claims(), judged));
+            claims.push(Claim::AnyOf(sets.collect()));
+        }
+        claims
+    }
+
+    fn only_expressions(&mut self, raw: Claims<'_>) {
+        let answers = [
+            raw.status.map(|claim| &claim.place),
+            raw.refused.map(|claim| &claim.code.place),
+            raw.body.map(|claim| &claim.0.place),
+            raw.header.map(|claim| &claim.place),
+            raw.text.map(|claim| &claim.place),
+        ];
+        for place in answers.into_iter().flatten() {
+            self.error(
+                &first_line(place),
+                "no-answer",
+                "there is no answer at this point that this could judge",
+            )
+            .set_help("use `cel`, which names the step it means, as `created.status == 201`");
+        }
+    }
+
+    fn status(&mut self, codes: &Located<OneOrMany<u16>>) -> Claim {
+        Claim::Status(self.codes(codes, 100..600, "an HTTP code"))
+    }
+
+    fn codes(&mut self, codes: &Located<OneOrMany<u16>>, lawful: Range<u16>, what: &str) -> Vec<u16> {
+        if codes.value.0.is_empty() {
+            self.error(&codes.place, "empty", format!("expected {what}, found an empty list"));
+        }
+        for code in &codes.value.0 {
+            if !lawful.contains(&code.value) {
+                self.error(&code.place, "out-of-range", format!("{} is not {what}", code.value));
+            }
+        }
+        codes.value.0.iter().map(|code| code.value).collect()
+    }
+
+    fn refusal(&mut self, raw: &RawRefused) -> Refusal {
+        if raw.reason.value.0.is_empty() {
+            self.error(&raw.reason.place, "empty", "expected a reason, found an empty list");
+        }
+        for reason in &raw.reason.value.0 {
+            if !REASONS.contains(&reason.value.as_str()) {
+                self.error(
+                    &reason.place,
+                    "unknown-reason",
+                    format!("no refusal has the reason `{}`", reason.value),
+                )
+                .suggest_from(&reason.value, REASONS);
+            }
+        }
+        Refusal {
+            code: self.codes(&raw.code, 400..600, "the code of a refusal, 400 to 599"),
+            reason: raw.reason.value.0.iter().map(|reason| reason.value.clone()).collect(),
+            details: raw.details.as_ref().and_then(|details| self.pattern(details)),
+            message: raw.message.as_ref().map(|message| self.regex(message)),
+        }
+    }
+
+    fn headers(&mut self, raw: &Located<Entries<HeaderExpectation>>) -> Vec<Claim> {
+        if raw.value.0.is_empty() {
+            self.error(&first_line(&raw.place), "cannot-fail", "no header is named");
+        }
+        let entries = raw.value.0.iter();
+        entries.filter_map(|(name, expected)| self.header(name, expected)).collect()
+    }
+
+    fn header(&mut self, name: &Located<String>, expected: &Located<HeaderExpectation>) -> Option<Claim> {
+        let value = match &expected.value {
+            HeaderExpectation::Value(value) => {
+                let text = Located { value: value.clone(), place: expected.place.clone() };
+                Some(TextPattern::Equal(self.template(&text)))
+            }
+            HeaderExpectation::Form(HeaderForm { matches: Some(regex), absent: None }) => {
+                Some(self.regex(regex))
+            }
+            HeaderExpectation::Form(HeaderForm {
+                matches: None,
+                absent: Some(Located { value: true, .. }),
+            }) => None,
+            HeaderExpectation::Form(_) => {
+                self.error(
+                    &first_line(&name.place),
+                    "malformed-header",
+                    "expected a value, `{match: regex}` or `{absent: true}`",
+                );
+                return None;
+            }
+        };
+        Some(Claim::Header { name: name.value.to_ascii_lowercase(), value })
+    }
+}
+
+/// Whether anything is claimed, rightly or not.
+fn has_claim(claims: Claims<'_>) -> bool {
+    claims.status.is_some()
+        || claims.refused.is_some()
+        || claims.body.is_some()
+        || claims.header.is_some()
+        || claims.text.is_some()
+        || claims.cel.is_some()
+        || claims.any_of.is_some()
+}

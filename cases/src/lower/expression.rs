@@ -1,0 +1,198 @@
+//! CEL expressions: parsed, with every name in them known.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use cel::common::ast::{EntryExpr, Expr, IdedExpr};
+
+use super::Lowering;
+use crate::cel::Expression;
+use crate::syntax::{Located, Scalar};
+
+/// What an expression can call: macros and functions of the standard library, and kubeproof's own.
+const FUNCTIONS: [&str; 41] = [
+    "all",
+    "bool",
+    "bytes",
+    "contains",
+    "distinct",
+    "double",
+    "duration",
+    "dyn",
+    "endsWith",
+    "exists",
+    "existsOne",
+    "exists_one",
+    "filter",
+    "flatten",
+    "getDate",
+    "getDayOfMonth",
+    "getDayOfWeek",
+    "getDayOfYear",
+    "getFullYear",
+    "getHours",
+    "getMilliseconds",
+    "getMinutes",
+    "getMonth",
+    "getSeconds",
+    "has",
+    "int",
+    "json",
+    "map",
+    "matches",
+    "max",
+    "min",
+    "parseTime",
+    "sameItems",
+    "size",
+    "sorted",
+    "startsWith",
+    "string",
+    "timestamp",
+    "type",
+    "uint",
+    "unique",
+];
+
+impl Lowering<'_> {
+    /// An expression that judges: it must read something.
+    pub(super) fn condition(&mut self, text: &Located<String>) -> Option<Expression> {
+        let expression = self.expression(text)?;
+        if expression.variables.is_empty() {
+            let place = Scalar { source: self.source, value: &text.value, place: &text.place }.whole();
+            self.error(&place, "cannot-fail", "this expression reads no variable: it is always the same")
+                .set_help("relate it to a step, as `first.body.metadata.uid == second.body.metadata.uid`");
+        }
+        Some(expression)
+    }
+
+    /// Any expression; `None` when it is none.
+    pub(super) fn expression(&mut self, text: &Located<String>) -> Option<Expression> {
+        let source = self.source;
+        let scalar = Scalar { source, value: &text.value, place: &text.place };
+        let program = match cel::Program::compile(&text.value) {
+            Ok(program) => program,
+            Err(errors) => {
+                // The parser recovers badly: what it finds after its first error is mostly noise.
+                let (position, reason) = errors
+                    .errors
+                    .first()
+                    .map_or(((1, 1), "no expression"), |error| (error.pos, error.msg.as_str()));
+                let offset = offset_of(&text.value, position);
+                let reason = reason.trim_start_matches("Syntax error: ");
+                let place = scalar.range(offset..offset + usize::from(offset < text.value.len()));
+                self.error(&place, "invalid-cel", format!("not a CEL expression: {reason}"));
+                return None;
+            }
+        };
+        let mut names = Names::default();
+        names.collect(program.expression(), &mut Vec::new());
+        let info = program.source_info();
+        for (name, id) in &names.variables {
+            let start = info.offset_for(*id).map_or(0, |(start, _)| usize::try_from(start).unwrap_or(0));
+            let place = scalar.range(start..start + name.len());
+            if let Some(known) = self.scopes.get_mut(name) {
+                known.used = true;
+            } else if !self.is_expression_variable(name) {
+                let known = self.expression_variables();
+                self.error(
+                    &place,
+                    "unknown-name",
+                    format!("no earlier step or capture has the name `{name}`"),
+                )
+                .suggest_from(name, known.iter().map(String::as_str));
+            }
+        }
+        for name in names.functions {
+            let is_operator = !name.starts_with(|c: char| c.is_ascii_alphabetic());
+            if !is_operator && !FUNCTIONS.contains(&name.as_str()) {
+                let start = text.value.find(&name).unwrap_or(0);
+                self.error(
+                    &scalar.range(start..start + name.len()),
+                    "unknown-function",
+                    format!("no function has the name `{name}`"),
+                )
+                .suggest_from(&name, FUNCTIONS);
+            }
+        }
+        let variables: BTreeSet<String> = names.variables.into_iter().map(|(name, _)| name).collect();
+        Some(Expression {
+            text: text.value.trim().to_owned(),
+            program: Arc::new(program),
+            variables: variables.into_iter().collect(),
+            span: self.source.span(text.place.start),
+        })
+    }
+}
+
+/// Names of types are values in CEL.
+const TYPES: [&str; 10] =
+    ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"];
+
+/// The byte of a line and a column, both counted from one, as the parser counts.
+fn offset_of(text: &str, (line, column): (isize, isize)) -> usize {
+    let line = usize::try_from(line).unwrap_or(1).max(1);
+    let column = usize::try_from(column).unwrap_or(1).max(1);
+    let start: usize = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
+    (start + column - 1).min(text.trim_end().len())
+}
+
+/// The names in an expression that it does not bind itself.
+#[derive(Debug, Default)]
+struct Names {
+    /// With the id of the node.
+    variables: Vec<(String, u64)>,
+    functions: BTreeSet<String>,
+}
+
+impl Names {
+    fn collect<'e>(&mut self, expression: &'e IdedExpr, bound: &mut Vec<&'e str>) {
+        match &expression.expr {
+            Expr::Ident(name) => {
+                let is_free = !name.starts_with('@') && !bound.contains(&name.as_str());
+                if is_free && !TYPES.contains(&name.as_str()) {
+                    self.variables.push((name.clone(), expression.id));
+                }
+            }
+            Expr::Call(call) => {
+                self.functions.insert(call.func_name.clone());
+                for part in call.target.iter().map(AsRef::as_ref).chain(&call.args) {
+                    self.collect(part, bound);
+                }
+            }
+            Expr::Select(select) => self.collect(&select.operand, bound),
+            Expr::List(list) => {
+                for element in &list.elements {
+                    self.collect(element, bound);
+                }
+            }
+            Expr::Map(map) => self.entries(map.entries.iter().map(|entry| &entry.expr), bound),
+            Expr::Struct(value) => self.entries(value.entries.iter().map(|entry| &entry.expr), bound),
+            Expr::Comprehension(comprehension) => {
+                self.collect(&comprehension.iter_range, bound);
+                self.collect(&comprehension.accu_init, bound);
+                let outer = bound.len();
+                bound.push(&comprehension.iter_var);
+                bound.extend(comprehension.iter_var2.as_deref());
+                bound.push(&comprehension.accu_var);
+                for part in [&comprehension.loop_cond, &comprehension.loop_step, &comprehension.result] {
+                    self.collect(part, bound);
+                }
+                bound.truncate(outer);
+            }
+            Expr::Literal(_) | Expr::Unspecified => {}
+        }
+    }
+
+    fn entries<'e>(&mut self, entries: impl Iterator<Item = &'e EntryExpr>, bound: &mut Vec<&'e str>) {
+        for entry in entries {
+            match entry {
+                EntryExpr::StructField(field) => self.collect(&field.value, bound),
+                EntryExpr::MapEntry(entry) => {
+                    self.collect(&entry.key, bound);
+                    self.collect(&entry.value, bound);
+                }
+            }
+        }
+    }
+}

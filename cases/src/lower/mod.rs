@@ -1,0 +1,205 @@
+//! From the raw shape of a file to a [`Case`]: everything that a shape cannot say is checked here.
+//!
+//! Nothing stops at the first error: a part that is wrong is reported and replaced by something harmless, the rest is
+//! read on, and in the end there is either a case without errors or all errors without a case.
+
+mod check;
+mod expression;
+mod pattern;
+mod scope;
+mod step;
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use crate::case::{Case, Level, ResourceName, SubjectFilter, SubjectSet};
+use crate::diagnostic::Diagnostic;
+use crate::ledger::Ledger;
+use crate::raw::{Has, RawCase, RawSubject};
+use crate::subject::{bad_resource_name, parse_resource_name};
+use crate::syntax::{Located, Source};
+use scope::Scopes;
+
+/// What the names in a case can refer to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known<'a> {
+    pub(crate) ledger: &'a Ledger,
+    pub(crate) resources: &'a BTreeSet<ResourceName>,
+    /// `None`: faults are not checked.
+    pub(crate) faults: Option<&'a BTreeSet<String>>,
+}
+
+/// Checks a case that has the right shape.
+pub(crate) fn lower(
+    source: &Source,
+    id: &str,
+    raw: &RawCase,
+    known: Known<'_>,
+) -> Result<Case, Vec<Diagnostic>> {
+    let mut lowering = Lowering {
+        source,
+        known,
+        errors: Vec::new(),
+        scopes: Scopes::default(),
+        check_ids: BTreeMap::new(),
+        checks: 0,
+        level: Level::May,
+        requirements: raw.requirements.value.iter().map(|id| id.value.clone()).collect(),
+        subject: None,
+    };
+    let case = lowering.case(id, raw);
+    if lowering.errors.is_empty() { Ok(case) } else { Err(lowering.errors) }
+}
+
+struct Lowering<'a> {
+    source: &'a Source,
+    known: Known<'a>,
+    errors: Vec<Diagnostic>,
+    scopes: Scopes,
+    /// Check ids and where they stand first.
+    check_ids: BTreeMap<String, Range<usize>>,
+    checks: usize,
+    /// Of the case.
+    level: Level,
+    requirements: Vec<String>,
+    subject: Option<SubjectFilter>,
+}
+
+impl Lowering<'_> {
+    fn case(&mut self, id: &str, raw: &RawCase) -> Case {
+        if raw.summary.value.trim().is_empty() {
+            self.error(&raw.summary.place, "empty", "the summary is empty");
+        }
+        self.requirements_exist(raw);
+        self.level = raw.level.unwrap_or_else(|| {
+            let levels = self.requirements.iter().filter_map(|id| self.known.ledger.get(id));
+            levels.map(|requirement| requirement.level).max().unwrap_or(Level::Must)
+        });
+        self.subject = raw.subject.as_ref().map(|subject| self.subject(subject));
+        self.faults_exist(&raw.catches);
+        let steps = self.steps(&raw.steps);
+        if self.checks == 0 && !steps.is_empty() {
+            self.error(&first_line(&raw.steps.place), "no-check", "nothing in this case is checked")
+                .set_help("add `expect` to a request, or a step `expect`");
+        }
+        self.unused_captures();
+        Case {
+            id: id.to_owned(),
+            summary: raw.summary.value.clone(),
+            why: raw.why.clone(),
+            requirements: self.requirements.clone(),
+            level: self.level,
+            subject: self.subject.clone(),
+            needs: raw.needs.clone(),
+            catches: raw.catches.iter().map(|fault| fault.value.clone()).collect(),
+            steps,
+            file: self.source.name.to_string(),
+        }
+    }
+
+    fn requirements_exist(&mut self, raw: &RawCase) {
+        if raw.requirements.value.is_empty() {
+            self.error(&raw.requirements.place, "no-requirement", "a case names at least one requirement");
+        }
+        for (index, id) in raw.requirements.value.iter().enumerate() {
+            if self.known.ledger.get(&id.value).is_none() {
+                let known = self.known.ledger;
+                self.error(
+                    &id.place,
+                    "unknown-requirement",
+                    format!("no requirement has the id `{}`", id.value),
+                )
+                .suggest_from(&id.value, known.iter().map(|requirement| requirement.id.as_str()));
+            }
+            if raw.requirements.value[..index].iter().any(|other| other.value == id.value) {
+                self.error(&id.place, "duplicate", format!("`{}` is named twice", id.value));
+            }
+        }
+    }
+
+    fn faults_exist(&mut self, catches: &[Located<String>]) {
+        let Some(faults) = self.known.faults else { return };
+        for fault in catches {
+            if !faults.contains(&fault.value) {
+                self.error(&fault.place, "unknown-fault", format!("no fault has the name `{}`", fault.value))
+                    .suggest_from(&fault.value, faults.iter().map(String::as_str));
+            }
+        }
+    }
+
+    fn subject(&mut self, raw: &RawSubject) -> SubjectFilter {
+        SubjectFilter {
+            of: raw.of.as_ref().map_or(SubjectSet::Any, |of| self.subject_set(&of.0)),
+            scope: raw.scope,
+            verbs: raw.verbs.iter().map(|verb| verb.name().to_owned()).collect(),
+            subresources: raw.subresources.iter().map(|subresource| subresource.name().to_owned()).collect(),
+            has_change: raw.has.contains(&Has::Change),
+            has_status: raw.has.contains(&Has::Status),
+        }
+    }
+
+    fn subject_set(&mut self, of: &[Located<String>]) -> SubjectSet {
+        if let [only] = of {
+            match only.value.as_str() {
+                "any" => return SubjectSet::Any,
+                "builtin" => return SubjectSet::Builtin,
+                "custom" => return SubjectSet::Custom,
+                _ => {}
+            }
+        }
+        SubjectSet::Named(of.iter().filter_map(|name| self.resource(name)).collect())
+    }
+
+    fn resource(&mut self, name: &Located<String>) -> Option<ResourceName> {
+        let known: Vec<String> = self.known.resources.iter().map(ToString::to_string).collect();
+        let Some(parsed) = parse_resource_name(&name.value) else {
+            let sets = ["any", "builtin", "custom"];
+            let choices = sets.into_iter().chain(known.iter().map(String::as_str));
+            let diagnostic = bad_resource_name(self.source, name);
+            self.errors.push(match crate::diagnostic::nearest(&name.value, choices) {
+                Some(nearest) => diagnostic.help(format!("did you mean `{nearest}`?")),
+                None => diagnostic,
+            });
+            return None;
+        };
+        if !self.known.resources.contains(&parsed) {
+            self.error(&name.place, "unknown-resource", format!("no subject is defined for `{parsed}`"))
+                .suggest_from(&name.value, known.iter().map(String::as_str));
+        }
+        Some(parsed)
+    }
+
+    /// Reports an error, to which help may be added.
+    fn error(
+        &mut self,
+        place: &Range<usize>,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> Reported<'_> {
+        self.errors.push(Diagnostic::new(self.source, place.clone(), code, message));
+        Reported(self.errors.last_mut())
+    }
+}
+
+/// An error that was reported.
+struct Reported<'a>(Option<&'a mut Diagnostic>);
+
+impl Reported<'_> {
+    fn set_help(self, help: impl Into<String>) {
+        if let Some(diagnostic) = self.0 {
+            diagnostic.help = Some(help.into());
+        }
+    }
+
+    fn suggest_from<'s>(self, wrong: &str, right: impl IntoIterator<Item = &'s str>) {
+        if let Some(diagnostic) = self.0 {
+            *diagnostic = diagnostic.clone().suggest(wrong, right);
+        }
+    }
+}
+
+/// The start of a place: what is wrong with a whole is shown where it begins.
+fn first_line(place: &Range<usize>) -> Range<usize> {
+    place.start..place.start
+}

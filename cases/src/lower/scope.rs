@@ -1,0 +1,92 @@
+//! What can be referred to at a point of a case.
+
+use std::ops::Range;
+
+/// Scopes from the outermost in: one for the case, one for each loop, branch or round that is open.
+#[derive(Debug)]
+pub(super) struct Scopes {
+    open: Vec<Vec<Name>>,
+    /// Captures of scopes that are closed and that nothing read.
+    unused: Vec<(String, Range<usize>)>,
+}
+
+impl Default for Scopes {
+    fn default() -> Self {
+        Self { open: vec![Vec::new()], unused: Vec::new() }
+    }
+}
+
+/// A name that was given to something.
+#[derive(Clone, Debug)]
+pub(super) struct Name {
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    pub(super) place: Range<usize>,
+    pub(super) used: bool,
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Kind {
+    /// An exchange.
+    Exchange,
+    /// A watch, and whether it is still read.
+    Watch { open: bool },
+    /// Events that were awaited.
+    Awaited,
+    /// The results of a loop or of branches: a list.
+    Results,
+    /// The last round of an `until`.
+    Round,
+    /// A captured value.
+    Capture,
+    /// The item of `over`, or `i`.
+    LoopVariable,
+}
+
+impl Kind {
+    /// Values stand in templates; steps do not.
+    pub(super) fn is_value(self) -> bool {
+        matches!(self, Self::Capture | Self::LoopVariable)
+    }
+}
+
+impl Scopes {
+    pub(super) fn enter(&mut self) {
+        self.open.push(Vec::new());
+    }
+
+    pub(super) fn leave(&mut self) {
+        if let Some(names) = self.open.pop() {
+            let unused = names.into_iter().filter(|name| name.kind == Kind::Capture && !name.used);
+            self.unused.extend(unused.map(|name| (name.name, name.place)));
+        }
+    }
+
+    /// All captures that nothing read; ends the outermost scope.
+    pub(super) fn finish(&mut self) -> Vec<(String, Range<usize>)> {
+        while !self.open.is_empty() {
+            self.leave();
+        }
+        std::mem::take(&mut self.unused)
+    }
+
+    pub(super) fn add(&mut self, name: &str, kind: Kind, place: &Range<usize>) {
+        if let Some(scope) = self.open.last_mut() {
+            scope.push(Name { name: name.to_owned(), kind, place: place.clone(), used: false });
+        }
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Name> {
+        self.open.iter().rev().flat_map(|scope| scope.iter().rev()).find(|known| known.name == name)
+    }
+
+    pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut Name> {
+        self.open.iter_mut().rev().flat_map(|scope| scope.iter_mut().rev()).find(|known| known.name == name)
+    }
+
+    /// Everything that can be referred to, the nearest first.
+    pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
+        self.open.iter().rev().flat_map(|scope| scope.iter().rev())
+    }
+}

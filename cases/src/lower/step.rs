@@ -1,0 +1,488 @@
+//! Steps, in the order in which they happen.
+
+use std::ops::Range;
+
+use super::check::Judged;
+use super::scope::Kind;
+use super::{Lowering, first_line};
+use crate::case::{
+    Await, Awaited, Body, Capture, Close, End, EventPattern, Identity, Loop, Request, Step, Times, Together,
+    Until, Watch,
+};
+use crate::forms::{Entries, JsonText};
+use crate::raw::{
+    RawAwait, RawClose, RawEdit, RawEnd, RawEvent, RawGiven, RawLoop, RawRequest, RawStep, RawTogether,
+    RawUntil, RawWatch,
+};
+use crate::syntax::Located;
+use crate::template::Template;
+
+/// Names that expressions and templates use for something else.
+const RESERVED: [&str; 18] = [
+    "collection",
+    "subject",
+    "name",
+    "ns",
+    "run",
+    "i",
+    "fill",
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "for",
+    "function",
+    "if",
+    "else",
+];
+
+/// More rounds than a case may ever need.
+const MAX_ROUNDS: u32 = 10_000;
+
+impl Lowering<'_> {
+    pub(super) fn steps(&mut self, steps: &Located<Vec<Located<RawStep>>>) -> Vec<Step> {
+        if steps.value.is_empty() {
+            self.error(&first_line(&steps.place), "never-runs", "there is no step here");
+        }
+        steps.value.iter().filter_map(|step| self.step(step)).collect()
+    }
+
+    fn step(&mut self, raw: &Located<RawStep>) -> Option<Step> {
+        let place = first_line(&raw.place);
+        Some(match &raw.value {
+            RawStep::Given(given) => Step::Given(self.given(given, &place)),
+            RawStep::Request(request) => Step::Request(self.request(request, &place)),
+            RawStep::Watch(watch) => Step::Watch(Watch { request: self.watch(watch, &place) }),
+            RawStep::Await(awaited) => Step::Await(self.awaits(awaited, &place)?),
+            RawStep::End(end) => Step::End(self.end(end, &place)),
+            RawStep::Close(close) => Step::Close(self.close(close)),
+            RawStep::Concurrently(raw) => Step::Concurrently(self.iterations(raw)?),
+            RawStep::Repeat(raw) => Step::Repeat(self.iterations(raw)?),
+            RawStep::Together(together) => Step::Together(self.together(together)),
+            RawStep::Until(until) => Step::Until(self.until(until, &place)?),
+            RawStep::Expect(checks) => {
+                if checks.is_empty() {
+                    self.error(&place, "cannot-fail", "`expect` holds no check");
+                }
+                Step::Expect(self.checks(checks, Judged::Earlier))
+            }
+        })
+    }
+
+    fn given(&mut self, raw: &RawGiven, place: &Range<usize>) -> Request {
+        let default = Located { value: "${collection}".to_owned(), place: raw.id.place.clone() };
+        let path = self.template(raw.path.as_ref().unwrap_or(&default));
+        let body = self.body(place, raw.object.as_ref(), raw.json.as_ref(), None, None);
+        if body.is_none() {
+            self.error(place, "no-body", "`given` creates an object, and there is none")
+                .set_help("add `object` or `json`");
+        }
+        self.step_id(&raw.id, Kind::Exchange);
+        Request {
+            id: raw.id.value.clone(),
+            method: "POST".to_owned(),
+            path,
+            query: Vec::new(),
+            headers: Vec::new(),
+            content_type: None,
+            accept: None,
+            body,
+            identity: Identity::Admin,
+            exact: false,
+            capture: self.captures(raw.capture.as_ref()),
+            expect: Vec::new(),
+            span: self.source.span(place.start),
+        }
+    }
+
+    fn request(&mut self, raw: &RawRequest, place: &Range<usize>) -> Request {
+        let path = self.template(&raw.path);
+        self.path_is_absolute(&raw.path, &path);
+        let query = self.entries(raw.query.as_ref());
+        let headers = raw.headers.as_ref().map(|headers| self.pairs(&headers.0)).unwrap_or_default();
+        let body =
+            self.body(place, raw.object.as_ref(), raw.json.as_ref(), raw.edit.as_ref(), raw.text.as_ref());
+        self.method_fits(raw, body.as_ref(), &headers);
+        let content_type = raw.content_type.as_ref().map(|value| self.template(value));
+        let accept = raw.accept.as_ref().map(|value| self.template(value));
+        self.step_id(&raw.id, Kind::Exchange);
+        let capture = self.captures(raw.capture.as_ref());
+        Request {
+            id: raw.id.value.clone(),
+            method: raw.method.value.clone(),
+            path,
+            query,
+            headers,
+            content_type,
+            accept,
+            body,
+            identity: raw.identity,
+            exact: raw.exact,
+            capture,
+            expect: self.checks(&raw.expect, Judged::Answer),
+            span: self.source.span(place.start),
+        }
+    }
+
+    fn method_fits(&mut self, raw: &RawRequest, body: Option<&Body>, headers: &[(String, Template)]) {
+        let method = raw.method.value.as_str();
+        let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+        if !raw.exact && (method.is_empty() || !method.chars().all(is_token)) {
+            self.error(&raw.method.place, "malformed-method", format!("`{method}` is no HTTP method"));
+        } else if !raw.exact && method.chars().any(|c| c.is_ascii_lowercase()) {
+            self.error(
+                &raw.method.place,
+                "malformed-method",
+                format!("methods are case-sensitive: `{method}` is not `{}`", method.to_ascii_uppercase()),
+            )
+            .set_help("to send it nevertheless, add `exact: true`");
+        }
+        if body.is_some() && matches!(method, "GET" | "HEAD") && !raw.exact {
+            self.error(&raw.method.place, "unexpected-body", format!("{method} sends no body"))
+                .set_help("to send it nevertheless, add `exact: true`");
+        }
+        let names_type = raw.content_type.is_some()
+            || headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+        if method == "PATCH" && body.is_some() && !names_type {
+            self.error(&raw.method.place, "no-content-type", "PATCH must name the type of its patch")
+                .set_help(
+                    "add `contentType: application/merge-patch+json`, `application/json-patch+json`, ...",
+                );
+        }
+    }
+
+    fn path_is_absolute(&mut self, raw: &Located<String>, path: &Template) {
+        use crate::template::Part;
+        let absolute = match path.parts.first() {
+            Some(Part::Text(text)) => text.starts_with('/'),
+            // A captured link may be a whole path.
+            Some(Part::Variable(name)) => !matches!(name.as_str(), "name" | "ns" | "run" | "i"),
+            _ => false,
+        };
+        if !absolute {
+            self.error(&raw.place, "malformed-path", "a path starts with `/` or with `${collection}`");
+        }
+    }
+
+    fn watch(&mut self, raw: &RawWatch, place: &Range<usize>) -> Request {
+        let path = self.template(&raw.path);
+        self.path_is_absolute(&raw.path, &path);
+        let mut query = self.entries(raw.query.as_ref());
+        if let Some((name, _)) =
+            raw.query.as_ref().and_then(|query| query.0.iter().find(|(name, _)| name.value == "watch"))
+        {
+            self.error(&name.place, "duplicate", "`watch` is added by the step itself");
+        }
+        query.push((
+            "watch".to_owned(),
+            Template {
+                parts: vec![crate::template::Part::Text("true".to_owned())],
+                span: self.source.span(place.start),
+            },
+        ));
+        let accept = raw.accept.as_ref().map(|value| self.template(value));
+        self.step_id(&raw.id, Kind::Watch { open: true });
+        Request {
+            id: raw.id.value.clone(),
+            method: "GET".to_owned(),
+            path,
+            query,
+            headers: Vec::new(),
+            content_type: None,
+            accept,
+            body: None,
+            identity: raw.identity,
+            exact: false,
+            capture: Vec::new(),
+            expect: self.checks(&raw.expect, Judged::Answer),
+            span: self.source.span(place.start),
+        }
+    }
+
+    fn awaits(&mut self, raw: &RawAwait, place: &Range<usize>) -> Option<Await> {
+        self.open_watch(&raw.watch, false);
+        let what = match (&raw.next, &raw.until) {
+            (Some(next), None) => {
+                if next.value.is_empty() {
+                    self.error(&next.place, "never-runs", "no event is awaited");
+                }
+                let events = next.value.iter().map(|event| {
+                    let Some(id) = &event.value.id else {
+                        let place = first_line(&event.place);
+                        self.error(&place, "missing-key", "an event in `next` needs an `id`: it is a check");
+                        return self.event(event, &raw.id);
+                    };
+                    self.check_id(id);
+                    self.event(event, id)
+                });
+                Awaited::Next(events.collect())
+            }
+            (None, Some(until)) => {
+                let id = until.value.id.as_ref().unwrap_or(&raw.id);
+                self.check_id(id);
+                Awaited::Until(self.event(until, id))
+            }
+            _ => {
+                self.error(place, "one-of", "`await` takes either `next` or `until`");
+                return None;
+            }
+        };
+        self.step_id(&raw.id, Kind::Awaited);
+        Some(Await {
+            watch: raw.watch.value.clone(),
+            id: raw.id.value.clone(),
+            what,
+            span: self.source.span(place.start),
+        })
+    }
+
+    fn event(&mut self, raw: &Located<RawEvent>, id: &Located<String>) -> EventPattern {
+        let event = &raw.value;
+        if event.types.is_none() && event.object.is_none() {
+            self.error(
+                &first_line(&raw.place),
+                "cannot-fail",
+                "any event would do: say which `type` or `object` it must have",
+            );
+        }
+        if event.types.as_ref().is_some_and(|types| types.0.is_empty()) {
+            self.error(&first_line(&raw.place), "empty", "`type` is an empty list");
+        }
+        EventPattern {
+            id: id.value.clone(),
+            types: event
+                .types
+                .iter()
+                .flat_map(|types| &types.0)
+                .map(|name| name.value.name().to_owned())
+                .collect(),
+            object: event.object.as_ref().and_then(|object| self.pattern(object)),
+            capture: self.captures(event.capture.as_ref()),
+            span: self.source.span(raw.place.start),
+        }
+    }
+
+    fn end(&mut self, raw: &RawEnd, place: &Range<usize>) -> End {
+        self.open_watch(&raw.watch, true);
+        let default = Located { value: format!("{}-ends", raw.watch.value), place: raw.watch.place.clone() };
+        let id = raw.id.as_ref().unwrap_or(&default);
+        self.check_id(id);
+        End {
+            watch: raw.watch.value.clone(),
+            id: id.value.clone(),
+            expect: self.checks(&raw.expect, Judged::Earlier),
+            span: self.source.span(place.start),
+        }
+    }
+
+    fn close(&mut self, raw: &RawClose) -> Close {
+        self.open_watch(&raw.watch, true);
+        Close { watch: raw.watch.value.clone() }
+    }
+
+    /// A watch that is read, for the last time or not.
+    fn open_watch(&mut self, id: &Located<String>, last: bool) {
+        let watches: Vec<String> = self
+            .scopes
+            .names()
+            .filter(|name| matches!(name.kind, Kind::Watch { .. }))
+            .map(|name| name.name.clone())
+            .collect();
+        match self.scopes.get_mut(&id.value).map(|name| &mut name.kind) {
+            Some(Kind::Watch { open }) => {
+                let was_open = *open;
+                *open = was_open && !last;
+                if !was_open {
+                    self.error(&id.place, "never-runs", format!("the watch `{}` has ended before", id.value));
+                }
+            }
+            Some(_) => {
+                self.error(&id.place, "unknown-name", format!("`{}` is not a watch", id.value))
+                    .suggest_from(&id.value, watches.iter().map(String::as_str));
+            }
+            None => {
+                self.error(
+                    &id.place,
+                    "unknown-name",
+                    format!("no earlier watch has the name `{}`", id.value),
+                )
+                .suggest_from(&id.value, watches.iter().map(String::as_str));
+            }
+        }
+    }
+
+    fn iterations(&mut self, raw: &RawLoop) -> Option<Loop> {
+        let times = match (&raw.times, &raw.over, &raw.variable) {
+            (Some(times), None, None) => {
+                self.rounds(times);
+                Some(Times::Count(times.value))
+            }
+            (None, Some(over), Some(variable)) => {
+                self.expression(over).map(|list| Times::Over { list, variable: variable.value.clone() })
+            }
+            _ => {
+                self.error(&raw.id.place, "one-of", "a loop takes either `times`, or `over` and `as`");
+                None
+            }
+        };
+        self.scopes.enter();
+        self.scopes.add("i", Kind::LoopVariable, &raw.id.place);
+        if let Some(variable) = &raw.variable {
+            self.new_name(variable, Kind::LoopVariable);
+        }
+        let steps = self.steps(&raw.steps);
+        self.scopes.leave();
+        self.step_id(&raw.id, Kind::Results);
+        Some(Loop { id: raw.id.value.clone(), times: times?, steps })
+    }
+
+    fn together(&mut self, raw: &RawTogether) -> Together {
+        if raw.branches.value.len() < 2 {
+            self.error(
+                &first_line(&raw.branches.place),
+                "never-runs",
+                "`together` takes at least two branches",
+            );
+        }
+        let mut branches = Vec::new();
+        for branch in &raw.branches.value {
+            self.scopes.enter();
+            branches.push(self.steps(branch));
+            self.scopes.leave();
+        }
+        self.step_id(&raw.id, Kind::Results);
+        Together { id: raw.id.value.clone(), branches }
+    }
+
+    fn until(&mut self, raw: &RawUntil, place: &Range<usize>) -> Option<Until> {
+        self.rounds(&raw.attempts);
+        self.check_id(&raw.id);
+        self.scopes.enter();
+        self.scopes.add("i", Kind::LoopVariable, &raw.id.place);
+        let steps = self.steps(&raw.steps);
+        let condition = self.condition(&raw.cel);
+        self.scopes.leave();
+        self.step_id(&raw.id, Kind::Round);
+        Some(Until {
+            id: raw.id.value.clone(),
+            attempts: raw.attempts.value,
+            steps,
+            condition: condition?,
+            span: self.source.span(place.start),
+        })
+    }
+
+    fn rounds(&mut self, count: &Located<u32>) {
+        if count.value == 0 {
+            self.error(&count.place, "never-runs", "these steps never run");
+        } else if count.value > MAX_ROUNDS {
+            self.error(&count.place, "out-of-range", format!("more than {MAX_ROUNDS} rounds"));
+        }
+    }
+
+    fn body(
+        &mut self,
+        place: &Range<usize>,
+        object: Option<&JsonText>,
+        json: Option<&JsonText>,
+        edit: Option<&Located<RawEdit>>,
+        text: Option<&Located<String>>,
+    ) -> Option<Body> {
+        let bodies = [object.is_some(), json.is_some(), edit.is_some(), text.is_some()];
+        if bodies.into_iter().filter(|is_there| *is_there).count() > 1 {
+            self.error(place, "one-of", "a request has one body: `object`, `json`, `edit` or `text`");
+        }
+        if let Some(object) = object {
+            if self.subject.is_none() {
+                self.error(
+                    &first_line(&object.0.place),
+                    "no-subject",
+                    "`object` completes the subject's template, and this case has no subject",
+                )
+                .set_help("add `subject: {}`, or write the whole body as `json`");
+            }
+            return Some(Body::Object(self.json_template(object)));
+        }
+        if let Some(json) = json {
+            return Some(Body::Json(self.json_template(json)));
+        }
+        if let Some(edit) = edit {
+            self.exchange(&edit.value.of);
+            let merge = self.json_template(&edit.value.merge);
+            return Some(Body::Edit { of: edit.value.of.value.clone(), merge });
+        }
+        text.map(|text| Body::Text(self.template(text)))
+    }
+
+    /// A step with an answer.
+    fn exchange(&mut self, id: &Located<String>) {
+        if !self.scopes.get(&id.value).is_some_and(|name| name.kind == Kind::Exchange) {
+            let exchanges: Vec<String> = self
+                .scopes
+                .names()
+                .filter(|name| name.kind == Kind::Exchange)
+                .map(|name| name.name.clone())
+                .collect();
+            self.error(&id.place, "unknown-name", format!("no earlier request has the name `{}`", id.value))
+                .suggest_from(&id.value, exchanges.iter().map(String::as_str));
+        }
+    }
+
+    fn entries(&mut self, entries: Option<&Entries<String>>) -> Vec<(String, Template)> {
+        entries.map(|entries| self.pairs(&entries.0)).unwrap_or_default()
+    }
+
+    fn pairs(&mut self, entries: &[(Located<String>, Located<String>)]) -> Vec<(String, Template)> {
+        entries.iter().map(|(name, value)| (name.value.clone(), self.template(value))).collect()
+    }
+
+    fn captures(&mut self, captures: Option<&Entries<String>>) -> Vec<Capture> {
+        let Some(captures) = captures else { return Vec::new() };
+        let entries = captures.0.iter();
+        entries
+            .map(|(name, pointer)| {
+                if !pointer.value.is_empty() && !pointer.value.starts_with('/') {
+                    self.error(
+                        &pointer.place,
+                        "malformed-pointer",
+                        format!("`{}` is no JSON Pointer", pointer.value),
+                    )
+                    .set_help("it starts with `/`, as `/metadata/resourceVersion`; `\"\"` is the whole body");
+                }
+                self.new_name(name, Kind::Capture);
+                Capture {
+                    name: name.value.clone(),
+                    pointer: pointer.value.clone(),
+                    span: self.source.span(name.place.start),
+                }
+            })
+            .collect()
+    }
+
+    /// The id of a step, which expressions can use from here on.
+    fn step_id(&mut self, id: &Located<String>, kind: Kind) {
+        self.new_name(id, kind);
+    }
+
+    fn new_name(&mut self, name: &Located<String>, kind: Kind) {
+        let text = name.value.as_str();
+        let is_identifier = text.starts_with(|c: char| c.is_ascii_alphabetic())
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !is_identifier {
+            self.error(&name.place, "malformed-id", format!("`{text}` cannot be a name in expressions"))
+                .set_help("expected a letter, then letters, digits and `_`, as `second` or `afterUpdate`");
+        } else if RESERVED.contains(&text) {
+            self.error(&name.place, "reserved-name", format!("`{text}` has a meaning of its own"));
+        }
+        if let Some(first) = self.scopes.get(text).map(|known| known.place.start) {
+            let line = self.source.span(first).line;
+            self.error(&name.place, "duplicate-id", format!("`{text}` already names something"))
+                .set_help(format!("it stands on line {line}; names are unique where they can be seen"));
+        } else {
+            self.scopes.add(text, kind, &name.place);
+        }
+    }
+}
