@@ -14,18 +14,36 @@
 //! # }
 //! ```
 
+mod api;
+mod auth;
+mod body;
 pub mod builtin;
 pub mod config;
 pub mod crd;
+mod discover;
 pub mod discovery;
+mod encode;
 pub mod faults;
+mod handlers;
 pub mod json;
+mod lifecycle;
 mod listener;
 pub mod negotiate;
+mod object;
 pub mod patch;
+mod paths;
+mod present;
+mod query;
+mod registry;
+mod request_info;
+mod respond;
+mod reviews;
 pub mod schema;
+mod selection;
 pub mod selector;
 mod server;
+mod status;
+mod store;
 pub mod table;
 mod tls;
 

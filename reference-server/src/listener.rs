@@ -4,9 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Response, StatusCode};
-use http_body_util::Full;
+use http::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -18,6 +16,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::api::Api;
+
 /// How long accepting rests when the system has no descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
@@ -25,6 +25,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 pub(crate) async fn accept(
     socket: TcpListener,
     tls: Option<Arc<ServerConfig>>,
+    api: Arc<Api>,
     stop: CancellationToken,
     tasks: TaskTracker,
 ) {
@@ -42,14 +43,14 @@ pub(crate) async fn accept(
         };
         // A lost option costs latency, not correctness.
         let _ = stream.set_nodelay(true);
-        let (acceptor, stop) = (acceptor.clone(), stop.clone());
+        let (acceptor, api, stop) = (acceptor.clone(), api.clone(), stop.clone());
         tasks.spawn(async move {
             let serve = async {
                 match acceptor {
-                    None => connection(stream).await,
+                    None => connection(stream, api).await,
                     Some(acceptor) => {
                         if let Ok(stream) = acceptor.accept(stream).await {
-                            connection(stream).await;
+                            connection(stream, api).await;
                         }
                     }
                 }
@@ -63,11 +64,10 @@ pub(crate) async fn accept(
 }
 
 /// Serves one connection. How it ends is the peer's affair: there is nobody here to tell.
-async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S) {
-    let service = service_fn(|_: Request<Incoming>| async {
-        let mut response = Response::new(Full::new(Bytes::from_static(b"404 page not found\n")));
-        *response.status_mut() = StatusCode::NOT_FOUND;
-        Ok::<_, Infallible>(response)
+async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, api: Arc<Api>) {
+    let service = service_fn(|request: Request<Incoming>| {
+        let api = api.clone();
+        async move { Ok::<_, Infallible>(api.handle(request).await) }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new());

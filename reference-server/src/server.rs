@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,6 +11,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::Config;
+use crate::api::Api;
 use crate::listener;
 use crate::tls::{self, TlsError};
 
@@ -45,7 +47,8 @@ impl Server {
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();
         let tls = identity.as_ref().map(|identity| identity.config.clone());
-        tasks.spawn(listener::accept(socket, tls, stop.clone(), tasks.clone()));
+        let api = Arc::new(Api::new(&config, addr, tasks.clone(), stop.clone()));
+        tasks.spawn(listener::accept(socket, tls, api, stop.clone(), tasks.clone()));
         Ok(Running {
             addr,
             ca_pem: identity.map(|identity| identity.ca_pem),

@@ -1,0 +1,114 @@
+//! The way of a request through the server: who asks, for what, may they, and which handler answers.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::auth::{self, Authenticator, User};
+use crate::discover::Documents;
+use crate::handlers::{self, Call};
+use crate::paths;
+use crate::query::Query;
+use crate::registry::{Lookup, Registry};
+use crate::request_info::{RequestInfo, ResourceInfo};
+use crate::respond::{Answer, Payload};
+use crate::status::ApiError;
+use crate::store::Store;
+use crate::{Config, Faults};
+
+/// All of the server but its listener.
+pub(crate) struct Api {
+    pub(crate) store: Store,
+    pub(crate) registry: Registry,
+    pub(crate) auth: Authenticator,
+    pub(crate) faults: Faults,
+    pub(crate) documents: Documents,
+    /// Host and port, as discovery tells them.
+    pub(crate) address: String,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Api {
+    pub(crate) fn new(
+        config: &Config,
+        address: SocketAddr,
+        tasks: TaskTracker,
+        stop: CancellationToken,
+    ) -> Self {
+        let api = Self {
+            store: Store::new(config.history),
+            registry: Registry::new(),
+            auth: Authenticator::new(config),
+            faults: config.faults,
+            documents: Documents::default(),
+            address: address.to_string(),
+            tasks,
+            stop,
+        };
+        if let Lookup::Found(namespaces) = api.registry.current().find("", "v1", "namespaces") {
+            handlers::create_initial_namespaces(&api, &namespaces);
+        }
+        api
+    }
+
+    /// Runs work in the background until it is done or the server stops.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = work => {}
+            }
+        });
+    }
+
+    /// Answers a request.
+    pub(crate) async fn handle(self: Arc<Self>, request: Request<Incoming>) -> Response<Payload> {
+        let pretty = request.uri().query().is_some_and(|query| Query::parse(query).flag("pretty"));
+        let faults = self.faults;
+        let answer = self.route(request).await.unwrap_or_else(|error| Answer::from_error(error, faults));
+        answer.pretty(pretty).into_response()
+    }
+
+    async fn route(self: Arc<Self>, request: Request<Incoming>) -> Result<Answer, ApiError> {
+        let (parts, body) = request.into_parts();
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let info = RequestInfo::parse(parts.uri.path());
+        let user = self.auth.authenticate(&parts.headers, self.faults)?;
+        auth::authorize(user, &parts.method, &info, query.flag("watch"), self.faults)?;
+        match info {
+            RequestInfo::Path(path) => paths::answer(&self, &parts.method, &path, &query, &parts.headers),
+            RequestInfo::Resource(info) => {
+                let call = self.call(info, query, parts.headers, user)?;
+                let warning = call.ty.deprecation.clone();
+                let answer = handlers::handle(call, &parts.method, body).await?;
+                Ok(answer.warnings(warning.as_slice()))
+            }
+        }
+    }
+
+    fn call(
+        self: Arc<Self>,
+        info: ResourceInfo,
+        query: Query,
+        headers: http::HeaderMap,
+        user: User,
+    ) -> Result<Call, ApiError> {
+        let ty = match self.registry.current().find(&info.group, &info.version, &info.resource) {
+            Lookup::Found(ty) => ty,
+            Lookup::NoResource => return Err(ApiError::no_such_resource()),
+            Lookup::NoGroup => return Err(ApiError::no_such_path()),
+        };
+        // A resource of the cluster has no address inside a namespace; a namespace counts as its own.
+        if !ty.namespaced && !info.namespace.is_empty() && !ty.is_core("namespaces") {
+            return Err(if ty.custom { ApiError::no_such_path() } else { ApiError::no_such_resource() });
+        }
+        Ok(Call { api: self, ty, info, query, headers, user })
+    }
+}

@@ -1,0 +1,196 @@
+//! From the bytes of a request to an object of its type.
+//!
+//! What cannot be an object of the type is a bad request; what is one, but a wrong one, is left to validation. Unknown and
+//! repeated fields are a warning, an error or nothing, as the client chose.
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, header};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use serde_json::{Map, Value};
+
+use crate::json::{self, DecodeError};
+use crate::query::FieldValidation;
+use crate::registry::ResourceType;
+use crate::schema::FieldError;
+use crate::status::ApiError;
+use crate::{Fault, Faults};
+
+/// The longest body that is read.
+pub(crate) const MAX_BODY: usize = 3 * 1024 * 1024;
+/// How much of a longer one is thrown away so that the client gets to reading the answer.
+const MAX_DISCARDED: usize = 32 * 1024 * 1024;
+
+/// Reads a whole body.
+pub(crate) async fn read(mut body: Incoming, faults: Faults) -> Result<Bytes, ApiError> {
+    let mut bytes = BytesMut::new();
+    let mut discarded = 0;
+    while let Some(frame) = body.frame().await {
+        let frame =
+            frame.map_err(|error| ApiError::bad_request(format!("the body cannot be read: {error}")))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if discarded == 0 && (bytes.len() + data.len() <= MAX_BODY || faults.on(Fault::BodyLimitMissing)) {
+            bytes.extend_from_slice(&data);
+        } else {
+            discarded += data.len();
+            if discarded > MAX_DISCARDED {
+                break;
+            }
+        }
+    }
+    if discarded > 0 { Err(ApiError::too_large(&format!("limit is {MAX_BODY}"))) } else { Ok(bytes.freeze()) }
+}
+
+/// The media type of the body, without parameters; empty when the header is absent.
+pub(crate) fn media_type(headers: &HeaderMap) -> String {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// Refuses a body of POST, PUT or DELETE that is not JSON. No media type counts as JSON.
+pub(crate) fn require_json(headers: &HeaderMap, faults: Faults) -> Result<(), ApiError> {
+    let media = media_type(headers);
+    if media.is_empty() || media == "application/json" || faults.on(Fault::ContentTypeIgnored) {
+        return Ok(());
+    }
+    Err(ApiError::unsupported_media_type(&["application/json"]))
+}
+
+/// An object as the client sent it, and what the client should hear about it.
+#[derive(Debug)]
+pub(crate) struct Decoded {
+    pub(crate) object: Value,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Decodes the body of POST or PUT.
+pub(crate) fn decode(
+    ty: &ResourceType,
+    bytes: &[u8],
+    validation: FieldValidation,
+    faults: Faults,
+) -> Result<Decoded, ApiError> {
+    let json::Decoded { value, duplicates } =
+        json::decode(bytes).map_err(|error| unrecognized(&ty.kind, &error))?;
+    let mut object = match value {
+        Value::Object(fields) => Value::Object(fields),
+        Value::Null if !ty.custom => Value::Object(Map::new()),
+        other => {
+            let what = format!("the body is {}, not an object", kind_of(&other));
+            return Err(unrecognized(&ty.kind, &what));
+        }
+    };
+    check_type_meta(ty, &mut object)?;
+    let warnings =
+        complaints(ty, &object, &duplicates, validation, faults).map_err(|why| cannot_handle(ty, &why))?;
+    ty.schema.check_types(&object).map_err(|error| cannot_handle(ty, &error.message))?;
+    ty.schema.prune(&mut object, faults);
+    Ok(Decoded { object, warnings })
+}
+
+/// Takes what a patch made of an object for an object of the type again.
+pub(crate) fn recast(
+    ty: &ResourceType,
+    mut object: Value,
+    duplicates: &[String],
+    validation: FieldValidation,
+    faults: Faults,
+) -> Result<Decoded, ApiError> {
+    let invalid = |object: &Value, why: &str| ApiError::patched_object_invalid(object, why);
+    if object.get("kind").and_then(Value::as_str) != Some(&ty.kind) {
+        return Err(invalid(&object, &format!("kind must be {}", ty.kind)));
+    }
+    if object.get("apiVersion").and_then(Value::as_str) != Some(&ty.api_version()) {
+        return Err(invalid(&object, &format!("apiVersion must be {}", ty.api_version())));
+    }
+    let warnings =
+        complaints(ty, &object, duplicates, validation, faults).map_err(|why| invalid(&object, &why))?;
+    ty.schema.check_types(&object).map_err(|error| invalid(&object, &error.message))?;
+    ty.schema.prune(&mut object, faults);
+    Ok(Decoded { object, warnings })
+}
+
+/// What there is to say about fields that are unknown or stand there twice: warnings, or the text of an error.
+fn complaints(
+    ty: &ResourceType,
+    object: &Value,
+    duplicates: &[String],
+    validation: FieldValidation,
+    faults: Faults,
+) -> Result<Vec<String>, String> {
+    let silent = match validation {
+        FieldValidation::Ignore => true,
+        FieldValidation::Warn => faults.on(Fault::WarningsMissing),
+        FieldValidation::Strict => faults.on(Fault::StrictValidationIgnored),
+    };
+    if silent {
+        return Ok(Vec::new());
+    }
+    let unknown =
+        ty.schema.unknown_fields(object).into_iter().map(|field| format!("unknown field {field:?}"));
+    let complaints: Vec<_> =
+        duplicates.iter().map(|field| format!("duplicate field {field:?}")).chain(unknown).collect();
+    if validation == FieldValidation::Strict && !complaints.is_empty() {
+        return Err(format!("strict decoding error: {}", complaints.join(", ")));
+    }
+    Ok(complaints)
+}
+
+/// Kind and version of a body: left out they are those of the URL, but a custom resource has to say them.
+fn check_type_meta(ty: &ResourceType, object: &mut Value) -> Result<(), ApiError> {
+    let text = |field: &str| match object.get(field) {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(other) => Err(unrecognized(&ty.kind, &format!("{field} is {}, not a string", kind_of(other)))),
+    };
+    let (kind, api_version) = (text("kind")?, text("apiVersion")?);
+    if ty.custom && kind.is_empty() {
+        return Err(unrecognized(&ty.kind, &"Object 'Kind' is missing"));
+    }
+    let expected = ty.api_version();
+    if api_version != expected && (ty.custom || !api_version.is_empty()) {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({expected})"
+        )));
+    }
+    if kind != ty.kind && !kind.is_empty() {
+        if ty.custom {
+            let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            let error = FieldError::invalid("kind", &kind.as_str().into(), &format!("must be {}", ty.kind));
+            return Err(ApiError::invalid(ty.subject(), name, &[error]));
+        }
+        return Err(ApiError::bad_request(format!(
+            "{kind} in version {expected:?} cannot be handled as a {}",
+            ty.kind
+        )));
+    }
+    object["kind"] = ty.kind.as_str().into();
+    object["apiVersion"] = expected.into();
+    Ok(())
+}
+
+fn cannot_handle(ty: &ResourceType, why: &str) -> ApiError {
+    let (kind, version) = (&ty.kind, &ty.version);
+    ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
+}
+
+fn unrecognized(kind: &str, why: &dyn std::fmt::Display) -> ApiError {
+    ApiError::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why}"))
+}
+
+impl From<DecodeError> for ApiError {
+    fn from(error: DecodeError) -> Self {
+        Self::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+    }
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}

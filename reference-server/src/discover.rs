@@ -1,0 +1,78 @@
+//! The documents that describe the API, made from the catalogue and kept until it changes.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::api::Api;
+use crate::builtin::ALL_VERBS;
+use crate::discovery::{Resource, Subresource};
+use crate::registry::{Catalogue, ResourceType};
+
+/// What the documents are made from, for one catalogue.
+#[derive(Debug, Default)]
+pub(crate) struct Documents {
+    current: RwLock<Option<(Arc<Catalogue>, Arc<Vec<Resource>>)>>,
+}
+
+impl Documents {
+    /// The resources as documents need them.
+    pub(crate) fn resources(&self, api: &Api) -> Arc<Vec<Resource>> {
+        let catalogue = api.registry.current();
+        let kept = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, resources)) = &*kept
+            && Arc::ptr_eq(of, &catalogue)
+        {
+            return resources.clone();
+        }
+        drop(kept);
+        let resources = Arc::new(catalogue.types().iter().map(|ty| resource(ty)).collect::<Vec<_>>());
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some((catalogue, resources.clone()));
+        resources
+    }
+}
+
+fn resource(ty: &ResourceType) -> Resource {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let own = |name: &str, verbs: &[&str]| Subresource {
+        name: name.to_owned(),
+        group: ty.group.clone(),
+        version: ty.version.clone(),
+        kind: ty.kind.clone(),
+        verbs: words(verbs),
+    };
+    let mut subresources = Vec::new();
+    if ty.has_status {
+        subresources.push(own("status", &["get", "patch", "update"]));
+    }
+    if ty.scale.is_some() {
+        subresources.push(Subresource {
+            group: "autoscaling".to_owned(),
+            version: "v1".to_owned(),
+            kind: "Scale".to_owned(),
+            ..own("scale", &["get", "patch", "update"])
+        });
+    }
+    subresources.extend(ty.subresources.iter().map(|sub| Subresource {
+        name: sub.name.to_owned(),
+        group: sub.group.to_owned(),
+        version: sub.version.to_owned(),
+        kind: sub.kind.to_owned(),
+        verbs: words(sub.verbs),
+    }));
+    let mut verbs = ty.verbs.clone();
+    verbs.sort_by_key(|verb| ALL_VERBS.iter().position(|known| known == verb));
+    Resource {
+        group: ty.group.clone(),
+        version: ty.version.clone(),
+        kind: ty.kind.clone(),
+        list_kind: ty.list_kind.clone(),
+        plural: ty.plural.clone(),
+        singular: ty.singular.clone(),
+        namespaced: ty.namespaced,
+        verbs,
+        short_names: ty.short_names.clone(),
+        categories: ty.categories.clone(),
+        subresources,
+        schema: ty.schema.clone(),
+        custom: ty.custom,
+    }
+}

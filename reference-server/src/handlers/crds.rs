@@ -1,0 +1,202 @@
+//! CRDs: the objects whose creation makes the server serve more.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::Faults;
+use crate::api::Api;
+use crate::builtin::{Hooks, NameRule};
+use crate::crd::{CustomType, Version};
+use crate::encode;
+use crate::lifecycle::{self, CRD_CLEANUP, DeleteOptions};
+use crate::object::{Object, timestamp};
+use crate::registry::{Catalogue, Lookup, ResourceType, Selectable, next_schema_id, table_name};
+use crate::status::ApiError;
+use crate::store::Key;
+
+const GROUP: &str = "apiextensions.k8s.io";
+const PLURAL: &str = "customresourcedefinitions";
+/// The table that CRDs live in.
+pub(crate) const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
+/// Checks a CRD that is about to be stored, and says in its status what the server makes of it.
+pub(super) fn accept(api: &Api, object: &mut Value, old: Option<&Value>) -> Result<(), ApiError> {
+    let subject = crate::status::Subject { group: GROUP, word: "CustomResourceDefinition" };
+    let custom = CustomType::from_manifest(object)
+        .map_err(|errors| ApiError::invalid(subject, object.meta("name"), &errors))?;
+    let conflict = conflict(&api.registry.current(), &custom);
+    let accepted = conflict.is_none();
+    let mut stored_versions: Vec<Value> = old
+        .and_then(|old| old.pointer("/status/storedVersions"))
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    if let Some(version) = custom.storage_version()
+        && !stored_versions.iter().any(|known| *known == version.name)
+    {
+        stored_versions.push(version.name.as_str().into());
+    }
+    let mut names = object.pointer("/spec/names").cloned().unwrap_or_default();
+    if !accepted {
+        names = json!({ "plural": "", "kind": "" });
+    }
+    let reason = conflict.as_ref().map_or("NoConflicts", |(reason, _)| *reason);
+    let message = conflict.as_ref().map_or("no conflicts found", |(_, message)| message.as_str());
+    let (established, why) = if accepted {
+        ("InitialNamesAccepted", "the initial names have been accepted")
+    } else {
+        ("NotAccepted", "not all names are accepted")
+    };
+    object["status"] = json!({
+        "conditions": [
+            condition("NamesAccepted", accepted, reason, message, old),
+            condition("Established", accepted, established, why, old),
+        ],
+        "acceptedNames": names,
+        "storedVersions": stored_versions,
+    });
+    Ok(())
+}
+
+fn condition(name: &str, holds: bool, reason: &str, message: &str, old: Option<&Value>) -> Value {
+    let status = if holds { "True" } else { "False" };
+    let before = old
+        .and_then(|old| old.pointer("/status/conditions"))
+        .and_then(Value::as_array)
+        .and_then(|conditions| conditions.iter().find(|condition| condition["type"] == name));
+    let since = before
+        .filter(|before| before["status"] == status)
+        .and_then(|before| before["lastTransitionTime"].as_str())
+        .map_or_else(|| timestamp(0), str::to_owned);
+    json!({ "type": name, "status": status, "lastTransitionTime": since, "reason": reason, "message": message })
+}
+
+/// A name that another resource of the group has already.
+fn conflict(catalogue: &Catalogue, custom: &CustomType) -> Option<(&'static str, String)> {
+    let names = &custom.names;
+    let others =
+        || catalogue.types().iter().filter(|ty| ty.group == custom.group && ty.plural != names.plural);
+    let mut taken = others().filter_map(|ty| {
+        if ty.kind == names.kind {
+            return Some(("KindConflict", &names.kind));
+        }
+        if ty.list_kind == names.list_kind {
+            return Some(("ListKindConflict", &names.list_kind));
+        }
+        if ty.singular == names.singular {
+            return Some(("SingularConflict", &names.singular));
+        }
+        let short = names.short_names.iter().find(|name| ty.short_names.contains(name));
+        short.map(|name| ("ShortNamesConflict", name))
+    });
+    taken.next().map(|(reason, name)| (reason, format!("{name:?} is already in use")))
+}
+
+/// Serves what a stored CRD defines, if its names were accepted.
+pub(super) fn serve(api: &Api, object: &Value) {
+    // It was checked before it was stored.
+    let Ok(custom) = CustomType::from_manifest(object) else { return };
+    let established =
+        object.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|conditions| {
+            conditions
+                .iter()
+                .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+        });
+    if established {
+        let types = custom.versions.iter().filter(|version| version.served);
+        let types = types.map(|version| resource_type(&custom, version)).collect();
+        api.registry.replace(&custom.group, &custom.names.plural, types);
+    }
+}
+
+fn resource_type(custom: &CustomType, version: &Version) -> ResourceType {
+    let names = &custom.names;
+    let mut ty = ResourceType {
+        group: custom.group.clone(),
+        version: version.name.clone(),
+        kind: names.kind.clone(),
+        list_kind: names.list_kind.clone(),
+        plural: names.plural.clone(),
+        singular: names.singular.clone(),
+        short_names: names.short_names.clone(),
+        categories: names.categories.clone(),
+        namespaced: custom.namespaced,
+        verbs: crate::builtin::ALL_VERBS.iter().map(|verb| (*verb).to_owned()).collect(),
+        has_status: version.has_status,
+        scale: version.scale.clone(),
+        subresources: &[],
+        schema: version.schema.clone(),
+        custom: true,
+        deprecation: version.deprecation_warning.clone(),
+        name_rule: NameRule::DnsSubdomain,
+        has_generation: true,
+        allows_create_on_update: false,
+        allows_unconditional_update: false,
+        selectable: version
+            .selectable_fields
+            .iter()
+            .map(|(label, pointer)| Selectable::new(label, pointer))
+            .collect(),
+        columns: version.columns.clone(),
+        hooks: Hooks::NONE,
+        table: table_name(&custom.group, &names.plural),
+        head: String::new(),
+        schema_id: next_schema_id(),
+    };
+    ty.head = format!(r#"{{"apiVersion":"{}","kind":"{}","#, ty.api_version(), ty.kind);
+    ty
+}
+
+/// Removes the objects of a CRD that is being deleted, and then the CRD.
+pub(super) async fn remove(api: Arc<Api>, name: String) {
+    let mut changes = api.store.subscribe_all();
+    loop {
+        changes.mark_unchanged();
+        if step(&api, &name) || changes.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// One try; true when there is nothing more to do.
+fn step(api: &Arc<Api>, name: &str) -> bool {
+    let catalogue = api.registry.current();
+    let Lookup::Found(ty) = catalogue.find(GROUP, "v1", PLURAL) else { return true };
+    let key = Key::new("", name);
+    let Some(stored) = api.store.get(TABLE, &key) else { return true };
+    let mut object = ty.load(&stored, Faults::none());
+    let mut finalizers = object.meta_list("finalizers");
+    if !finalizers.iter().any(|finalizer| finalizer == CRD_CLEANUP) {
+        return true;
+    }
+    let Some((plural, group)) = name.split_once('.') else { return true };
+    if let Some(custom) = catalogue.types().iter().find(|ty| ty.group == group && ty.plural == plural) {
+        for instance in api.store.snapshot(&custom.table, None).0 {
+            // A refusal means that it is gone already, or that it waits.
+            let _ = lifecycle::delete(api, custom, &instance.key, &DeleteOptions::default());
+        }
+        if !api.store.snapshot(&custom.table, None).0.is_empty() {
+            return false;
+        }
+    }
+    finalizers.retain(|finalizer| finalizer != CRD_CLEANUP);
+    let last = finalizers.is_empty();
+    object.set_meta("finalizers", json!(finalizers));
+    let draft = encode::draft(&ty, &object);
+    let done = api.store.write(|write| {
+        if write.get(TABLE, &key).is_none_or(|current| current.revision != stored.revision) {
+            return false;
+        }
+        if last {
+            write.delete(TABLE, &key);
+        } else {
+            write.put(TABLE, draft);
+        }
+        true
+    });
+    if done {
+        api.registry.replace(group, plural, Vec::new());
+    }
+    done
+}

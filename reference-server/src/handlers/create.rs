@@ -1,0 +1,219 @@
+//! POST to a collection.
+
+use http::StatusCode;
+use hyper::body::Incoming;
+use rand::RngExt;
+use serde_json::Value;
+
+use super::{Call, crds};
+use crate::body::{self, Decoded};
+use crate::builtin::meta::{self, MetaRules};
+use crate::encode;
+use crate::negotiate::Target;
+use crate::object::{Object, timestamp, uuid};
+use crate::present;
+use crate::query::WriteOptions;
+use crate::respond::Answer;
+use crate::reviews;
+use crate::status::ApiError;
+use crate::store::{Key, Stored, Write};
+use crate::{Fault, Faults};
+use std::sync::Arc;
+
+/// The longest prefix of a generated name, and what is put behind it.
+const MAX_PREFIX: usize = 58;
+const SUFFIX: usize = 5;
+const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+/// How often another name is generated when one is taken.
+const ATTEMPTS: usize = 8;
+
+pub(super) async fn handle(call: &Call, body: Incoming) -> Result<Answer, ApiError> {
+    let stored = call.ty.allows("get");
+    let representation = call.accept(if stored { Target::Object } else { Target::Document })?;
+    let options = WriteOptions::parse(&call.query, "CreateOptions")?;
+    let bytes = call.json_body(body).await?;
+    let Decoded { object, warnings } = body::decode(&call.ty, &bytes, options.validation, call.faults())?;
+    if !stored {
+        let review = reviews::answer(call, object)?;
+        return Ok(present::document(representation, StatusCode::CREATED, &review)?.warnings(&warnings));
+    }
+    let status = if call.faults().on(Fault::CreateAnswersOk) { StatusCode::OK } else { StatusCode::CREATED };
+    let answer = match create(call, object, options.dry_run)? {
+        Created::Stored(object) => present::stored(call, representation, status, &object)?,
+        Created::Dry(object) => present::value(call, representation, status, &object)?,
+    };
+    Ok(answer.warnings(&warnings))
+}
+
+/// What came of it.
+pub(super) enum Created {
+    Stored(Arc<Stored>),
+    /// A dry run: the object as it would have been.
+    Dry(Value),
+}
+
+/// Creates a decoded object.
+pub(super) fn create(call: &Call, mut object: Value, dry_run: bool) -> Result<Created, ApiError> {
+    let (ty, faults) = (&*call.ty, call.faults());
+    place(call, &mut object)?;
+    let version = object.meta("resourceVersion");
+    if !matches!(version, "" | "0") && !dry_run && !faults.on(Fault::CreateWithVersionAccepted) {
+        return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+    }
+    let generate = object.meta("name").is_empty().then(|| object.meta("generateName").to_owned());
+    let generate = generate.filter(|prefix| !prefix.is_empty());
+    call.api.store.write(|write| require_namespace(call, write, object.meta("name")))?;
+
+    begin_life(&mut object, faults);
+    ty.prepare_create(&mut object, faults);
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        if let Some(prefix) = &generate {
+            object.set_meta("name", generated_name(prefix, faults));
+        }
+        ty.default(&mut object, faults);
+        validate(call, &object)?;
+        if ty.table == crds::TABLE {
+            crds::accept(&call.api, &mut object, None)?;
+        }
+        match commit(call, &object, dry_run) {
+            Err(Refusal::Taken { .. }) if generate.is_some() && attempts < ATTEMPTS => {}
+            Err(Refusal::Taken { deleting }) => return Err(taken(call, object.meta("name"), deleting)),
+            Err(Refusal::Other(error)) => return Err(error),
+            Ok(Some(stored)) => {
+                if ty.table == crds::TABLE {
+                    crds::serve(&call.api, &object);
+                }
+                return Ok(Created::Stored(stored));
+            }
+            Ok(None) => return Ok(Created::Dry(object)),
+        }
+    }
+}
+
+/// Why nothing was stored.
+enum Refusal {
+    Taken { deleting: bool },
+    Other(ApiError),
+}
+
+fn commit(call: &Call, object: &Value, dry_run: bool) -> Result<Option<Arc<Stored>>, Refusal> {
+    let faults = call.faults();
+    let draft = encode::draft(&call.ty, object);
+    let dry_run = dry_run && !faults.on(Fault::DryRunPersists);
+    call.api.store.write(|write| {
+        // Checked again here: the namespace may have gone since.
+        require_namespace(call, write, object.meta("name")).map_err(Refusal::Other)?;
+        let overwrites = faults.on(Fault::CreateOverwrites)
+            || (faults.on(Fault::GeneratedNamesCollide) && !object.meta("generateName").is_empty());
+        match write.get(&call.ty.table, &draft.key) {
+            Some(existing) if !overwrites => Err(Refusal::Taken { deleting: existing.facts.deleting }),
+            _ if dry_run => Ok(None),
+            _ => Ok(Some(write.put(&call.ty.table, draft))),
+        }
+    })
+}
+
+fn taken(call: &Call, name: &str, deleting: bool) -> ApiError {
+    let resource = call.ty.resource();
+    if call.faults().on(Fault::ConflictAsCreated) {
+        return ApiError::modified(resource, name);
+    }
+    let mut error = ApiError::already_exists(resource, name, deleting);
+    if call.faults().on(Fault::AlreadyExistsAsBadRequest) {
+        error.code = StatusCode::BAD_REQUEST;
+    }
+    error
+}
+
+/// Namespace of the body: that of the URL, given or not.
+pub(super) fn place(call: &Call, object: &mut Value) -> Result<(), ApiError> {
+    if !call.ty.namespaced {
+        object.unset_meta("namespace");
+        return Ok(());
+    }
+    let (asked, given) = (call.info.namespace.as_str(), object.meta("namespace"));
+    if !given.is_empty() && given != asked && !call.faults().on(Fault::NamespaceMismatchAccepted) {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    object.set_meta("namespace", asked);
+    Ok(())
+}
+
+/// The namespace must be there, and not on its way out.
+fn require_namespace(call: &Call, write: &Write<'_>, name: &str) -> Result<(), ApiError> {
+    let namespace = call.info.namespace.as_str();
+    if !call.ty.namespaced {
+        return Ok(());
+    }
+    match write.get("namespaces", &Key::new("", namespace)) {
+        None if call.faults().on(Fault::MissingNamespaceAccepted) => Ok(()),
+        None => Err(ApiError::not_found(crate::status::Subject { group: "", word: "namespaces" }, namespace)),
+        Some(found) if found.facts.deleting && !call.faults().on(Fault::TerminatingNamespaceAccepts) => {
+            Err(ApiError::namespace_terminating(call.ty.resource(), name, namespace))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// Sets what only the server sets.
+fn begin_life(object: &mut Value, faults: Faults) {
+    for field in
+        ["selfLink", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"]
+    {
+        object.unset_meta(field);
+    }
+    let uid = if faults.on(Fault::UidReused) { uid_of(&object.key()) } else { uuid() };
+    object.set_meta("uid", uid);
+    object.set_meta("creationTimestamp", timestamp(0));
+}
+
+/// What a fault takes for unique.
+fn uid_of(key: &Key) -> String {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    let hash = format!("{:016x}", hasher.finish());
+    format!("{}-{}-4{}-8000-000000000000", &hash[..8], &hash[8..12], &hash[13..16])
+}
+
+fn validate(call: &Call, object: &Value) -> Result<(), ApiError> {
+    let (ty, faults) = (&*call.ty, call.faults());
+    let rules = MetaRules { name: ty.name_rule, qualified_finalizers: !ty.custom };
+    let mut errors = meta::validate(object, rules, faults);
+    errors.extend(ty.validate(object, faults));
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(ApiError::invalid(ty.subject(), object.meta("name"), &errors))
+    }
+}
+
+/// The prefix, cut so that the whole fits into a label, and a random end.
+fn generated_name(prefix: &str, faults: Faults) -> String {
+    let limit = if faults.on(Fault::GenerateNameNotCut) { usize::MAX } else { MAX_PREFIX };
+    let end = prefix.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= limit).last();
+    let mut name = prefix[..end.unwrap_or_default()].to_owned();
+    let mut rng = rand::rng();
+    let letters = if faults.on(Fault::GeneratedNamesCollide) { 1 } else { SUFFIX };
+    name.extend((0..letters).map(|_| char::from(SUFFIX_ALPHABET[rng.random_range(..SUFFIX_ALPHABET.len())])));
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_generated_name_fits_into_a_label_whatever_the_prefix() {
+        for prefix in ["a-", &"p".repeat(58), &"p".repeat(100), &"ü".repeat(40)] {
+            let name = generated_name(prefix, Faults::none());
+            assert!(name.len() <= 63, "{name}");
+            let kept = name.len() - SUFFIX;
+            assert!(prefix.starts_with(&name[..kept]), "{name} does not begin like {prefix}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! GET of one object: a copy of the bytes in the store.
+
+use http::StatusCode;
+
+use super::Call;
+use crate::Fault;
+use crate::negotiate::Target;
+use crate::present;
+use crate::query::Query;
+use crate::respond::Answer;
+use crate::status::ApiError;
+
+pub(super) fn handle(call: &Call) -> Result<Answer, ApiError> {
+    let representation = call.accept(Target::Object)?;
+    if let Some(asked) = version(&call.query)? {
+        // The store has no lag: a version that is not there now is not on its way either.
+        let current = call.api.store.revision();
+        if asked > current && !call.faults().on(Fault::FutureVersionAccepted) {
+            return Err(ApiError::future_version(asked, current));
+        }
+    }
+    match call.api.store.get(&call.ty.table, &call.key()) {
+        Some(stored) => present::stored(call, representation, StatusCode::OK, &stored),
+        None if call.faults().on(Fault::MissingObjectIsNull) => {
+            Ok(Answer::json(StatusCode::OK, &serde_json::Value::Null))
+        }
+        None => Err(call.not_found()),
+    }
+}
+
+/// The parameter `resourceVersion`; none when it is absent or leaves the choice to the server.
+pub(super) fn version(query: &Query) -> Result<Option<u64>, ApiError> {
+    match query.text("resourceVersion") {
+        None => Ok(None),
+        Some(text) => match text.parse() {
+            Ok(version) => Ok(Some(version)),
+            Err(error) => Err(ApiError::bad_request(format!(
+                "invalid resource version: resourceVersion: Invalid value: {text:?}: {error}"
+            ))),
+        },
+    }
+}

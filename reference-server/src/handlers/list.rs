@@ -1,0 +1,209 @@
+//! GET of a collection: one consistent version of it, whole or in pages.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use super::{Call, get};
+use crate::negotiate::Target;
+use crate::present::{self, ListMeta};
+use crate::query::Query;
+use crate::respond::Answer;
+use crate::schema::FieldError;
+use crate::selection::Selection;
+use crate::status::ApiError;
+use crate::store::{Key, Page, Range, RevisionError};
+use crate::{Fault, Faults};
+
+pub(super) fn handle(call: &Call) -> Result<Answer, ApiError> {
+    let representation = call.accept(Target::List)?;
+    let (page, meta) = read(call)?;
+    present::list(call, representation, &page.items, &meta)
+}
+
+/// Reads the page that the query asks for.
+pub(super) fn read(call: &Call) -> Result<(Page, ListMeta), ApiError> {
+    let selection = Selection::parse(&call.query, &call.ty, call.faults())?;
+    read_selected(call, &selection)
+}
+
+/// Reads the page that the query asks for, of all objects.
+pub(super) fn read_all(call: &Call) -> Result<(Page, ListMeta), ApiError> {
+    read_selected(call, &Selection::all())
+}
+
+fn read_selected(call: &Call, selection: &Selection) -> Result<(Page, ListMeta), ApiError> {
+    let faults = call.faults();
+    let options = ListOptions::parse(&call.query)?;
+    let limit = options.limit.map(|limit| if faults.on(Fault::LimitOffByOne) { limit + 1 } else { limit });
+    let revision = match options.revision {
+        Some(_) if faults.on(Fault::ContinueReadsLatest) && options.after.is_some() => None,
+        revision => revision,
+    };
+    let range = Range { namespace: call.scope(), revision, after: options.after.as_ref(), limit };
+    let page = call
+        .api
+        .store
+        .list(&call.ty.table, range, |object| selection.matches(object))
+        .map_err(|error| refuse(error, &options))?;
+    let mut meta = ListMeta { revision: Some(page.revision), ..ListMeta::default() };
+    if let (true, Some(last)) = (page.more, page.items.last()) {
+        meta.resume = Some(token(Some(page.revision), &last.key, faults));
+        if !selection.selects() || faults.on(Fault::RemainingCountWithSelector) {
+            meta.remaining = Some(page.remaining);
+        }
+    }
+    if faults.on(Fault::ListWithoutVersion) {
+        meta.revision = None;
+    }
+    Ok((page, meta))
+}
+
+/// What a list is asked for.
+#[derive(Debug, Default)]
+struct ListOptions {
+    /// This very version; the newest when absent.
+    revision: Option<u64>,
+    limit: Option<usize>,
+    after: Option<Key>,
+    /// The request goes on with an earlier list.
+    continued: bool,
+}
+
+impl ListOptions {
+    fn parse(query: &Query) -> Result<Self, ApiError> {
+        let token = query.text("continue");
+        validate(query, token.is_some())?;
+        let mut options = Self { continued: token.is_some(), ..Self::default() };
+        if let Some(limit) = query.number("limit")? {
+            options.limit = usize::try_from(limit).ok().filter(|limit| *limit > 0);
+        }
+        let asked = get::version(query)?;
+        if let Some(token) = token {
+            if asked.is_some_and(|version| version != 0) {
+                return Err(ApiError::bad_request(
+                    "specifying resource version is not allowed when using continue",
+                ));
+            }
+            let (revision, after) = read_token(token).map_err(|why| {
+                ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
+            })?;
+            options.revision = revision;
+            options.after = Some(after);
+            return Ok(options);
+        }
+        // A version without a match means that one for a page, and one not older for a whole list.
+        let exact = match query.text("resourceVersionMatch") {
+            Some(found) => found == "Exact",
+            None => options.limit.is_some(),
+        };
+        options.revision = asked.filter(|version| *version > 0).filter(|_| exact);
+        Ok(options)
+    }
+}
+
+/// Refuses combinations that mean nothing.
+fn validate(query: &Query, continued: bool) -> Result<(), ApiError> {
+    let mut errors = Vec::new();
+    let mut forbid = |field: &str, why: &str| errors.push(FieldError::forbidden(field, why));
+    let version = query.text("resourceVersion").unwrap_or_default();
+    if let Some(found) = query.text("resourceVersionMatch") {
+        if continued {
+            forbid("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided");
+        } else if version.is_empty() {
+            forbid(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            );
+        } else if found == "Exact" && version == "0" {
+            forbid(
+                "resourceVersionMatch",
+                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+            );
+        }
+        if !matches!(found, "Exact" | "NotOlderThan") {
+            let supported = ["Exact".into(), "NotOlderThan".into(), "".into()];
+            errors.push(FieldError::not_supported("resourceVersionMatch", &found.into(), &supported));
+        }
+    }
+    if query.get("sendInitialEvents").is_some() {
+        errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+    }
+    if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid_options("ListOptions", &errors)) }
+}
+
+fn refuse(error: RevisionError, options: &ListOptions) -> ApiError {
+    match error {
+        RevisionError::Future { current } => {
+            ApiError::future_version(options.revision.unwrap_or_default(), current)
+        }
+        RevisionError::Expired { .. } if options.continued => {
+            let mut error = ApiError::expired(
+                "The provided continue parameter is too old to display a consistent list result. You can start a new \
+                 list without the continue parameter, or use the continue token in this response to retrieve the \
+                 remainder of the results. Continuing with the provided token results in an inconsistent list - \
+                 objects that were created, modified, or deleted between the time the first chunk was returned and \
+                 now may show up in the list.",
+            );
+            error.resume = options.after.as_ref().map(|key| token(None, key, Faults::none()));
+            error
+        }
+        RevisionError::Expired { .. } => {
+            ApiError::expired("The resourceVersion for the provided list is too old.")
+        }
+    }
+}
+
+/// The format of the tokens; another one is refused.
+const TOKEN_VERSION: &str = "meta.k8s.io/v1";
+
+/// Where to go on: behind `key`, at this version or the newest.
+pub(super) fn token(revision: Option<u64>, key: &Key, faults: Faults) -> String {
+    // The smallest key behind `key` is that name with a zero byte; skipping further would lose objects.
+    let end = if faults.on(Fault::ContinueSkipsAnObject) { "zzzz" } else { "\0" };
+    let start = format!("{}/{}{end}", key.namespace, key.name);
+    let revision = revision.map_or(json!(-1), |revision| json!(revision));
+    URL_SAFE_NO_PAD.encode(json!({ "v": TOKEN_VERSION, "rv": revision, "start": start }).to_string())
+}
+
+fn read_token(token: &str) -> Result<(Option<u64>, Key), String> {
+    let bytes = URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|error| error.to_string())?;
+    let token: Value = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
+    if token["v"] != TOKEN_VERSION {
+        return Err(format!("server does not recognize this encoded version {}", token["v"]));
+    }
+    let revision = match token["rv"].as_i64() {
+        Some(-1) => None,
+        Some(revision) => Some(u64::try_from(revision).map_err(|error| error.to_string())?),
+        None => return Err(format!("incorrect encoded start resourceVersion {}", token["rv"])),
+    };
+    let start = token["start"].as_str().unwrap_or_default();
+    match start.split_once('/') {
+        Some((namespace, name)) if !name.contains('/') && !namespace.starts_with('.') => {
+            let name = name.strip_suffix('\0').unwrap_or(name);
+            Ok((revision, Key::new(namespace, name)))
+        }
+        _ => Err(start.escape_default().to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_leads_back_behind_the_key_it_was_made_for() {
+        let key = Key::new("default", "a");
+        assert_eq!(read_token(&token(Some(7), &key, Faults::none())), Ok((Some(7), key.clone())));
+        assert_eq!(read_token(&token(None, &key, Faults::none())), Ok((None, key)));
+    }
+
+    #[test]
+    fn a_token_of_somebody_else_is_refused() {
+        assert!(read_token("garbage!").is_err());
+        let other = URL_SAFE_NO_PAD.encode(r#"{"v":"meta.k8s.io/v2","rv":1,"start":"a/b"}"#);
+        assert!(read_token(&other).is_err());
+        let climbing = URL_SAFE_NO_PAD.encode(r#"{"v":"meta.k8s.io/v1","rv":1,"start":"../../x\u0000"}"#);
+        assert!(read_token(&climbing).is_err());
+    }
+}

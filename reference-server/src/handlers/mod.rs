@@ -1,0 +1,143 @@
+//! The verbs: what the server does once it knows who asks for which resource.
+
+mod crds;
+mod create;
+mod delete;
+mod get;
+mod list;
+mod modify;
+mod namespaces;
+mod patch;
+mod scale;
+mod update;
+mod watch;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use hyper::body::Incoming;
+
+use crate::api::Api;
+use crate::auth::User;
+use crate::body;
+use crate::negotiate::{Representation, Target, negotiate};
+use crate::query::Query;
+use crate::registry::ResourceType;
+use crate::request_info::ResourceInfo;
+use crate::respond::Answer;
+use crate::status::ApiError;
+use crate::store::Key;
+use crate::{Fault, Faults};
+
+/// One request for a resource that exists.
+pub(crate) struct Call {
+    pub(crate) api: Arc<Api>,
+    pub(crate) ty: Arc<ResourceType>,
+    pub(crate) info: ResourceInfo,
+    pub(crate) query: Query,
+    pub(crate) headers: HeaderMap,
+    pub(crate) user: User,
+}
+
+impl Call {
+    pub(crate) fn faults(&self) -> Faults {
+        self.api.faults
+    }
+
+    /// The object that the URL names.
+    pub(crate) fn key(&self) -> Key {
+        let namespace = if self.ty.namespaced { self.info.namespace.as_str() } else { "" };
+        Key::new(namespace, self.info.name.as_str())
+    }
+
+    /// The namespace of a list; none for all.
+    pub(crate) fn scope(&self) -> Option<&str> {
+        (self.ty.namespaced && !self.info.namespace.is_empty()).then_some(self.info.namespace.as_str())
+    }
+
+    /// The form of the answer; decided before anything is done.
+    pub(crate) fn accept(&self, target: Target) -> Result<Representation, ApiError> {
+        match negotiate(&self.headers, target) {
+            Ok(representation) => Ok(representation),
+            Err(_) if self.faults().on(Fault::AcceptIgnored) => Ok(Representation::JSON),
+            Err(error) => Err(ApiError::not_acceptable(error.to_string())),
+        }
+    }
+
+    pub(crate) fn not_found(&self) -> ApiError {
+        ApiError::not_found(self.ty.resource(), &self.info.name)
+    }
+
+    /// Reads a JSON body.
+    async fn json_body(&self, body: Incoming) -> Result<Bytes, ApiError> {
+        body::require_json(&self.headers, self.faults())?;
+        body::read(body, self.faults()).await
+    }
+}
+
+pub(crate) use self::crds::TABLE as CRD_TABLE;
+pub(crate) use self::namespaces::create_initial as create_initial_namespaces;
+
+/// Sets to work what a deletion waits for, where that is the server itself.
+pub(crate) fn deletion_began(api: &Arc<Api>, ty: &ResourceType, key: &Key) {
+    if ty.is_core("namespaces") {
+        api.spawn(namespaces::terminate(api.clone(), key.name.clone()));
+    } else if ty.table == CRD_TABLE {
+        api.spawn(crds::remove(api.clone(), key.name.clone()));
+    }
+}
+
+/// Does what the method asks for.
+pub(crate) async fn handle(call: Call, method: &Method, body: Incoming) -> Result<Answer, ApiError> {
+    let faults = call.faults();
+    let not_allowed = || {
+        if faults.on(Fault::MethodNotAllowedAsNotFound) {
+            return ApiError::no_such_resource();
+        }
+        ApiError::method_not_allowed()
+    };
+    if call.info.excess {
+        return Err(ApiError::no_such_resource());
+    }
+    if !call.info.subresource.is_empty() {
+        return subresource(call, method, body).await.unwrap_or_else(|| Err(not_allowed()));
+    }
+    if call.ty.namespaced
+        && call.info.namespace.is_empty()
+        && (!call.info.name.is_empty() || method != Method::GET)
+    {
+        // The collection over all namespaces is for reading.
+        return Err(if call.info.name.is_empty() { not_allowed() } else { ApiError::no_such_resource() });
+    }
+    let watch = call.info.legacy_watch || (call.info.name.is_empty() && call.query.flag("watch"));
+    let allowed = |verb| call.ty.allows(verb);
+    match (method.as_str(), call.info.name.is_empty()) {
+        ("GET", _) if watch && allowed("watch") => watch::handle(&call),
+        ("GET", true) if !watch && allowed("list") => list::handle(&call),
+        ("GET", false) if !watch && allowed("get") => get::handle(&call),
+        ("POST", true) if allowed("create") => create::handle(&call, body).await,
+        ("PUT", false) if allowed("update") => update::handle(&call, update::Part::Whole, body).await,
+        ("PATCH", false) if allowed("patch") => patch::handle(&call, update::Part::Whole, body).await,
+        ("DELETE", false) if allowed("delete") => delete::handle(&call, body).await,
+        ("DELETE", true) if allowed("deletecollection") => delete::collection(&call, body).await,
+        _ => Err(not_allowed()),
+    }
+}
+
+/// None when the subresource does not know the method.
+async fn subresource(call: Call, method: &Method, body: Incoming) -> Option<Result<Answer, ApiError>> {
+    let known = call.ty.subresources.iter().any(|known| known.name == call.info.subresource);
+    Some(match (call.info.subresource.as_str(), method.as_str()) {
+        ("status", "GET") if call.ty.has_status => get::handle(&call),
+        ("status", "PUT") if call.ty.has_status => update::handle(&call, update::Part::Status, body).await,
+        ("status", "PATCH") if call.ty.has_status => patch::handle(&call, update::Part::Status, body).await,
+        ("status", _) if call.ty.has_status => return None,
+        ("scale", method) if call.ty.scale.is_some() => scale::handle(&call, method, body).await?,
+        ("finalize", "PUT") if call.ty.is_core("namespaces") => {
+            update::handle(&call, update::Part::Finalize, body).await
+        }
+        _ if known => return None,
+        _ => Err(ApiError::no_such_resource()),
+    })
+}

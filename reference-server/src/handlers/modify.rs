@@ -1,0 +1,251 @@
+//! The one way in which an object changes: read, make a candidate, check it, and write if nobody else has.
+//!
+//! PUT and PATCH differ in how they make the candidate. A write that lost the race starts again; whether that ends in a
+//! conflict depends on the candidate, which names the version that it was made from or none.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::update::Part;
+use super::{Call, crds, create};
+use crate::Fault;
+use crate::builtin::meta::{self, MetaRules};
+use crate::encode;
+use crate::object::Object;
+use crate::respond::Answer;
+use crate::schema::FieldError;
+use crate::status::ApiError;
+use crate::store::Stored;
+
+/// What came of a change.
+pub(super) enum Changed {
+    /// The object as it is now; or as it was last, when the change let it go.
+    Stored(Arc<Stored>),
+    /// A dry run: the object as it would have been.
+    Dry(Value),
+}
+
+/// How a change is made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manner {
+    pub(super) part: Part,
+    pub(super) dry_run: bool,
+    /// A body that names no version is refused where the type demands one.
+    pub(super) needs_version: bool,
+}
+
+/// Changes the object that the URL names to what `candidate` makes of it.
+pub(super) fn modify(
+    call: &Call,
+    manner: Manner,
+    mut candidate: impl FnMut(&Value) -> Result<Value, ApiError>,
+) -> Result<Changed, ApiError> {
+    let (api, ty, faults) = (&call.api, &*call.ty, call.faults());
+    let key = call.key();
+    loop {
+        let stored = api.store.get(&ty.table, &key).ok_or_else(|| call.not_found())?;
+        let old = ty.load(&stored, faults);
+        let mut new = candidate(&old)?;
+        check_identity(call, &mut new)?;
+        check_version(call, manner, &new, &stored)?;
+        check_uid(call, manner, &new, &old)?;
+        settle(call, manner.part, &mut new, &old)?;
+        if ty.table == crds::TABLE && manner.part == Part::Whole {
+            crds::accept(api, &mut new, Some(&old))?;
+        }
+        if new == old && !faults.on(Fault::NoOpBumpsVersion) {
+            return Ok(Changed::Stored(stored));
+        }
+        if manner.dry_run && !faults.on(Fault::DryRunPersists) {
+            return Ok(Changed::Dry(new));
+        }
+        let finished = is_finished(&new);
+        let draft = encode::draft(ty, &new);
+        let written = api.store.write(|write| {
+            let current = write.get(&ty.table, &key)?;
+            if current.revision != stored.revision && !faults.on(Fault::LostUpdate) {
+                return None;
+            }
+            if finished {
+                let last = Arc::new(Stored::new(draft, current.revision, crate::store::Change::Deleted));
+                write.delete(&ty.table, &key).map(|_| last)
+            } else {
+                Some(write.put(&ty.table, draft))
+            }
+        });
+        if let Some(written) = written {
+            if ty.table == crds::TABLE {
+                crds::serve(api, &new);
+            }
+            return Ok(Changed::Stored(written));
+        }
+    }
+}
+
+/// Whether a deletion that waited for the last finalizer, or the end of the grace period, may now complete.
+fn is_finished(object: &Value) -> bool {
+    let grace =
+        object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();
+    let waits =
+        object.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    let namespace = object["kind"] == "Namespace" && object["apiVersion"] == "v1";
+    object.is_deleting() && grace == 0 && object.meta_list("finalizers").is_empty() && !(namespace && waits)
+}
+
+/// Name and namespace of the candidate are those of the URL.
+pub(super) fn check_identity(call: &Call, new: &mut Value) -> Result<(), ApiError> {
+    let (asked, given) = (call.info.name.as_str(), new.meta("name"));
+    if given.is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({asked} based on URL) was undeterminable: name must be provided"
+        )));
+    }
+    if given != asked {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({asked})"
+        )));
+    }
+    create::place(call, new)
+}
+
+/// The version that the candidate was made from is the current one.
+fn check_version(call: &Call, manner: Manner, new: &Value, stored: &Stored) -> Result<(), ApiError> {
+    let ty = &call.ty;
+    match new.meta("resourceVersion") {
+        "" | "0" if manner.needs_version && !ty.allows_unconditional_update => {
+            let why = "must be specified for an update";
+            let error = FieldError::invalid("metadata.resourceVersion", &json!(0), why);
+            Err(ApiError::invalid(ty.resource(), &call.info.name, &[error]))
+        }
+        "" | "0" => Ok(()),
+        text => match text.parse::<u64>() {
+            Err(error) => Err(ApiError::bad_request(format!(
+                "invalid resource version: metadata.resourceVersion: Invalid value: {text:?}: {error}"
+            ))),
+            Ok(version) if version == stored.revision || call.faults().on(Fault::StaleWriteAccepted) => {
+                Ok(())
+            }
+            Ok(version) if version > stored.revision && call.faults().on(Fault::FutureWriteAccepted) => {
+                Ok(())
+            }
+            Ok(_) => Err(ApiError::modified(ty.resource(), &call.info.name)),
+        },
+    }
+}
+
+/// A body with the uid of another object means that object, which is gone.
+fn check_uid(call: &Call, manner: Manner, new: &Value, old: &Value) -> Result<(), ApiError> {
+    let (given, uid) = (new.meta("uid"), old.meta("uid"));
+    if given.is_empty() || given == uid || !manner.needs_version {
+        return Ok(());
+    }
+    let why = format!("Precondition failed: UID in precondition: {given}, UID in object meta: {uid}");
+    Err(ApiError::conflict(call.ty.resource(), &call.info.name, &why))
+}
+
+/// Makes the candidate what would be stored, or says what is wrong with it.
+fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), ApiError> {
+    let (ty, faults) = (&*call.ty, call.faults());
+    restore_system_fields(new, old);
+    match part {
+        Part::Whole => {
+            if ty.has_status && !faults.on(Fault::UpdateWritesStatus) {
+                new.adopt("status", old);
+            }
+            (ty.hooks.prepare_update)(new, old);
+        }
+        Part::Status if faults.on(Fault::StatusWritesSpec) => {}
+        Part::Status => (ty.hooks.prepare_status_update)(new, old),
+        Part::Finalize => {
+            let finalizers = new.pointer("/spec/finalizers").cloned();
+            *new = old.clone();
+            if let Some(spec) = new["spec"].as_object_mut() {
+                match finalizers {
+                    Some(finalizers) => spec.insert("finalizers".to_owned(), finalizers),
+                    None => spec.remove("finalizers"),
+                };
+            }
+        }
+    }
+    ty.default(new, faults);
+    let mut errors = meta::validate_update(new, old);
+    if faults.on(Fault::DeletionTimestampMayChange) {
+        errors.retain(|error| !error.field.starts_with("metadata.deletion"));
+    }
+    let rules = MetaRules { name: ty.name_rule, qualified_finalizers: !ty.custom };
+    errors.extend(meta::validate(new, rules, faults));
+    errors.extend(new_finalizers(call, new, old));
+    errors.extend(match part {
+        Part::Status => {
+            let mut errors = (ty.hooks.validate_status)(new, old);
+            if ty.custom {
+                errors.extend(ty.validate_update(new, old, faults));
+            }
+            errors
+        }
+        Part::Whole | Part::Finalize => ty.validate_update(new, old, faults),
+    });
+    if !errors.is_empty() {
+        return Err(ApiError::invalid(ty.subject(), &call.info.name, &errors));
+    }
+    set_generation(call, part, new, old);
+    Ok(())
+}
+
+/// What the client sends of these is of no account.
+fn restore_system_fields(new: &mut Value, old: &Value) {
+    for field in ["generation", "creationTimestamp", "resourceVersion", "managedFields", "selfLink"] {
+        new.adopt_meta(field, old);
+    }
+    // Left out they stay; another value is a mistake that validation names.
+    for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        if new.metadata().is_none_or(|metadata| metadata.get(field).is_none_or(Value::is_null)) {
+            new.adopt_meta(field, old);
+        }
+    }
+}
+
+fn new_finalizers(call: &Call, new: &Value, old: &Value) -> Option<FieldError> {
+    if !old.is_deleting() || call.faults().on(Fault::FinalizersAddedWhileDeleting) {
+        return None;
+    }
+    let before = old.meta_list("finalizers");
+    let added: Vec<String> =
+        new.meta_list("finalizers").into_iter().filter(|name| !before.contains(name)).collect();
+    let why = format!(
+        "no new finalizers can be added if the object is being deleted, found new finalizers {}",
+        json!(added)
+    );
+    (!added.is_empty()).then(|| FieldError::forbidden("metadata.finalizers", &why))
+}
+
+fn set_generation(call: &Call, part: Part, new: &mut Value, old: &Value) {
+    let (ty, faults) = (&*call.ty, call.faults());
+    if !ty.has_generation {
+        return;
+    }
+    let bumps = match part {
+        Part::Whole | Part::Finalize => {
+            (ty.is_new_generation(new, old) && !faults.on(Fault::GenerationNotBumped))
+                || (new != old && faults.on(Fault::GenerationAlwaysBumped))
+        }
+        Part::Status => new != old && faults.on(Fault::StatusBumpsGeneration),
+    };
+    if bumps {
+        new.set_meta("generation", old.generation() + 1);
+    }
+}
+
+/// The answer to a change.
+pub(super) fn answer(
+    call: &Call,
+    representation: crate::negotiate::Representation,
+    changed: &Changed,
+) -> Result<Answer, ApiError> {
+    let status = http::StatusCode::OK;
+    match changed {
+        Changed::Stored(stored) => crate::present::stored(call, representation, status, stored),
+        Changed::Dry(object) => crate::present::value(call, representation, status, object),
+    }
+}

@@ -1,0 +1,47 @@
+//! PUT: the body is the whole object.
+
+use http::StatusCode;
+use hyper::body::Incoming;
+
+use super::Call;
+use super::create::{self, Created};
+use super::modify::{self, Manner};
+use crate::body::{self, Decoded};
+use crate::negotiate::Target;
+use crate::object::Object;
+use crate::present;
+use crate::query::WriteOptions;
+use crate::respond::Answer;
+use crate::status::ApiError;
+
+/// Which part of an object an endpoint writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Everything but the status, where the type has the subresource.
+    Whole,
+    /// The status.
+    Status,
+    /// `spec.finalizers` of a namespace.
+    Finalize,
+}
+
+pub(super) async fn handle(call: &Call, part: Part, body: Incoming) -> Result<Answer, ApiError> {
+    let representation = call.accept(Target::Object)?;
+    let options = WriteOptions::parse(&call.query, "UpdateOptions")?;
+    let bytes = call.json_body(body).await?;
+    let Decoded { object, warnings } = body::decode(&call.ty, &bytes, options.validation, call.faults())?;
+    let missing = || call.api.store.get(&call.ty.table, &call.key()).is_none();
+    if part == Part::Whole && call.ty.allows_create_on_update && missing() {
+        let mut object = object;
+        modify::check_identity(call, &mut object)?;
+        object.unset_meta("resourceVersion");
+        let answer = match create::create(call, object, options.dry_run)? {
+            Created::Stored(object) => present::stored(call, representation, StatusCode::CREATED, &object)?,
+            Created::Dry(object) => present::value(call, representation, StatusCode::CREATED, &object)?,
+        };
+        return Ok(answer.warnings(&warnings));
+    }
+    let manner = Manner { part, dry_run: options.dry_run, needs_version: true };
+    let changed = modify::modify(call, manner, |_| Ok(object.clone()))?;
+    Ok(modify::answer(call, representation, &changed)?.warnings(&warnings))
+}

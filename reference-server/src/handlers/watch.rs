@@ -1,0 +1,309 @@
+//! A stream of events: a cursor on the log of the table.
+//!
+//! A watcher holds no buffer. It reads the log when its peer takes more, so a slow peer holds up nobody; when the log has gone on
+//! without it, it hears that its version is expired and the stream ends, as for a version that was too old at the start.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use rand::RngExt;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use super::{Call, get};
+use crate::api::Api;
+use crate::negotiate::{Form, Representation, Target};
+use crate::present;
+use crate::query::Query;
+use crate::registry::ResourceType;
+use crate::respond::Answer;
+use crate::schema::FieldError;
+use crate::selection::Selection;
+use crate::status::ApiError;
+use crate::store::{Change, EVENT_END, Event, Stored};
+use crate::{Fault, Faults};
+
+/// How many events are read from the log at once.
+const BATCH: usize = 128;
+/// How long a watch lasts when the client does not say, in seconds.
+const LIFETIME: std::ops::Range<u64> = 1800..3600;
+/// How often a watcher that saw nothing hears how far the log has come.
+const BOOKMARK_INTERVAL: Duration = Duration::from_millis(500);
+
+pub(super) fn handle(call: &Call) -> Result<Answer, ApiError> {
+    let representation = call.accept(Target::Watch)?;
+    let options = WatchOptions::parse(&call.query)?;
+    let selection = Selection::parse(&call.query, &call.ty, call.faults())?;
+    let mut watcher = Watcher::new(call, representation, selection, &options);
+    watcher.begin(&options);
+    let chunks = futures_util::stream::unfold(watcher, |mut watcher| async move {
+        let chunk = watcher.next().await?;
+        Some((chunk, watcher))
+    });
+    Ok(Answer::stream(Box::pin(chunks)))
+}
+
+/// What a watch is asked for.
+#[derive(Debug)]
+struct WatchOptions {
+    /// None and 0 begin with what is there.
+    version: Option<u64>,
+    bookmarks: bool,
+    initial_events: Option<bool>,
+    timeout: Option<u64>,
+}
+
+impl WatchOptions {
+    fn parse(query: &Query) -> Result<Self, ApiError> {
+        let initial_events = query.get("sendInitialEvents").map(|_| query.flag("sendInitialEvents"));
+        let mut errors = Vec::new();
+        let mut forbid = |why: &str| errors.push(FieldError::forbidden("resourceVersionMatch", why));
+        let found = query.text("resourceVersionMatch");
+        match (initial_events, found) {
+            (Some(_), Some("NotOlderThan")) | (None, None) => {}
+            (Some(_), _) => forbid("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
+            (None, Some(_)) => {
+                forbid("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+            }
+        }
+        if query.text("continue").is_some() {
+            forbid("resourceVersionMatch is forbidden when continue is provided");
+        }
+        if let Some(found) = found.filter(|found| *found != "NotOlderThan") {
+            let supported = ["NotOlderThan".into()];
+            errors.push(FieldError::not_supported("resourceVersionMatch", &found.into(), &supported));
+        }
+        if !errors.is_empty() {
+            return Err(ApiError::invalid_options("ListOptions", &errors));
+        }
+        Ok(Self {
+            version: get::version(query)?,
+            bookmarks: query.flag("allowWatchBookmarks"),
+            initial_events,
+            timeout: query.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok()),
+        })
+    }
+}
+
+struct Watcher {
+    api: Arc<Api>,
+    ty: Arc<ResourceType>,
+    form: Form,
+    selection: Selection,
+    namespace: Option<String>,
+    /// A watch of the old form may name one object.
+    name: Option<String>,
+    /// Everything up to this version was sent.
+    cursor: u64,
+    pending: VecDeque<Bytes>,
+    wake: watch::Receiver<u64>,
+    deadline: Instant,
+    bookmarks: Option<Bookmarks>,
+    ended: bool,
+    sent: u64,
+}
+
+/// When and what the last bookmark was.
+struct Bookmarks {
+    next: Instant,
+    last: u64,
+}
+
+impl Watcher {
+    fn new(
+        call: &Call,
+        representation: Representation,
+        selection: Selection,
+        options: &WatchOptions,
+    ) -> Self {
+        let now = Instant::now();
+        let seconds = match options.timeout {
+            Some(seconds) if seconds > 0 && !call.faults().on(Fault::TimeoutSecondsIgnored) => seconds,
+            _ => rand::rng().random_range(LIFETIME),
+        };
+        let named = call.info.legacy_watch && !call.info.name.is_empty();
+        Self {
+            api: call.api.clone(),
+            ty: call.ty.clone(),
+            form: representation.form,
+            selection,
+            namespace: call.scope().map(str::to_owned),
+            name: named.then(|| call.info.name.clone()),
+            cursor: 0,
+            pending: VecDeque::new(),
+            wake: call.api.store.subscribe(&call.ty.table),
+            deadline: now + Duration::from_secs(seconds),
+            bookmarks: options.bookmarks.then_some(Bookmarks { next: now + BOOKMARK_INTERVAL, last: 0 }),
+            ended: false,
+            sent: 0,
+        }
+    }
+
+    fn faults(&self) -> Faults {
+        self.api.faults
+    }
+
+    /// Goes to where the watch begins.
+    fn begin(&mut self, options: &WatchOptions) {
+        let version = options.version.filter(|version| *version > 0);
+        let initial = options.initial_events.unwrap_or(version.is_none());
+        if let (false, Some(version)) = (initial, version) {
+            self.cursor = version;
+            if self.faults().on(Fault::WatchReplaysItsVersion) {
+                self.cursor -= 1;
+            } else if self.faults().on(Fault::WatchSkipsFirstEvent) {
+                self.cursor += 1;
+            }
+            if let Some(bookmarks) = &mut self.bookmarks {
+                bookmarks.last = version;
+            }
+            return;
+        }
+        let (objects, revision) = self.api.store.snapshot(&self.ty.table, self.namespace.as_deref());
+        self.cursor = revision;
+        if !initial || self.faults().on(Fault::WatchWithoutInitialEvents) {
+            return;
+        }
+        for object in objects {
+            if self.selects(&object) {
+                let event = self.encode(Change::Added, &object);
+                self.pending.push_back(event);
+            }
+        }
+        if options.initial_events == Some(true) && self.bookmarks.is_some() {
+            self.bookmark(true);
+        }
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(chunk) = self.pending.pop_front() {
+                return Some(chunk);
+            }
+            if self.ended {
+                return None;
+            }
+            self.wake.mark_unchanged();
+            if self.read() {
+                continue;
+            }
+            let bookmark_at = self.bookmarks.as_ref().map_or(self.deadline, |bookmarks| bookmarks.next);
+            tokio::select! {
+                () = sleep_until(self.deadline) => {
+                    self.bookmark(false);
+                    self.ended = true;
+                }
+                () = sleep_until(bookmark_at), if self.bookmarks.is_some() => self.bookmark(false),
+                woken = self.wake.changed() => self.ended |= woken.is_err(),
+            }
+        }
+    }
+
+    /// Takes what is new from the log; false when that is nothing.
+    fn read(&mut self) -> bool {
+        let news = match self.api.store.news(&self.ty.table, self.cursor, BATCH) {
+            Ok(news) => news,
+            Err(_) if self.faults().on(Fault::ExpiredWatchContinues) => {
+                self.cursor = self.api.store.revision();
+                return true;
+            }
+            Err(_) => {
+                let message = format!("too old resource version: {}", self.cursor);
+                let status = ApiError::expired(message).to_status();
+                self.pending.push_back(format!("{}\n", json!({ "type": "ERROR", "object": status })).into());
+                self.ended = true;
+                return true;
+            }
+        };
+        self.cursor = news.revision;
+        for event in &news.events {
+            self.push(event);
+        }
+        !news.events.is_empty()
+    }
+
+    /// Sends an event if it concerns what is watched, as what it means to this watcher.
+    fn push(&mut self, event: &Event) {
+        let faults = self.faults();
+        let now = event.change != Change::Deleted && self.selects(&event.object);
+        let before = event.previous.as_ref().is_some_and(|previous| self.selects(previous));
+        let chunk = match (before, now) {
+            (false, false) => return,
+            (false, true)
+                if faults.on(Fault::SelectorEntryIsModified) && event.change == Change::Modified =>
+            {
+                self.encode(Change::Modified, &event.object)
+            }
+            (false, true) => self.encode(Change::Added, &event.object),
+            (true, true) if faults.on(Fault::ModifiedIsAdded) => self.encode(Change::Added, &event.object),
+            (true, true) => self.encode(Change::Modified, &event.object),
+            (true, false) if event.change == Change::Deleted => self.encode(Change::Deleted, &event.object),
+            (true, false) if faults.on(Fault::SelectorExitIsSilent) => return,
+            // It left the selection: its last state in there, under the version of the change.
+            (true, false) => match &event.previous {
+                Some(previous) => {
+                    let last = previous.at(event.revision, Change::Deleted);
+                    self.encode(Change::Deleted, &last)
+                }
+                None => return,
+            },
+        };
+        self.sent += 1;
+        if faults.on(Fault::WatchLosesAnEvent) && self.sent.is_multiple_of(3) {
+            return;
+        }
+        if faults.on(Fault::WatchDoublesAnEvent) && self.sent.is_multiple_of(3) {
+            self.pending.push_back(chunk.clone());
+        }
+        self.pending.push_back(chunk);
+    }
+
+    fn selects(&self, object: &Stored) -> bool {
+        let namespace = self.namespace.as_ref().is_none_or(|namespace| object.key.namespace == *namespace);
+        let name = self.name.as_ref().is_none_or(|name| object.key.name == *name);
+        let selected = self.selection.matches(object) || self.faults().on(Fault::WatchIgnoresSelector);
+        (namespace || self.faults().on(Fault::WatchIgnoresNamespace)) && name && selected
+    }
+
+    fn encode(&self, change: Change, object: &Stored) -> Bytes {
+        let text = match self.form {
+            Form::Plain | Form::AggregatedDiscovery if self.ty.serves_as_stored(object) => {
+                // The text that all watchers share, unless this event is something else to this one.
+                return object.line_as(change);
+            }
+            Form::Plain | Form::AggregatedDiscovery => self.ty.load(object, self.faults()),
+            Form::Metadata(version) => present::partial(&self.ty.load(object, self.faults()), version),
+            Form::Table(version) => {
+                present::row(&self.ty, &self.ty.load(object, self.faults()), version, self.sent == 0)
+            }
+        };
+        format!("{}{text}{EVENT_END}", change.prefix()).into()
+    }
+
+    /// Tells how far the log has come, if that is news.
+    fn bookmark(&mut self, initial_end: bool) {
+        let faults = self.faults();
+        let Some(bookmarks) = &mut self.bookmarks else { return };
+        bookmarks.next = Instant::now() + BOOKMARK_INTERVAL;
+        if bookmarks.last >= self.cursor && !initial_end {
+            return;
+        }
+        bookmarks.last = self.cursor;
+        let mut metadata = json!({ "resourceVersion": self.cursor.to_string() });
+        if faults.on(Fault::BookmarkWithoutVersion) {
+            metadata = json!({});
+        }
+        if initial_end {
+            metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+        }
+        let (kind, api_version) = match self.form {
+            Form::Metadata(version) => ("PartialObjectMetadata", version.api_version().to_owned()),
+            _ => (self.ty.kind.as_str(), self.ty.api_version()),
+        };
+        let object: Value = json!({ "kind": kind, "apiVersion": api_version, "metadata": metadata });
+        self.pending.push_back(format!("{}\n", json!({ "type": "BOOKMARK", "object": object })).into());
+    }
+}

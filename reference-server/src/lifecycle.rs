@@ -1,0 +1,251 @@
+//! The end of objects: at once, or later, when finalizers and grace periods have passed.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::api::Api;
+use crate::encode;
+use crate::object::{Object, timestamp};
+use crate::query::{self, Query};
+use crate::registry::ResourceType;
+use crate::schema::FieldError;
+use crate::status::ApiError;
+use crate::store::{Key, Stored};
+use crate::{Fault, handlers};
+
+/// What becomes of the objects that the deleted one owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Propagation {
+    /// They go first.
+    Foreground,
+    /// They go later.
+    Background,
+    /// They stay.
+    Orphan,
+}
+
+/// `DeleteOptions`
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeleteOptions {
+    pub(crate) dry_run: bool,
+    pub(crate) grace: Option<i64>,
+    pub(crate) uid: Option<String>,
+    pub(crate) version: Option<String>,
+    pub(crate) propagation: Option<Propagation>,
+}
+
+/// The finalizers that stand for propagation.
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+/// The finalizer that a CRD waits with for its objects.
+pub(crate) const CRD_CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+/// Namespaces that are part of the server.
+const PROTECTED: [&str; 3] = ["default", "kube-system", "kube-public"];
+/// How long a pod may take to stop when it does not say.
+const DEFAULT_GRACE: i64 = 30;
+
+impl DeleteOptions {
+    /// Reads the options of a request: those of the body, or those of the query when there is no body.
+    pub(crate) fn parse(query: &Query, body: &[u8]) -> Result<Self, ApiError> {
+        let mut errors = Vec::new();
+        let mut options = Self::default();
+        let (propagation, orphan) = if body.is_empty() {
+            options.dry_run = query::dry_run(query.all("dryRun"), &mut errors);
+            options.grace = query.number("gracePeriodSeconds")?;
+            (
+                query.text("propagationPolicy").map(str::to_owned),
+                query.text("orphanDependents").map(|_| query.flag("orphanDependents")),
+            )
+        } else {
+            let given: Given = serde_json::from_slice(body)
+                .map_err(|error| ApiError::bad_request(format!("the body is no DeleteOptions: {error}")))?;
+            if !given.kind.is_empty() && given.kind != "DeleteOptions" {
+                let kind = given.kind;
+                return Err(ApiError::bad_request(format!("the body must be a DeleteOptions, not a {kind}")));
+            }
+            options.dry_run = query::dry_run(given.dry_run.iter().map(String::as_str), &mut errors);
+            options.grace = given.grace_period_seconds;
+            options.uid = given.preconditions.uid;
+            options.version = given.preconditions.resource_version;
+            (given.propagation_policy, given.orphan_dependents)
+        };
+        options.propagation = match propagation.as_deref() {
+            None => orphan.map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background }),
+            Some(policy) if orphan.is_some() => {
+                let why = "orphanDependents and deletionPropagation cannot be both set";
+                errors.push(FieldError::invalid("propagationPolicy", &policy.into(), why));
+                None
+            }
+            Some("Foreground") => Some(Propagation::Foreground),
+            Some("Background") => Some(Propagation::Background),
+            Some("Orphan") => Some(Propagation::Orphan),
+            Some(other) => {
+                let supported = ["Foreground".into(), "Background".into(), "Orphan".into()];
+                errors.push(FieldError::not_supported("propagationPolicy", &other.into(), &supported));
+                None
+            }
+        };
+        if errors.is_empty() { Ok(options) } else { Err(ApiError::invalid_options("DeleteOptions", &errors)) }
+    }
+}
+
+/// The body of a deletion.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Given {
+    kind: String,
+    dry_run: Vec<String>,
+    grace_period_seconds: Option<i64>,
+    preconditions: Preconditions,
+    propagation_policy: Option<String>,
+    orphan_dependents: Option<bool>,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Preconditions {
+    uid: Option<String>,
+    resource_version: Option<String>,
+}
+
+/// What came of a deletion.
+#[derive(Debug)]
+pub(crate) enum Deleted {
+    /// The object is no more, or would be; this is how it was.
+    Gone(Arc<Stored>),
+    /// It waits for its finalizers or its grace period.
+    Waiting(Arc<Stored>),
+    /// It would wait.
+    WouldWait(Value),
+}
+
+/// Deletes an object, or lets its deletion begin.
+pub(crate) fn delete(
+    api: &Arc<Api>,
+    ty: &ResourceType,
+    key: &Key,
+    options: &DeleteOptions,
+) -> Result<Deleted, ApiError> {
+    let faults = api.faults;
+    if ty.is_core("namespaces") && PROTECTED.contains(&key.name.as_str()) {
+        return Err(ApiError::forbidden(ty.resource(), &key.name, "this namespace may not be deleted"));
+    }
+    let dry_run = options.dry_run && !faults.on(Fault::DryRunPersists);
+    loop {
+        let stored =
+            api.store.get(&ty.table, key).ok_or_else(|| ApiError::not_found(ty.resource(), &key.name))?;
+        check_preconditions(api, ty, &stored, options)?;
+        let old = ty.load(&stored, faults);
+        let new = doomed(ty, &old, options);
+        let waits = new.as_ref().filter(|_| !faults.on(Fault::FinalizersIgnored));
+        match waits {
+            Some(new) if *new == old => return Ok(Deleted::Waiting(stored)),
+            Some(new) if dry_run => return Ok(Deleted::WouldWait(new.clone())),
+            None if dry_run => return Ok(Deleted::Gone(stored)),
+            _ => {}
+        }
+        let draft = waits.map(|new| encode::draft(ty, new));
+        let written = api.store.write(|write| {
+            if write.get(&ty.table, key)?.revision != stored.revision {
+                return None;
+            }
+            match draft {
+                Some(draft) => Some(Deleted::Waiting(write.put(&ty.table, draft))),
+                None => write.delete(&ty.table, key).map(Deleted::Gone),
+            }
+        });
+        if let Some(written) = written {
+            if matches!(written, Deleted::Waiting(_)) && !old.is_deleting() {
+                handlers::deletion_began(api, ty, key);
+            }
+            return Ok(written);
+        }
+    }
+}
+
+fn check_preconditions(
+    api: &Api,
+    ty: &ResourceType,
+    stored: &Stored,
+    options: &DeleteOptions,
+) -> Result<(), ApiError> {
+    let refuse = |what: &str, given: &str, found: &str| {
+        let why =
+            format!("the {what} in the precondition ({given}) does not match the {what} in record ({found})");
+        Err(ApiError::conflict(ty.resource(), &stored.key.name, &why))
+    };
+    if let Some(uid) = &options.uid
+        && *uid != stored.facts.uid
+        && !api.faults.on(Fault::UidPreconditionIgnored)
+    {
+        return refuse("UID", uid, &stored.facts.uid);
+    }
+    let version = stored.revision.to_string();
+    if let Some(given) = &options.version
+        && *given != version
+        && !api.faults.on(Fault::VersionPreconditionIgnored)
+    {
+        return refuse("ResourceVersion", given, &version);
+    }
+    Ok(())
+}
+
+/// The object while it waits for its end; none when nothing keeps it.
+fn doomed(ty: &ResourceType, old: &Value, options: &DeleteOptions) -> Option<Value> {
+    let mut new = old.clone();
+    let mut finalizers = old.meta_list("finalizers");
+    let (drop, add) = match options.propagation {
+        None => (None, None),
+        Some(Propagation::Orphan) => (Some([FOREGROUND, FOREGROUND]), Some(ORPHAN)),
+        Some(Propagation::Foreground) => (Some([ORPHAN, ORPHAN]), Some(FOREGROUND)),
+        Some(Propagation::Background) => (Some([ORPHAN, FOREGROUND]), None),
+    };
+    if let Some(drop) = drop {
+        finalizers.retain(|name| !drop.contains(&name.as_str()));
+    }
+    finalizers.extend(add.filter(|add| !finalizers.iter().any(|name| name == add)).map(str::to_owned));
+    if ty.table == handlers::CRD_TABLE
+        && !old.is_deleting()
+        && !finalizers.iter().any(|name| name == CRD_CLEANUP)
+    {
+        finalizers.push(CRD_CLEANUP.to_owned());
+    }
+    let namespace = ty.is_core("namespaces");
+    let kept = namespace
+        && old.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    let grace = if ty.is_core("pods") { pod_grace(old, options) } else { 0 };
+    if finalizers.is_empty() && grace == 0 && !kept {
+        return None;
+    }
+    if finalizers.is_empty() {
+        new.unset_meta("finalizers");
+    } else {
+        new.set_meta("finalizers", json!(finalizers));
+    }
+    let left = old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
+    if left.is_none_or(|left| grace < left) {
+        new.set_meta("deletionTimestamp", timestamp(grace));
+        new.set_meta("deletionGracePeriodSeconds", grace);
+        if old.generation() > 0 && !old.is_deleting() {
+            new.set_meta("generation", old.generation() + 1);
+        }
+    }
+    if namespace {
+        new["status"]["phase"] = "Terminating".into();
+    }
+    Some(new)
+}
+
+/// A pod on a node gets time to stop; one that never ran does not need it.
+fn pod_grace(pod: &Value, options: &DeleteOptions) -> i64 {
+    let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    if text("/spec/nodeName").is_empty() || matches!(text("/status/phase"), "Succeeded" | "Failed") {
+        return 0;
+    }
+    let own = pod.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
+    match options.grace.or(own).unwrap_or(DEFAULT_GRACE) {
+        negative if negative < 0 => 1,
+        grace => grace,
+    }
+}

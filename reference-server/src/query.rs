@@ -1,0 +1,116 @@
+//! The query of a request, and the option sets that are read from it.
+
+use percent_encoding::percent_decode_str;
+use serde_json::json;
+
+use crate::schema::FieldError;
+use crate::status::ApiError;
+
+/// The parameters of a request, decoded, in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Query(Vec<(String, String)>);
+
+impl Query {
+    pub(crate) fn parse(text: &str) -> Self {
+        let decode =
+            |part: &str| percent_decode_str(&part.replace('+', " ")).decode_utf8_lossy().into_owned();
+        let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decode(key), decode(value))
+        });
+        Self(pairs.collect())
+    }
+
+    /// The first value of a parameter.
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
+        self.all(key).next()
+    }
+
+    /// The first value of a parameter; an empty one counts as absent.
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+        self.get(key).filter(|value| !value.is_empty())
+    }
+
+    /// Every value of a parameter.
+    pub(crate) fn all(&self, key: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+
+    /// A switch: present with any value but `0` and `false`.
+    pub(crate) fn flag(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
+    }
+
+    /// A whole number.
+    pub(crate) fn number(&self, key: &str) -> Result<Option<i64>, ApiError> {
+        let Some(text) = self.text(key) else { return Ok(None) };
+        text.parse().map(Some).map_err(|error| {
+            ApiError::bad_request(format!(
+                "parameter {key} is {text:?}, which is not a whole number: {error}"
+            ))
+        })
+    }
+}
+
+/// What to do about unknown and repeated fields of a body.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum FieldValidation {
+    Ignore,
+    #[default]
+    Warn,
+    Strict,
+}
+
+/// The options that POST, PUT and PATCH share.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WriteOptions {
+    pub(crate) dry_run: bool,
+    pub(crate) validation: FieldValidation,
+}
+
+/// The longest field manager.
+const MAX_FIELD_MANAGER: usize = 128;
+
+impl WriteOptions {
+    /// Reads them; `kind` is what a refusal calls them, `CreateOptions` and the like.
+    pub(crate) fn parse(query: &Query, kind: &str) -> Result<Self, ApiError> {
+        let mut errors = Vec::new();
+        let dry_run = dry_run(query.all("dryRun"), &mut errors);
+        let validation = match query.get("fieldValidation") {
+            None | Some("") => FieldValidation::default(),
+            Some("Ignore") => FieldValidation::Ignore,
+            Some("Warn") => FieldValidation::Warn,
+            Some("Strict") => FieldValidation::Strict,
+            Some(other) => {
+                let supported = ["".into(), "Ignore".into(), "Strict".into(), "Warn".into()];
+                errors.push(FieldError::not_supported("fieldValidation", &other.into(), &supported));
+                FieldValidation::default()
+            }
+        };
+        if kind == "PatchOptions" && query.get("force").is_some() {
+            errors.push(FieldError::forbidden("force", "may not be specified for non-apply patch"));
+        }
+        if let Some(manager) = query.text("fieldManager") {
+            if manager.len() > MAX_FIELD_MANAGER {
+                errors.push(FieldError::too_long("fieldManager", MAX_FIELD_MANAGER as u64));
+            } else if manager.chars().any(char::is_control) {
+                let why = "should contain only printable characters";
+                errors.push(FieldError::invalid("fieldManager", &manager.into(), why));
+            }
+        }
+        if errors.is_empty() {
+            Ok(Self { dry_run, validation })
+        } else {
+            Err(ApiError::invalid_options(kind, &errors))
+        }
+    }
+}
+
+/// Whether any value asks for a dry run; a value other than `All` is a mistake.
+pub(crate) fn dry_run<'a>(values: impl Iterator<Item = &'a str>, errors: &mut Vec<FieldError>) -> bool {
+    let values: Vec<&str> = values.collect();
+    if values.iter().any(|value| *value != "All") {
+        errors.push(FieldError::not_supported("dryRun", &json!(values), &["All".into()]));
+    }
+    !values.is_empty()
+}

@@ -1,0 +1,76 @@
+//! Which objects a request means: label and field selectors over what the store knows without parsing.
+
+use crate::query::Query;
+use crate::registry::ResourceType;
+use crate::selector::{FieldSelector, LabelSelector};
+use crate::status::ApiError;
+use crate::store::Stored;
+use crate::{Fault, Faults};
+
+/// The selectors of one request.
+#[derive(Debug)]
+pub(crate) struct Selection {
+    labels: Option<LabelSelector>,
+    fields: Option<FieldSelector>,
+    faults: Faults,
+}
+
+impl Selection {
+    /// Everything.
+    pub(crate) fn all() -> Self {
+        Self { labels: None, fields: None, faults: Faults::none() }
+    }
+
+    pub(crate) fn parse(query: &Query, ty: &ResourceType, faults: Faults) -> Result<Self, ApiError> {
+        let labels = match query.text("labelSelector") {
+            Some(text) if !faults.on(Fault::LabelSelectorIgnored) => {
+                Some(LabelSelector::parse(text).map_err(|error| ApiError::bad_request(error.to_string()))?)
+            }
+            _ => None,
+        };
+        let fields = match query.text("fieldSelector") {
+            Some(text) if !faults.on(Fault::FieldSelectorIgnored) => {
+                let selector =
+                    FieldSelector::parse(text).map_err(|error| ApiError::bad_request(error.to_string()))?;
+                for term in selector.terms() {
+                    known(&term.field, ty, faults)?;
+                }
+                Some(selector)
+            }
+            _ => None,
+        };
+        Ok(Self { labels, fields, faults })
+    }
+
+    /// Whether it leaves anything out.
+    pub(crate) fn selects(&self) -> bool {
+        self.labels.is_some() || self.fields.is_some()
+    }
+
+    pub(crate) fn matches(&self, object: &Stored) -> bool {
+        let faults = self.faults;
+        self.labels.as_ref().is_none_or(|labels| labels.matches(&object.facts.labels, faults))
+            && self.fields.as_ref().is_none_or(|fields| fields.matches(|label| field(object, label), faults))
+    }
+}
+
+/// The text of a field of an object.
+fn field<'a>(object: &'a Stored, label: &str) -> &'a str {
+    match label {
+        "metadata.name" => &object.key.name,
+        "metadata.namespace" => &object.key.namespace,
+        _ => {
+            let mut fields = object.facts.fields.iter();
+            fields.find(|(known, _)| known == label).map(|(_, value)| value.as_str()).unwrap_or_default()
+        }
+    }
+}
+
+fn known(label: &str, ty: &ResourceType, faults: Faults) -> Result<(), ApiError> {
+    let known = matches!(label, "metadata.name" | "metadata.namespace")
+        || ty.selectable.iter().any(|field| field.label == label);
+    if known || faults.on(Fault::UnknownFieldSelectorMatchesAll) {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(format!("{label:?} is not a known field selector: field label not supported")))
+}
