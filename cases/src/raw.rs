@@ -51,6 +51,9 @@ pub(crate) struct RawSubject {
     /// What the subject's definition must know.
     #[serde(default)]
     pub(crate) has: Vec<Has>,
+    /// Only on the first subject that fits, for what is expensive and the same everywhere.
+    #[serde(default)]
+    pub(crate) once: bool,
 }
 
 /// A discovery verb.

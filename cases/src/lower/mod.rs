@@ -136,6 +136,7 @@ impl Lowering<'_> {
             subresources: raw.subresources.iter().map(|subresource| subresource.name().to_owned()).collect(),
             has_change: raw.has.contains(&Has::Change),
             has_status: raw.has.contains(&Has::Status),
+            once: raw.once,
         }
     }
 
