@@ -30,6 +30,7 @@ mod lifecycle;
 mod listener;
 pub mod negotiate;
 mod object;
+pub mod openapi;
 pub mod patch;
 mod paths;
 mod present;

@@ -1,0 +1,99 @@
+//! OpenAPI v3: one document for each group and version.
+
+use serde_json::{Map, Value, json};
+
+use super::definitions::{Dialect, KINDS, definitions};
+use super::info;
+use super::operations::{self, Operation, Parameter, PathItem};
+use crate::discovery::Resource;
+use crate::faults::{Fault, Faults};
+
+/// The document of one group and version.
+pub(super) fn document(resources: &[&Resource], server_version: &str, faults: Faults) -> Value {
+    let items = resources.iter().flat_map(|resource| operations::paths(resource));
+    let paths: Map<_, _> = items.map(|item| (item.path.clone(), path(&item, faults))).collect();
+    json!({
+        "openapi": "3.0.0",
+        "info": info(server_version),
+        "paths": paths,
+        "components": {
+            "schemas": definitions(resources, Dialect::V3, faults),
+            "securitySchemes": {"BearerToken": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"BearerToken": []}],
+    })
+}
+
+fn path(item: &PathItem, faults: Faults) -> Value {
+    let mut written = Map::new();
+    for operation in &item.operations {
+        written.insert(operation.method.to_owned(), write(operation, faults));
+    }
+    written.insert("parameters".to_owned(), item.parameters.iter().map(parameter).collect());
+    Value::Object(written)
+}
+
+fn write(operation: &Operation, faults: Faults) -> Value {
+    let mut written = json!({
+        "tags": [operation.tag],
+        "description": operation.description,
+        "operationId": operation.id,
+        "parameters": operation.query.iter().map(parameter).collect::<Vec<_>>(),
+        "responses": responses(operation),
+        "x-kubernetes-action": operation.action,
+    });
+    if !faults.on(Fault::OpenApiWithoutKinds) {
+        let [group, version, kind] = &operation.kind;
+        written[KINDS] = json!({"group": group, "version": version, "kind": kind});
+    }
+    if let Some(body) = &operation.body {
+        let content: Map<_, _> = body
+            .media_types
+            .iter()
+            .map(|media_type| {
+                ((*media_type).to_owned(), json!({"schema": schema(body.definition.as_deref())}))
+            })
+            .collect();
+        written["requestBody"] = json!({"content": content, "required": body.required});
+    }
+    written
+}
+
+fn responses(operation: &Operation) -> Map<String, Value> {
+    let mut media_types = vec!["application/json", "application/yaml"];
+    if operation.watchable {
+        media_types.push("application/json;stream=watch");
+    }
+    let response = |code: u16, definition: Option<&str>| {
+        let description = super::v2::status_text(code);
+        if code >= 400 {
+            return json!({"description": description});
+        }
+        let content = media_types
+            .iter()
+            .map(|media_type| ((*media_type).to_owned(), json!({"schema": schema(definition)})));
+        json!({"description": description, "content": content.collect::<Map<_, _>>()})
+    };
+    operation
+        .responses
+        .iter()
+        .map(|(code, definition)| (code.to_string(), response(*code, definition.as_deref())))
+        .collect()
+}
+
+fn schema(definition: Option<&str>) -> Value {
+    match definition {
+        Some(name) => json!({"$ref": Dialect::V3.pointer(name)}),
+        None => json!({"type": "object"}),
+    }
+}
+
+fn parameter(parameter: &Parameter) -> Value {
+    json!({
+        "name": parameter.name,
+        "in": parameter.place,
+        "required": parameter.place == "path",
+        "description": parameter.description,
+        "schema": {"type": parameter.kind, "uniqueItems": true},
+    })
+}
