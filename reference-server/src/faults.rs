@@ -132,6 +132,7 @@ faults! {
     UppercaseNames "uppercase-names" "Names with upper case letters are accepted."
     LabelNamesMayHaveDots "label-names-may-have-dots" "Names that must be DNS labels, such as those of namespaces, may contain dots."
     ImmutableMayChange "immutable-may-change" "Data of an immutable ConfigMap or Secret can be changed."
+    SelectorMismatchAccepted "selector-mismatch-accepted" "A workload whose selector does not match its template is accepted."
     StatusKeptOnCreate "status-kept-on-create" "The status in the body of a POST is stored."
 }
 

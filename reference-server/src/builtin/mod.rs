@@ -3,16 +3,24 @@
 //! A type is data: names, verbs, a schema, columns, and plain functions for what its kind does on top. A hook of a type
 //! sees objects that were decoded, pruned and defaulted by the schema already.
 
+mod apiextensions;
+mod apps;
+mod authentication;
+mod authorization;
+pub mod bodies;
 mod columns;
+mod coordination;
 mod core;
 pub mod meta;
 pub mod names;
+mod workload;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
 pub use self::columns::{Cell, Column};
+pub use self::core::service::ClusterIps;
 pub use self::names::NameRule;
 use crate::faults::Faults;
 use crate::schema::{FieldError, Schema};
@@ -96,6 +104,16 @@ impl BuiltinType {
             field_labels: &[],
             columns: vec![columns::age()],
             hooks: Hooks::NONE,
+        }
+    }
+
+    /// A question that is answered and not stored.
+    fn review(group: &'static str, kind: &'static str, plural: &'static str, schema: Arc<Schema>) -> Self {
+        Self {
+            list_kind: String::new(),
+            namespaced: false,
+            verbs: CREATE_ONLY,
+            ..Self::namespaced(group, "v1", kind, plural, schema)
         }
     }
 }
@@ -191,7 +209,15 @@ impl Hooks {
 
 /// Every built-in type, in the order of discovery.
 pub fn types() -> Vec<BuiltinType> {
-    core::types()
+    [
+        core::types(),
+        apiextensions::types(),
+        apps::types(),
+        authentication::types(),
+        authorization::types(),
+        coordination::types(),
+    ]
+    .concat()
 }
 
 /// Takes `field` of the stored object, or none if that has none.

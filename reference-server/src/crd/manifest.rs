@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{CustomType, Names, Version};
+use super::{CustomType, Names, Version, text};
 use crate::builtin::{Cell, Column, Scale};
 use crate::schema::meta::with_type_meta;
 use crate::schema::{FieldError, Path, Schema};
@@ -115,10 +115,6 @@ fn read_selectable(fields: &Value) -> Vec<(String, String)> {
 /// A simple path `.spec.replicas` as a JSON pointer.
 fn pointer(path: &str) -> String {
     path.replace('~', "~0").replace('/', "~1").replace('.', "/")
-}
-
-fn text<'a>(value: &'a Value, field: &str) -> &'a str {
-    value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn strings(value: &Value) -> Vec<String> {

@@ -6,16 +6,34 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Format, Kind, Limits, ListType, Schema};
+use super::{Format, Kind, Limits, Schema};
+
+/// Writes down structures as a table: `function Kind { field: schema, need field: schema, always field: schema }`.
+///
+/// Each row becomes a function that builds the schema of the kind, named after the package it stands in.
+macro_rules! definitions {
+    ($package:literal $($function:ident $Kind:ident { $($($word:ident)+ : $schema:expr),* $(,)? })*) => {
+        $(pub(crate) fn $function() -> Schema {
+            let definition = $crate::schema::build::object(concat!($package, ".", stringify!($Kind)));
+            $(let definition = definitions!(@field definition, $schema, $($word)+);)*
+            definition
+        })*
+    };
+    (@field $definition:ident, $schema:expr, need $field:ident) => {
+        $definition.need(stringify!($field), $schema)
+    };
+    (@field $definition:ident, $schema:expr, always $field:ident) => {
+        $definition.always(stringify!($field), $schema)
+    };
+    (@field $definition:ident, $schema:expr, $field:ident) => {
+        $definition.field(stringify!($field), $schema)
+    };
+}
+pub(crate) use definitions;
 
 /// A structure with named fields, under its name in published documents.
 pub fn object(name: &'static str) -> Schema {
     Schema { name: Some(name), kind: Some(Kind::Object), typed: true, ..Schema::default() }
-}
-
-/// A structure that documents do not name.
-pub fn anonymous() -> Schema {
-    Schema { kind: Some(Kind::Object), typed: true, ..Schema::default() }
 }
 
 /// A map from strings to values of one schema.
@@ -41,6 +59,21 @@ pub fn choice(values: &[&str]) -> Schema {
 /// `true` or `false`.
 pub fn boolean() -> Schema {
     Schema { kind: Some(Kind::Boolean), ..Schema::default() }
+}
+
+/// Any number.
+pub fn number() -> Schema {
+    Schema { kind: Some(Kind::Number), format: Some(Format::Double), ..Schema::default() }
+}
+
+/// A port number.
+pub fn port() -> Schema {
+    int32().between(1, 65535)
+}
+
+/// A transport protocol.
+pub fn protocol() -> Schema {
+    choice(&["SCTP", "TCP", "UDP"])
 }
 
 /// An integer of 32 bits.
@@ -110,11 +143,12 @@ impl Schema {
         self.field(name, schema)
     }
 
-    /// Adds several fields of one schema.
+    /// Adds a field that is always written: what a client leaves out becomes the zero of its type.
     #[must_use]
-    pub fn fields(self, names: &[&str], schema: &Schema) -> Self {
-        let schema = Arc::new(schema.clone());
-        names.iter().fold(self, |object, name| object.field(name, Arc::clone(&schema)))
+    pub fn always(mut self, name: &str, schema: Schema) -> Self {
+        let schema = Schema { default: Some(schema.zero()), keep_empty: true, ..schema };
+        self.required.push(name.to_owned());
+        self.field(name, schema)
     }
 
     /// The value that stands in when the field is absent.
@@ -160,10 +194,10 @@ impl Schema {
         self
     }
 
-    /// The list is a set of scalars.
+    /// The map is replaced as a whole.
     #[must_use]
-    pub fn set(mut self) -> Self {
-        self.list_type = ListType::Set;
+    pub fn atomic(mut self) -> Self {
+        self.atomic_map = true;
         self
     }
 
@@ -182,7 +216,7 @@ impl Schema {
         self
     }
 
-    /// Null is written where nothing else is.
+    /// An empty value is written too.
     #[must_use]
     pub fn written_when_empty(mut self) -> Self {
         self.keep_empty = true;

@@ -90,7 +90,7 @@ impl Schema {
     }
 
     /// What a null item of a typed list, or a null value of a typed map, stands for.
-    fn zero(&self) -> Value {
+    pub(super) fn zero(&self) -> Value {
         match self.kind {
             Some(Kind::Object) => Value::Object(Map::new()),
             Some(Kind::Array) => Value::Array(Vec::new()),

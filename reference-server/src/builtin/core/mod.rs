@@ -1,12 +1,41 @@
 //! The core group, `v1`.
 
 mod configmap;
+mod endpoints;
+mod event;
 mod namespace;
+mod node;
+pub(crate) mod pod;
+mod replicationcontroller;
 mod secret;
+pub(crate) mod service;
+mod serviceaccount;
 
+use serde_json::{Value, json};
+
+pub(super) use self::event::object_reference;
 use super::BuiltinType;
 
 /// The types of the core group.
 pub(super) fn types() -> Vec<BuiltinType> {
-    vec![configmap::configmaps(), namespace::namespaces(), secret::secrets()]
+    vec![
+        configmap::configmaps(),
+        endpoints::endpoints(),
+        event::events(),
+        namespace::namespaces(),
+        node::nodes(),
+        pod::pods(),
+        replicationcontroller::replication_controllers(),
+        secret::secrets(),
+        service::services(),
+        serviceaccount::service_accounts(),
+    ]
+}
+
+/// A map of labels as a table shows it: `a=b,c=d`.
+pub(super) fn selector_text(labels: &Value) -> Value {
+    let pairs = labels.as_object().into_iter().flatten();
+    let pairs: Vec<String> =
+        pairs.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+    if pairs.is_empty() { json!("<none>") } else { json!(pairs.join(",")) }
 }

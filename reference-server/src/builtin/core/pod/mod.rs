@@ -1,0 +1,187 @@
+//! `pods`: the type, and the rules for pods that templates share.
+
+mod columns;
+mod container;
+mod defaults;
+mod scheduling;
+mod security;
+mod spec;
+mod status;
+mod update;
+mod validate;
+mod volume;
+
+use std::sync::{Arc, LazyLock};
+
+use serde_json::{Value, json};
+
+pub(crate) use self::defaults::complete_spec;
+pub(super) use self::scheduling::taint;
+pub(super) use self::spec::local_object_reference;
+pub(super) use self::validate::port_name;
+pub(crate) use self::validate::validate_spec;
+use crate::builtin::{BuiltinType, FieldLabel, Hooks, Subresource};
+use crate::faults::Faults;
+use crate::schema::build::object;
+use crate::schema::meta::with_type_meta;
+use crate::schema::{FieldError, Path, Schema};
+
+pub(super) fn pods() -> BuiltinType {
+    let schema = with_type_meta(object("io.k8s.api.core.v1.Pod"))
+        .field("spec", spec::pod_spec().or_empty())
+        .field("status", status::pod_status());
+    BuiltinType {
+        short_names: &["po"],
+        categories: &["all"],
+        has_status: true,
+        has_generation: true,
+        subresources: &[Subresource {
+            name: "binding",
+            verbs: &["create"],
+            group: "",
+            version: "v1",
+            kind: "Binding",
+        }],
+        field_labels: FIELD_LABELS,
+        columns: columns::columns(),
+        hooks: Hooks {
+            default: |pod| complete_spec(&mut pod["spec"]),
+            validate,
+            validate_update: update::validate_update,
+            prepare_create,
+            prepare_update: |new, old| crate::builtin::restore(new, old, "status"),
+            ..Hooks::NONE
+        },
+        ..BuiltinType::namespaced("", "v1", "Pod", "pods", Arc::new(schema))
+    }
+}
+
+/// `PodTemplateSpec`, shared by the kinds that make pods.
+pub(crate) fn pod_template() -> Arc<Schema> {
+    static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| Arc::new(spec::pod_template_spec().or_empty()));
+    Arc::clone(&SCHEMA)
+}
+
+const FIELD_LABELS: &[FieldLabel] = &[
+    FieldLabel { label: "spec.nodeName", pointer: "/spec/nodeName", absent: "" },
+    FieldLabel { label: "spec.restartPolicy", pointer: "/spec/restartPolicy", absent: "" },
+    FieldLabel { label: "spec.schedulerName", pointer: "/spec/schedulerName", absent: "" },
+    FieldLabel { label: "spec.serviceAccountName", pointer: "/spec/serviceAccountName", absent: "" },
+    FieldLabel { label: "spec.hostNetwork", pointer: "/spec/hostNetwork", absent: "false" },
+    FieldLabel { label: "status.phase", pointer: "/status/phase", absent: "" },
+    FieldLabel { label: "status.podIP", pointer: "/status/podIP", absent: "" },
+    FieldLabel { label: "status.nominatedNodeName", pointer: "/status/nominatedNodeName", absent: "" },
+];
+
+fn prepare_create(pod: &mut Value, faults: Faults) {
+    if faults.on(crate::Fault::StatusKeptOnCreate) && pod.get("status").is_some() {
+        return;
+    }
+    pod["status"] = json!({"phase": "Pending", "qosClass": qos_class(&pod["spec"])});
+}
+
+fn validate(pod: &Value, faults: Faults) -> Vec<FieldError> {
+    validate_spec(&pod["spec"], Path::Root.field("spec"), faults)
+}
+
+/// How a pod is treated when its node runs short: guaranteed if every container has limits for both resources and asks
+/// for as much, best effort if none asks for anything.
+fn qos_class(spec: &Value) -> &'static str {
+    let containers = || {
+        ["containers", "initContainers"]
+            .into_iter()
+            .flat_map(|list| spec[list].as_array().into_iter().flatten())
+            .map(|container| &container["resources"])
+    };
+    let amount =
+        |resources: &Value, kind: &str, name: &str| resources[kind][name].as_str().map(str::to_owned);
+    let asks = |resources: &&Value| {
+        ["limits", "requests"]
+            .iter()
+            .any(|kind| ["cpu", "memory"].iter().any(|name| amount(resources, kind, name).is_some()))
+    };
+    let is_full = |resources: &Value| {
+        ["cpu", "memory"].iter().all(|name| {
+            let limit = amount(resources, "limits", name);
+            limit.is_some() && limit == amount(resources, "requests", name)
+        })
+    };
+    if !containers().any(|resources| asks(&resources)) {
+        "BestEffort"
+    } else if containers().all(is_full) {
+        "Guaranteed"
+    } else {
+        "Burstable"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn pod(body: &Value) -> Value {
+        let pods = pods();
+        let mut pod = body.clone();
+        pods.schema.check_types(&pod).unwrap();
+        pods.schema.prune(&mut pod, Faults::none());
+        pods.schema.apply_defaults(&mut pod, Faults::none());
+        (pods.hooks.default)(&mut pod);
+        (pods.hooks.prepare_create)(&mut pod, Faults::none());
+        pod
+    }
+
+    #[test]
+    fn a_pod_of_one_line_is_filled_in() {
+        let pod = pod(&json!({
+            "spec": {"containers": [{"name": "c", "image": "img:1", "ports": [{"containerPort": 80}]}]},
+            "status": {"phase": "Running"},
+        }));
+        assert_eq!(
+            pod,
+            json!({
+                "spec": {
+                    "containers": [{
+                        "name": "c",
+                        "image": "img:1",
+                        "imagePullPolicy": "IfNotPresent",
+                        "ports": [{"containerPort": 80, "protocol": "TCP"}],
+                        "resources": {},
+                        "terminationMessagePath": "/dev/termination-log",
+                        "terminationMessagePolicy": "File",
+                    }],
+                    "dnsPolicy": "ClusterFirst",
+                    "enableServiceLinks": true,
+                    "restartPolicy": "Always",
+                    "schedulerName": "default-scheduler",
+                    "securityContext": {},
+                    "terminationGracePeriodSeconds": 30,
+                },
+                "status": {"phase": "Pending", "qosClass": "BestEffort"},
+            })
+        );
+    }
+
+    #[rstest]
+    #[case(json!({}), "BestEffort")]
+    #[case(json!({"limits": {"cpu": "1", "memory": "1Gi"}}), "Guaranteed")]
+    #[case(json!({"limits": {"cpu": "1"}}), "Burstable")]
+    #[case(json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}), "Burstable")]
+    fn the_class_follows_from_the_resources(#[case] resources: Value, #[case] class: &str) {
+        let pod =
+            pod(&json!({"spec": {"containers": [{"name": "c", "image": "i", "resources": resources}]}}));
+        assert_eq!(pod["status"]["qosClass"], class);
+    }
+
+    #[test]
+    fn quantities_and_empty_values_become_canonical() {
+        let pod = pod(&json!({"spec": {"containers": [{
+            "name": "c", "image": "i", "command": [], "env": null,
+            "resources": {"limits": {"cpu": 0.5, "memory": "1024Mi"}},
+        }]}}));
+        let container = &pod["spec"]["containers"][0];
+        assert_eq!(container["resources"]["limits"], json!({"cpu": "500m", "memory": "1Gi"}));
+        assert!(container.get("command").is_none() && container.get("env").is_none());
+    }
+}
