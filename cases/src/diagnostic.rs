@@ -68,12 +68,12 @@ impl Diagnostic {
         let snippet = Snippet::source(&*self.text)
             .path(&*self.file)
             .annotation(AnnotationKind::Primary.span(self.first_line()));
-        let mut report =
-            vec![Level::ERROR.primary_title(self.message.as_str()).id(self.code).element(snippet)];
-        if let Some(help) = &self.help {
-            report[0] = report.remove(0).element(Level::HELP.message(help.as_str()));
-        }
-        renderer.render(&report)
+        let report = Level::ERROR.primary_title(self.message.as_str()).id(self.code).element(snippet);
+        let report = match &self.help {
+            Some(help) => report.element(Level::HELP.message(help.as_str())),
+            None => report,
+        };
+        renderer.render(&[report])
     }
 
     /// A place of many lines is shown by its first.

@@ -79,10 +79,7 @@ impl Lowering<'_> {
     /// Counts a check and sees that its id is well formed and new.
     pub(super) fn check_id(&mut self, id: &Located<String>) {
         self.checks += 1;
-        let words = |text: &str| {
-            text.split('-').all(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric()))
-        };
-        if !id.value.starts_with(|c: char| c.is_ascii_lowercase()) || !words(&id.value) {
+        if !super::is_words(&id.value) {
             self.error(&id.place, "malformed-id", format!("`{}` is no id of a check", id.value))
                 .set_help("expected words of letters and digits joined by `-`, as `names-the-object`");
         }

@@ -10,7 +10,8 @@ use crate::cel::Expression;
 use crate::syntax::{Located, Scalar};
 
 /// What an expression can call: macros and functions of the standard library, and kubeproof's own.
-const FUNCTIONS: [&str; 41] = [
+const FUNCTIONS: [&str; 42] = [
+    "after",
     "all",
     "bool",
     "bytes",

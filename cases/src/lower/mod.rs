@@ -204,3 +204,9 @@ impl Reported<'_> {
 fn first_line(place: &Range<usize>) -> Range<usize> {
     place.start..place.start
 }
+
+/// The form of ids that expressions do not use.
+fn is_words(id: &str) -> bool {
+    id.starts_with(|c: char| c.is_ascii_lowercase())
+        && id.split('-').all(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric()))
+}

@@ -43,13 +43,7 @@ impl Lowering<'_> {
                     .set_help(r#"name a member, or write {"$type": "object"} or {"$exactly": {}}"#);
                 None
             }
-            JsonValue::Object(members)
-                if members
-                    .iter()
-                    .any(|(name, _)| name.value.starts_with('$') && !name.value.starts_with("${")) =>
-            {
-                self.special(text, json, members)
-            }
+            JsonValue::Object(members) if is_special(members) => self.special(text, json, members),
             JsonValue::Object(members) => {
                 let members = members.iter().map(|(name, value)| {
                     let name = self.json_string(text, name);
@@ -148,5 +142,14 @@ impl Lowering<'_> {
     fn malformed<T>(&mut self, place: &std::ops::Range<usize>, message: &str) -> Option<T> {
         self.error(place, "malformed-pattern", message);
         None
+    }
+}
+
+/// An object that says what a value must be like. Data may have names with `$` too, as a strategic merge patch has:
+/// they are taken for operators where they stand alone.
+fn is_special(members: &[(JsonString, Json)]) -> bool {
+    match members {
+        [(name, _)] => name.value.starts_with('$') && !name.value.starts_with("${"),
+        _ => members.iter().any(|(name, _)| OPERATORS.contains(&name.value.as_str())),
     }
 }

@@ -32,8 +32,6 @@ pub(super) enum Kind {
     Exchange,
     /// A watch, and whether it is still read.
     Watch { open: bool },
-    /// Events that were awaited.
-    Awaited,
     /// The results of a loop or of branches: a list.
     Results,
     /// The last round of an `until`.

@@ -230,7 +230,7 @@ impl Lowering<'_> {
                 return None;
             }
         };
-        self.step_id(&raw.id, Kind::Awaited);
+        self.label(&raw.id);
         Some(Await {
             watch: raw.watch.value.clone(),
             id: raw.id.value.clone(),
@@ -465,6 +465,14 @@ impl Lowering<'_> {
     /// The id of a step, which expressions can use from here on.
     fn step_id(&mut self, id: &Located<String>, kind: Kind) {
         self.new_name(id, kind);
+    }
+
+    /// The id of a step that reports name and expressions do not: what it reads is kept by its watch.
+    fn label(&mut self, id: &Located<String>) {
+        if !super::is_words(&id.value) {
+            self.error(&id.place, "malformed-id", format!("`{}` is no id", id.value))
+                .set_help("expected words of letters and digits joined by `-`, as `first-events`");
+        }
     }
 
     fn new_name(&mut self, name: &Located<String>, kind: Kind) {

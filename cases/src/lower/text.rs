@@ -15,7 +15,7 @@ use crate::template::{JsonTemplate, Part, Template};
 /// Variables that need no subject.
 const ALWAYS: [&str; 3] = ["name", "ns", "run"];
 /// Variables of the subject.
-const OF_SUBJECT: [&str; 13] = [
+const OF_SUBJECT: [&str; 14] = [
     "collection",
     "collection.all",
     "subject.apiVersion",
@@ -25,6 +25,7 @@ const OF_SUBJECT: [&str; 13] = [
     "subject.listKind",
     "subject.qualified",
     "subject.resource",
+    "subject.root",
     "subject.singular",
     "subject.status",
     "subject.template",
@@ -69,8 +70,14 @@ impl Lowering<'_> {
         if ALWAYS.contains(&name) {
             return;
         }
-        if OF_SUBJECT.contains(&name) {
-            self.subject_variable(name, place);
+        // Of the subject's documents, members can be read too.
+        let documents = ["subject.change", "subject.status", "subject.template"];
+        let is_member =
+            |document: &&str| name.strip_prefix(*document).is_some_and(|rest| rest.starts_with('.'));
+        if let Some(known) =
+            OF_SUBJECT.into_iter().find(|known| *known == name).or(documents.into_iter().find(is_member))
+        {
+            self.subject_variable(known, place);
             return;
         }
         let known: Vec<String> =

@@ -59,8 +59,21 @@ pub(crate) fn read<T: DeserializeOwned>(source: &Source) -> Result<T, YamlError>
     serde_saphyr::from_str_with_options(&source.text, options).map_err(|error| {
         let text = error.without_snippet().to_string();
         let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message);
-        YamlError { message: message.to_owned(), place: error.location().map_or(0..0, place) }
+        let place = error.location().map_or(0..0, |location| located(location, source));
+        YamlError { message: message.to_owned(), place }
     })
+}
+
+/// Errors of the scanner know no bytes, only a line and a column.
+fn located(location: serde_saphyr::Location, source: &Source) -> Range<usize> {
+    if location.span().byte_offset().is_some() {
+        return place(location);
+    }
+    let nth = |number: u64| usize::try_from(number.saturating_sub(1)).unwrap_or(0);
+    let line_start: usize = source.text.split_inclusive('\n').take(nth(location.line())).map(str::len).sum();
+    let line = source.text[line_start..].lines().next().unwrap_or_default();
+    let start = line_start + line.char_indices().nth(nth(location.column())).map_or(line.len(), |(at, _)| at);
+    start..start
 }
 
 fn place(location: serde_saphyr::Location) -> Range<usize> {
