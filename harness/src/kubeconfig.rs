@@ -3,14 +3,16 @@
 //! The loader also knows exec plugins, OIDC and token files. It keeps its notion of a credential to
 //! itself, so its layers are put over a service that answers with the headers it was given.
 
+use std::error::Error;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use http::header::AUTHORIZATION;
 use http::{HeaderMap, Request, Response};
 use http_body_util::Empty;
-use kube::client::ConfigExt;
+use kube::client::{AuthError, ConfigExt};
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use rustls_pki_types::ServerName;
 use tower::util::BoxCloneService;
@@ -19,7 +21,7 @@ use url::Url;
 
 use crate::target::{Credential, TargetConfig, TargetError, TlsConfig};
 use crate::tls::PreparedTls;
-use crate::transport::chain;
+use crate::transport::{TokenFile, chain};
 
 type Echo = BoxCloneService<Request<Empty<Bytes>>, Response<()>, BoxError>;
 
@@ -27,6 +29,8 @@ type Echo = BoxCloneService<Request<Empty<Bytes>>, Response<()>, BoxError>;
 #[derive(Clone)]
 pub struct Login {
     echo: Arc<Mutex<Echo>>,
+    /// Read by ourselves: the loader would take the newline at the file's end for a part of the token.
+    file: Option<Arc<TokenFile>>,
     /// Whether an Authorization header comes of it.
     authorizes: bool,
 }
@@ -35,10 +39,14 @@ impl Login {
     /// The headers that say who asks, as of now: Authorization, and whom to act as.
     pub(crate) async fn headers(&self) -> Result<HeaderMap, String> {
         let service = self.echo.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        match service.oneshot(Request::new(Empty::new())).await {
-            Ok(echo) => Ok(echo.into_parts().0.headers),
-            Err(error) => Err(chain(&*error)),
+        let fault =
+            |error: BoxError| format!("the kubeconfig's login gives no credential: {}", told(&*error));
+        let mut headers =
+            service.oneshot(Request::new(Empty::new())).await.map_err(fault)?.into_parts().0.headers;
+        if let Some(file) = &self.file {
+            headers.insert(AUTHORIZATION, file.authorization().await?);
         }
+        Ok(headers)
     }
 
     /// Whether it logs in by something that is sent, rather than by a client certificate.
@@ -65,12 +73,13 @@ impl TargetConfig {
         .map_err(|error| unusable(&error))?;
         let proxy = proxy_of(&file, context)?;
         let options = KubeConfigOptions { context: context.map(str::to_owned), ..Default::default() };
-        let config =
+        let mut config =
             kube::Config::from_custom_kubeconfig(file, &options).await.map_err(|error| unusable(&error))?;
         let mut target = Self::new(&config.cluster_url.to_string())?;
         target.proxy = proxy;
+        let file = take_token_file(&mut config.auth_info);
         // An exec plugin is a program that is waited for.
-        let prepared = tokio::task::spawn_blocking(move || prepare(&config)).await;
+        let prepared = tokio::task::spawn_blocking(move || prepare(&config, file)).await;
         let (login, tls) = prepared.map_err(|error| unusable(&error))??;
         target.credential = Credential::Login(login);
         target.tls = TlsConfig::Prepared(Box::new(tls));
@@ -78,7 +87,7 @@ impl TargetConfig {
     }
 }
 
-fn prepare(config: &kube::Config) -> Result<(Login, PreparedTls), TargetError> {
+fn prepare(config: &kube::Config, file: Option<PathBuf>) -> Result<(Login, PreparedTls), TargetError> {
     let extra = config.extra_headers_layer().map_err(|error| unusable(&error))?;
     let auth = config.auth_layer().map_err(|error| unusable(&error))?;
     let echo = service_fn(|request: Request<Empty<Bytes>>| async move {
@@ -87,7 +96,7 @@ fn prepare(config: &kube::Config) -> Result<(Login, PreparedTls), TargetError> {
         Ok::<_, BoxError>(echo)
     });
     let echo = extra.layer(echo);
-    let authorizes = auth.is_some();
+    let authorizes = auth.is_some() || file.is_some();
     let echo = match auth {
         Some(auth) => BoxCloneService::new(auth.layer(echo)),
         None => BoxCloneService::new(echo),
@@ -100,7 +109,19 @@ fn prepare(config: &kube::Config) -> Result<(Login, PreparedTls), TargetError> {
         anonymous: nobody.rustls_client_config().map_err(|error| unusable(&error))?,
         server_name: server_name.map_err(|error| unusable(&error))?,
     };
-    Ok((Login { echo: Arc::new(Mutex::new(echo)), authorizes }, tls))
+    let file = file.map(|path| Arc::new(TokenFile::new(path)));
+    Ok((Login { echo: Arc::new(Mutex::new(echo)), file, authorizes }, tls))
+}
+
+/// The token file, if nothing goes before it in the order of the loader; it and what comes after are removed.
+fn take_token_file(user: &mut AuthInfo) -> Option<PathBuf> {
+    let basic = user.username.is_some() && user.password.is_some();
+    if user.auth_provider.is_some() || basic || user.token.is_some() {
+        return None;
+    }
+    let path = user.token_file.take()?;
+    user.exec = None;
+    Some(path.into())
 }
 
 /// The proxy that the file itself names; the loader would also take one from the environment.
@@ -122,6 +143,19 @@ fn proxy_of(file: &Kubeconfig, context: Option<&str>) -> Result<Option<Url>, Tar
     proxy.map(Url::parse).transpose().map_err(|error| TargetError::Kubeconfig(format!("proxy-url: {error}")))
 }
 
-fn unusable(error: &dyn std::error::Error) -> TargetError {
-    TargetError::Kubeconfig(chain(error))
+fn unusable(error: &(dyn Error + 'static)) -> TargetError {
+    TargetError::Kubeconfig(told(error))
+}
+
+/// The chain of causes. Of an exec plugin that failed, only what it complains of: its other output may hold a token.
+fn told(error: &(dyn Error + 'static)) -> String {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(AuthError::AuthExecRun { cmd, out }) = error.downcast_ref() {
+            let complaint = String::from_utf8_lossy(&out.stderr);
+            return format!("the exec plugin {cmd} ended with {}: {}", out.status, complaint.trim());
+        }
+        cause = error.source();
+    }
+    chain(error)
 }

@@ -59,7 +59,8 @@ pub(crate) fn chain(error: &(dyn Error + '_)) -> String {
 pub(super) fn is_tls(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if error.is::<rustls::Error>() {
+        // The HTTP/2 library keeps the cause to itself, and shows only its words: those of rustls for an alert.
+        if error.is::<rustls::Error>() || error.to_string().contains("received fatal alert") {
             return true;
         }
         // An io::Error gives the source of what it wraps, never what it wraps.

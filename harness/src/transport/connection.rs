@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderValue;
+use http::{HeaderValue, Uri};
 use http_body_util::Full;
 use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -15,9 +15,11 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
+use tower::BoxError;
 use url::{Host, Url};
 
 use super::broken::{by, chain};
+use super::proxy::Proxy;
 use super::wire::{Head, Stream, Wire};
 use crate::exchange::{Broken, BrokenKind};
 use crate::target::{TargetConfig, TargetError};
@@ -31,9 +33,10 @@ pub(super) struct Dialer {
     host: String,
     port: u16,
     tls: Option<Tls>,
+    proxy: Option<Proxy>,
     connect_timeout: Duration,
     /// The value of Host.
-    pub(super) authority: HeaderValue,
+    pub(super) host_header: HeaderValue,
     /// The path of the server's URL, without the slash at its end.
     pub(super) prefix: String,
 }
@@ -86,8 +89,9 @@ impl Dialer {
             None => None,
         };
         Ok(Self {
-            authority: HeaderValue::from_str(&authority).map_err(|error| bad(&error.to_string()))?,
+            host_header: HeaderValue::from_str(&authority).map_err(|error| bad(&error.to_string()))?,
             prefix: config.server.path().trim_end_matches('/').to_owned(),
+            proxy: config.proxy.as_ref().map(Proxy::new).transpose()?,
             host,
             port,
             tls,
@@ -103,14 +107,10 @@ impl Dialer {
         deadline: Instant,
     ) -> Result<Connection, Broken> {
         let deadline = deadline.min(Instant::now() + self.connect_timeout);
-        let tcp = by(
-            deadline,
-            BrokenKind::Connect,
-            "connecting",
-            TcpStream::connect((self.host.as_str(), self.port)),
-        )
-        .await?
-        .map_err(|error| Broken::connect(format!("connecting to {}:{}: {error}", self.host, self.port)))?;
+        let tcp = by(deadline, BrokenKind::Connect, "connecting", self.tcp()).await?;
+        let tcp = tcp.map_err(|error| {
+            Broken::connect(format!("connecting to {}: {}", self.authority(), chain(&*error)))
+        })?;
         // Fails on a connection that is dead already, which the request will find out.
         let _ = tcp.set_nodelay(true);
         let stream: Box<dyn Stream> = match &self.tls {
@@ -136,6 +136,25 @@ impl Dialer {
             let _ = connection.await;
         }));
         Ok(Connection { sender, head, hold })
+    }
+
+    async fn tcp(&self) -> Result<TcpStream, BoxError> {
+        match &self.proxy {
+            None => Ok(TcpStream::connect((self.host.as_str(), self.port)).await?),
+            Some(proxy) => {
+                let scheme = if self.tls.is_some() { "https" } else { "http" };
+                proxy.connect(format!("{scheme}://{}", self.authority()).parse::<Uri>()?).await
+            }
+        }
+    }
+
+    /// Host and port, as a proxy is asked for them.
+    fn authority(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
     }
 }
 

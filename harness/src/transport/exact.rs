@@ -65,7 +65,7 @@ pub(super) async fn open(
     *request.method_mut() = ready.method;
     *request.uri_mut() = uri;
     if !ready.headers.iter().any(|(name, _)| name == HOST) {
-        request.headers_mut().insert(HOST, dialer.authority.clone());
+        request.headers_mut().insert(HOST, dialer.host_header.clone());
     }
     for (name, value) in ready.headers {
         request.headers_mut().append(name, value);

@@ -1,24 +1,19 @@
 //! Who sends a request: the headers and the client certificate that go with it.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, USER_AGENT};
 use http::{HeaderName, HeaderValue, Method};
 use kubeproof_cases::case::Identity;
-use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::broken::by;
+use super::token_file::TokenFile;
 use super::{Outgoing, Ready};
 use crate::exchange::{Broken, BrokenKind, Sent};
+use crate::kubeconfig::Login;
 use crate::target::{Credential, Secret, TargetConfig, TargetError};
 
 const IMPERSONATE: HeaderName = HeaderName::from_static("impersonate-user");
 const OURSELVES: HeaderValue = HeaderValue::from_static(concat!("kubeproof/", env!("CARGO_PKG_VERSION")));
-
-/// Rotated tokens are picked up within this time.
-const REREAD: Duration = Duration::from_mins(1);
 
 /// The credentials of a run.
 #[derive(Debug)]
@@ -30,8 +25,10 @@ pub(super) struct Identities {
 
 #[derive(Debug)]
 enum Source {
-    Fixed(Credential),
-    File { path: PathBuf, read: Mutex<Option<(Instant, Secret)>> },
+    None,
+    Token(Secret),
+    File(TokenFile),
+    Login(Login),
 }
 
 impl Identities {
@@ -53,18 +50,18 @@ impl Identities {
 
     pub(super) fn by_token(&self) -> bool {
         match &self.admin {
-            Source::Fixed(Credential::Login(login)) => login.authorizes(),
-            Source::Fixed(Credential::Token(_)) | Source::File { .. } => true,
-            Source::Fixed(_) => false,
+            Source::None => false,
+            Source::Token(_) | Source::File(_) => true,
+            Source::Login(login) => login.authorizes(),
         }
     }
 
     /// What to do when the server does not accept the run's own credential.
     pub(super) fn advice(&self) -> &'static str {
         match &self.admin {
-            Source::Fixed(Credential::None) => "give a token, a client certificate or a kubeconfig",
-            Source::Fixed(Credential::Login(_)) => "does the context's user still have access?",
-            _ => "is the token right, and has it not expired?",
+            Source::None => "give a token, a client certificate or a kubeconfig",
+            Source::Login(_) => "does the context's user still have access?",
+            Source::Token(_) | Source::File(_) => "is the token right, and has it not expired?",
         }
     }
 
@@ -120,58 +117,37 @@ impl Identities {
                 return Ok(());
             }
         };
-        source.authorize(headers).await
+        source.authorize(headers).await.map_err(unsendable)
     }
 }
 
 impl Source {
     fn new(credential: &Credential) -> Self {
         match credential {
-            Credential::TokenFile(path) => Self::File { path: path.clone(), read: Mutex::new(None) },
-            other => Self::Fixed(other.clone()),
+            Credential::None => Self::None,
+            Credential::Token(token) => Self::Token(token.clone()),
+            Credential::TokenFile(path) => Self::File(TokenFile::new(path.clone())),
+            Credential::Login(login) => Self::Login(login.clone()),
         }
     }
 
-    async fn authorize(&self, headers: &mut Vec<(HeaderName, HeaderValue)>) -> Result<(), Broken> {
-        let token = match self {
-            Self::Fixed(Credential::None | Credential::TokenFile(_)) => return Ok(()),
-            Self::Fixed(Credential::Token(token)) => token.clone(),
-            Self::Fixed(Credential::Login(login)) => {
-                let login = login.headers().await.map_err(|error| {
-                    unsendable(format!("the kubeconfig's login gives no credential: {error}"))
-                })?;
-                for (name, value) in &login {
-                    if !headers.iter().any(|(present, _)| *present == IMPERSONATE && present == name) {
-                        headers.push((name.clone(), value.clone()));
-                    }
-                }
+    /// Adds the headers that say who asks. What is on the request already stays: the command line names
+    /// the user to act as before the kubeconfig does.
+    async fn authorize(&self, headers: &mut Vec<(HeaderName, HeaderValue)>) -> Result<(), String> {
+        let authorization = match self {
+            Self::None => return Ok(()),
+            Self::Token(token) => token.bearer().ok_or("the token cannot stand in a header")?,
+            Self::File(file) => file.authorization().await?,
+            Self::Login(login) => {
+                let added = login.headers().await?;
+                let named = headers.iter().any(|(name, _)| name == IMPERSONATE);
+                let added = added.iter().filter(|(name, _)| !(named && **name == IMPERSONATE));
+                headers.extend(added.map(|(name, value)| (name.clone(), value.clone())));
                 return Ok(());
             }
-            Self::File { path, read } => token_of(path, &mut *read.lock().await).await?,
         };
-        let value = token.bearer().ok_or_else(|| unsendable("the token cannot stand in a header"))?;
-        headers.push((AUTHORIZATION, value));
+        headers.push((AUTHORIZATION, authorization));
         Ok(())
-    }
-}
-
-async fn token_of(path: &PathBuf, read: &mut Option<(Instant, Secret)>) -> Result<Secret, Broken> {
-    if let Some((at, token)) = read
-        && at.elapsed() < REREAD
-    {
-        return Ok(token.clone());
-    }
-    match (tokio::fs::read_to_string(path).await, &read) {
-        (Ok(text), _) => {
-            let token = Secret::new(&text);
-            *read = Some((Instant::now(), token.clone()));
-            Ok(token)
-        }
-        // Some launchers remove the file once it has been read.
-        (Err(_), Some((_, token))) => Ok(token.clone()),
-        (Err(error), None) => {
-            Err(unsendable(format!("the token file {} cannot be read: {error}", path.display())))
-        }
     }
 }
 

@@ -11,7 +11,9 @@ mod identity;
 mod limiter;
 mod ping;
 mod plain;
+mod proxy;
 mod record;
+mod token_file;
 mod wire;
 
 use std::sync::Arc;
@@ -30,6 +32,7 @@ pub(crate) use broken::chain;
 pub(crate) use exact::OpenBody;
 pub use ping::Reached;
 pub(crate) use record::json_of;
+pub(crate) use token_file::TokenFile;
 
 /// A request to be sent.
 #[derive(Clone, Debug)]

@@ -8,4 +8,5 @@ mod kubeconfigs;
 mod peer;
 mod reaching;
 mod tls;
+mod tls_server;
 mod watches;

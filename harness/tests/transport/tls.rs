@@ -1,1 +1,191 @@
+//! TLS: whom to trust, who is recognised, and what is spoken.
 
+use futures_util::future::join_all;
+use kubeproof_cases::case::Identity;
+use kubeproof_harness::exchange::{BrokenKind, Exchange, Outcome, Received};
+use kubeproof_harness::target::{Credential, TargetConfig, TlsConfig};
+use kubeproof_harness::tls::TlsOptions;
+use kubeproof_harness::transport::{Client, Limits, Outgoing};
+use kubeproof_harness::watch::Next;
+use rstest::rstest;
+use tokio::time::Duration;
+
+use crate::peer::{Act, Peer, ample, exact, get, send};
+use crate::tls_server::{Setup, TlsServer, issuer};
+
+fn client(server: &TlsServer, tls: TlsOptions) -> Client {
+    let mut config = TargetConfig::new(&format!("https://{}", server.addr)).unwrap();
+    config.second = Some(Credential::token("other").unwrap());
+    config.tls = TlsConfig::Options(tls);
+    Client::new(&config, Limits::default()).unwrap()
+}
+
+fn trusting(server: &TlsServer) -> TlsOptions {
+    let certificate_authority = Some(server.file("ca.pem", &server.pem[0]));
+    TlsOptions { certificate_authority, ..TlsOptions::default() }
+}
+
+fn with_certificate(server: &TlsServer) -> TlsOptions {
+    let files = (server.file("client.pem", &server.pem[1]), server.file("key.pem", &server.pem[2]));
+    TlsOptions { client_certificate: Some(files), ..trusting(server) }
+}
+
+fn answered(exchange: Exchange) -> Received {
+    match exchange.outcome {
+        Outcome::Answered(answer) => answer,
+        Outcome::Broken(broken) => panic!("broken: {broken:?}"),
+    }
+}
+
+fn broken_kind(exchange: &Exchange) -> BrokenKind {
+    match &exchange.outcome {
+        Outcome::Broken(broken) => broken.kind,
+        Outcome::Answered(answer) => panic!("answered: {answer:?}"),
+    }
+}
+
+#[rstest]
+#[tokio::test]
+async fn only_who_is_trusted_is_talked_to(#[values(get("/x"), exact("/x"))] outgoing: Outgoing) {
+    let server = TlsServer::start(Setup::default()).await;
+    let insecure = TlsOptions { insecure_skip_verify: true, ..TlsOptions::default() };
+    let stranger = TlsOptions {
+        certificate_authority: Some(server.file("other.pem", &issuer().pem())),
+        ..TlsOptions::default()
+    };
+    for options in [trusting(&server), insecure] {
+        assert_eq!(answered(client(&server, options).send(outgoing.clone(), ample()).await).status, 200);
+    }
+    let refused = client(&server, stranger).send(outgoing, ample()).await;
+    assert_eq!(broken_kind(&refused), BrokenKind::Tls, "{refused:?}");
+    assert!(format!("{refused:?}").contains("invalid peer certificate"), "{refused:?}");
+}
+
+#[rstest]
+#[tokio::test]
+async fn a_certificate_for_another_name_is_refused(#[values(get("/x"), exact("/x"))] outgoing: Outgoing) {
+    let server = TlsServer::start(Setup { names: vec!["elsewhere.example"], ..Setup::default() }).await;
+    let refused = client(&server, trusting(&server)).send(outgoing, ample()).await;
+    assert_eq!(broken_kind(&refused), BrokenKind::Tls, "{refused:?}");
+}
+
+#[rstest]
+#[case(vec!["h2", "http/1.1"], get("/x"), "HTTP/2")]
+#[case(vec!["h2", "http/1.1"], exact("/x"), "HTTP/1.1")]
+#[case(vec!["http/1.1"], get("/x"), "HTTP/1.1")]
+#[case(vec![], get("/x"), "HTTP/1.1")]
+#[tokio::test]
+async fn http_2_is_spoken_where_it_is_offered(
+    #[case] protocols: Vec<&'static str>,
+    #[case] outgoing: Outgoing,
+    #[case] version: &str,
+) {
+    let server = TlsServer::start(Setup { protocols, ..Setup::default() }).await;
+    let answer = answered(client(&server, trusting(&server)).send(outgoing, ample()).await);
+    assert_eq!(answer.version, version);
+    assert_eq!(answer.json.unwrap()["host"], server.addr.to_string());
+}
+
+#[rstest]
+#[case(Identity::Admin, true)]
+#[case(Identity::Second, false)]
+#[case(Identity::Anonymous, false)]
+#[case(Identity::Invalid, false)]
+#[tokio::test]
+async fn the_client_certificate_goes_with_the_runs_own_requests_alone(
+    #[case] identity: Identity,
+    #[case] recognised: bool,
+    #[values(get("/x"), exact("/x"))] outgoing: Outgoing,
+) {
+    let server = TlsServer::start(Setup::default()).await;
+    let client = client(&server, with_certificate(&server));
+    // A connection that stands already must not lend its certificate to others.
+    client.send(outgoing.clone(), ample()).await;
+    let answer = answered(client.send(Outgoing { identity, ..outgoing }, ample()).await);
+    assert_eq!(answer.json.unwrap()["certificate"], recognised);
+}
+
+#[rstest]
+#[tokio::test]
+async fn a_server_that_requires_a_certificate_refuses_by_tls(
+    #[values(get("/x"), exact("/x"))] outgoing: Outgoing,
+) {
+    let server = TlsServer::start(Setup { requires_certificate: true, ..Setup::default() }).await;
+    let client = client(&server, with_certificate(&server));
+    assert_eq!(answered(client.send(outgoing.clone(), ample()).await).status, 200);
+    let refused = client.send(Outgoing { identity: Identity::Anonymous, ..outgoing }, ample()).await;
+    assert_eq!(broken_kind(&refused), BrokenKind::Tls, "{refused:?}");
+}
+
+#[rstest]
+#[case::http(vec![Act::Head, send("HTTP/1.1 400 Bad Request\r\n\r\n")])]
+#[case::garbage(vec![send("hello, this is no TLS\r\n"), Act::Hang])]
+#[tokio::test]
+async fn what_is_no_tls_is_told(
+    #[case] script: Vec<Act>,
+    #[values(get("/x"), exact("/x"))] outgoing: Outgoing,
+) {
+    let script = script.into_iter().filter(|act| !matches!(act, Act::Head)).collect();
+    let peer = Peer::start(script).await;
+    let mut config = TargetConfig::new(&format!("https://{}", peer.addr)).unwrap();
+    config.tls = TlsConfig::Options(TlsOptions { insecure_skip_verify: true, ..TlsOptions::default() });
+    let exchange = Client::new(&config, Limits::default()).unwrap().send(outgoing, ample()).await;
+    assert_eq!(broken_kind(&exchange), BrokenKind::Tls, "{exchange:?}");
+}
+
+#[rstest]
+#[tokio::test]
+async fn a_handshake_that_hangs_is_no_connection(#[values(get("/x"), exact("/x"))] outgoing: Outgoing) {
+    let mut peer = Peer::start(vec![Act::Hang]).await;
+    let mut config = TargetConfig::new(&format!("https://{}", peer.addr)).unwrap();
+    config.tls = TlsConfig::Options(TlsOptions { insecure_skip_verify: true, ..TlsOptions::default() });
+    let limits = Limits { connect_timeout: Duration::from_millis(150), ..Limits::default() };
+    let exchange = Client::new(&config, limits).unwrap().send(outgoing, ample()).await;
+    assert!(matches!(broken_kind(&exchange), BrokenKind::Connect | BrokenKind::Tls), "{exchange:?}");
+    peer.hung_up().await;
+}
+
+#[rstest]
+#[case::http_2(vec!["h2", "http/1.1"])]
+#[case::http_1(vec!["http/1.1"])]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hundreds_at_once_are_all_answered(#[case] protocols: Vec<&'static str>) {
+    let server = TlsServer::start(Setup { protocols, max_streams: 64, ..Setup::default() }).await;
+    let client = client(&server, trusting(&server));
+    let exchanges = join_all((0..300).map(|_| client.send(get("/x"), ample()))).await;
+    for exchange in exchanges {
+        assert_eq!(answered(exchange).status, 200);
+    }
+}
+
+#[tokio::test]
+async fn requests_that_hang_do_not_starve_others() {
+    let server = TlsServer::start(Setup { max_streams: 64, ..Setup::default() }).await;
+    let client = client(&server, trusting(&server));
+    answered(client.send(get("/x"), ample()).await);
+    let hung: Vec<_> = (0..200)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { client.send(get("/hang"), ample()).await })
+        })
+        .collect();
+    // Behind all of them, on whatever connection is left.
+    tokio::task::yield_now().await;
+    let answer = answered(client.send(get("/x"), ample()).await);
+    assert_eq!(answer.version, "HTTP/2");
+    for task in &hung {
+        task.abort();
+    }
+}
+
+#[tokio::test]
+async fn watches_have_connections_of_their_own() {
+    let server = TlsServer::start(Setup::default()).await;
+    let client = client(&server, with_certificate(&server));
+    let mut watches = join_all((0..20).map(|_| client.watch(get("/x?watch=true"), ample()))).await;
+    for watch in &mut watches {
+        let Next::Event(event) = watch.next(ample()).await else { panic!("no event") };
+        assert_eq!(event.object["certificate"], true);
+    }
+    assert_eq!(server.connections(), 20);
+}

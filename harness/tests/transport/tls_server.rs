@@ -1,0 +1,158 @@
+//! A TLS server with certificates made for the test, which tells what it saw of a request.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use rustls::crypto::aws_lc_rs;
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use rustls_pki_types::PrivateKeyDer;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+
+/// How a server is set up.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    pub(crate) names: Vec<&'static str>,
+    pub(crate) protocols: Vec<&'static str>,
+    pub(crate) requires_certificate: bool,
+    pub(crate) max_streams: u32,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            names: vec!["127.0.0.1"],
+            protocols: vec!["h2", "http/1.1"],
+            requires_certificate: false,
+            max_streams: 100,
+        }
+    }
+}
+
+/// A running server. `/hang` is never answered; everything else is, with what was seen.
+pub(crate) struct TlsServer {
+    pub(crate) addr: SocketAddr,
+    /// PEM of the authority, of a client's certificate and of its key.
+    pub(crate) pem: [String; 3],
+    directory: TempDir,
+    connections: Arc<AtomicUsize>,
+}
+
+impl TlsServer {
+    pub(crate) async fn start(setup: Setup) -> Self {
+        let issuer = issuer();
+        let (certificate, key) = leaf(&issuer, &setup.names, ExtendedKeyUsagePurpose::ServerAuth);
+        let (client, client_key) = leaf(&issuer, &["jane"], ExtendedKeyUsagePurpose::ClientAuth);
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let mut roots = RootCertStore::empty();
+        roots.add(issuer.der().clone()).unwrap();
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+        let verifier = if setup.requires_certificate { verifier } else { verifier.allow_unauthenticated() };
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_client_cert_verifier(verifier.build().unwrap())
+            .with_single_cert(
+                vec![certificate.der().clone()],
+                PrivateKeyDer::Pkcs8(key.serialize_der().into()),
+            )
+            .unwrap();
+        config.alpn_protocols = setup.protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = Self {
+            addr: listener.local_addr().unwrap(),
+            pem: [issuer.pem(), client.pem(), client_key.serialize_pem()],
+            directory: TempDir::new().unwrap(),
+            connections: Arc::default(),
+        };
+        let (acceptor, count) = (TlsAcceptor::from(Arc::new(config)), Arc::clone(&server.connections));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                count.fetch_add(1, Ordering::SeqCst);
+                tokio::spawn(serve(acceptor.clone(), stream, setup.max_streams));
+            }
+        });
+        server
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+
+    /// A file with this content, for as long as the server lives.
+    pub(crate) fn file(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.directory.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+}
+
+pub(crate) fn issuer() -> CertifiedIssuer<'static, KeyPair> {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+fn leaf(
+    issuer: &CertifiedIssuer<'static, KeyPair>,
+    names: &[&str],
+    purpose: ExtendedKeyUsagePurpose,
+) -> (rcgen::Certificate, KeyPair) {
+    let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+    let mut params = CertificateParams::new(names).unwrap();
+    params.extended_key_usages = vec![purpose];
+    let key = KeyPair::generate().unwrap();
+    (params.signed_by(&key, issuer).unwrap(), key)
+}
+
+async fn serve(acceptor: TlsAcceptor, stream: TcpStream, max_streams: u32) {
+    // A client that does not trust us hangs up here.
+    let Ok(stream) = acceptor.accept(stream).await else { return };
+    let connection = stream.get_ref().1;
+    let certificate = connection.peer_certificates().is_some();
+    let name = connection.server_name().map(str::to_owned);
+    let service = service_fn(move |request| answer(request, certificate, name.clone()));
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http2().max_concurrent_streams(max_streams);
+    let _ = builder.serve_connection(TokioIo::new(stream), service).await;
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    certificate: bool,
+    server_name: Option<String>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    if request.uri().path() == "/hang" {
+        std::future::pending::<()>().await;
+    }
+    let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let seen = json!({
+        "certificate": certificate,
+        "serverName": server_name,
+        "target": request.uri().path_and_query().map(ToString::to_string),
+        "host": header("host").or(request.uri().authority().map(http::uri::Authority::as_str)),
+        "authorization": header("authorization"),
+        "user": header("impersonate-user"),
+        "groups": request.headers().get_all("impersonate-group").iter().filter_map(|v| v.to_str().ok()).collect::<Vec<_>>(),
+    });
+    let mut line = seen.to_string();
+    if request.uri().query() == Some("watch=true") {
+        line = format!("{}\n", json!({"type": "ADDED", "object": seen}));
+    }
+    Ok(Response::builder().header("content-type", "application/json").body(line.into()).unwrap_or_default())
+}
