@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use crate::auth::{self, Authenticator, User};
 use crate::discover::Documents;
 use crate::handlers::{self, Call};
+use crate::openapi::Publisher;
 use crate::paths;
 use crate::query::Query;
 use crate::registry::{Lookup, Registry};
@@ -28,6 +29,7 @@ pub(crate) struct Api {
     pub(crate) auth: Authenticator,
     pub(crate) faults: Faults,
     pub(crate) documents: Documents,
+    pub(crate) publisher: Publisher,
     /// Host and port, as discovery tells them.
     pub(crate) address: String,
     tasks: TaskTracker,
@@ -47,6 +49,7 @@ impl Api {
             auth: Authenticator::new(config),
             faults: config.faults,
             documents: Documents::default(),
+            publisher: Publisher::default(),
             address: address.to_string(),
             tasks,
             stop,

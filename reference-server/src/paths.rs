@@ -10,11 +10,14 @@ use crate::negotiate::{Form, Representation, Target, negotiate};
 use crate::query::Query;
 use crate::respond::Answer;
 use crate::status::ApiError;
-use crate::{Fault, discovery, present};
+use crate::{Fault, discovery, openapi, present};
 
 /// The version that the server says it is of.
 const MAJOR: &str = "1";
 const MINOR: &str = "36";
+
+/// The same in one word.
+pub(crate) const SERVER_VERSION: &str = "1.36";
 
 /// The checks behind the health endpoints; all of them are about this one process.
 const CHECKS: [&str; 3] = ["ping", "log", "store"];
@@ -33,6 +36,9 @@ pub(crate) fn answer(
     let document = match trimmed {
         "" => roots(api),
         "/version" => version(),
+        path if path.starts_with("/openapi/") => {
+            return openapi::answer(api, method, &path["/openapi/".len()..], query, headers);
+        }
         _ => return discovery(api, method, trimmed, headers),
     };
     if method != Method::GET {
@@ -101,10 +107,11 @@ fn discovery(api: &Api, method: &Method, path: &str, headers: &HeaderMap) -> Res
 
 /// `/`: what there is.
 fn roots(api: &Api) -> Value {
-    let mut paths: BTreeSet<String> = ["/api", "/apis", "/healthz", "/livez", "/readyz", "/version"]
-        .iter()
-        .map(|path| (*path).to_owned())
-        .collect();
+    let mut paths: BTreeSet<String> =
+        ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+            .iter()
+            .map(|path| (*path).to_owned())
+            .collect();
     for resource in api.documents.resources(api).iter() {
         if resource.group.is_empty() {
             paths.insert(format!("/api/{}", resource.version));

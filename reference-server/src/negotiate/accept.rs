@@ -2,9 +2,9 @@
 
 /// One media range of the list.
 #[derive(Debug, PartialEq)]
-pub(super) struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     /// `type/subtype` as it was written.
-    pub(super) media_range: &'a str,
+    pub(crate) media_range: &'a str,
     parameters: Vec<(&'a str, &'a str)>,
     quality: f32,
 }

@@ -9,6 +9,8 @@ mod accept;
 
 use http::{HeaderMap, header};
 
+pub(crate) use accept::Entry;
+
 /// How the text of a response is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
@@ -108,16 +110,22 @@ impl MetaVersion {
 
 /// Chooses the representation that `headers` ask for and `target` can offer.
 pub fn negotiate(headers: &HeaderMap, target: Target) -> Result<Representation, NotAcceptable> {
+    preferred(headers, Representation::JSON, |entry| offer(entry, target)).ok_or(NotAcceptable { target })
+}
+
+/// The offer for the first entry that has one, or the default if the client does not say what it accepts.
+pub(crate) fn preferred<T>(
+    headers: &HeaderMap,
+    default: T,
+    offer: impl FnMut(&Entry<'_>) -> Option<T>,
+) -> Option<T> {
     let lines = headers.get_all(header::ACCEPT).iter().map(|line| line.to_str().unwrap_or_default());
     let wanted = accept::parse(lines);
-    if wanted.is_empty() {
-        return Ok(Representation::JSON);
-    }
-    wanted.iter().find_map(|entry| offer(entry, target)).ok_or(NotAcceptable { target })
+    if wanted.is_empty() { Some(default) } else { wanted.iter().find_map(offer) }
 }
 
 /// What the target has for one entry of the list.
-fn offer(entry: &accept::Entry<'_>, target: Target) -> Option<Representation> {
+fn offer(entry: &Entry<'_>, target: Target) -> Option<Representation> {
     let encoding = match entry.media_range.to_ascii_lowercase().as_str() {
         "*/*" | "application/*" | "application/json" => Encoding::Json,
         "application/yaml" if target != Target::Watch => Encoding::Yaml,

@@ -7,6 +7,7 @@ mod common;
 mod definitions;
 mod gnostic;
 mod operations;
+mod serve;
 mod v2;
 mod v3;
 mod wire;
@@ -17,6 +18,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 pub use gnostic::encode as v2_protobuf;
+pub(crate) use serve::{Publisher, answer};
 pub use v2::document as v2;
 
 use crate::discovery::{Resource, hash};
