@@ -2,7 +2,7 @@
 //!
 //! `serde_json` keeps the last of two equal keys without a word and turns every number into a machine
 //! number. A suite that judges what a server writes has to see both, so this reader keeps number text,
-//! key order, every duplicate and the bytes each value stands at; [`Document::to_value`] gives them up.
+//! key order, every duplicate and the bytes each value stands at; [`Document::into_value`] gives them up.
 
 mod number;
 mod reader;
@@ -11,7 +11,7 @@ mod text;
 use std::fmt;
 use std::ops::Range;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Deeper nesting than this is refused: no API object comes near, and readers of ours recurse.
 pub const MAX_DEPTH: usize = 512;
@@ -128,24 +128,21 @@ pub fn read_to_depth(text: &[u8], max_depth: usize) -> Result<Document<'_>, Faul
 
 impl Document<'_> {
     /// The value, as everything after the reader sees it: of duplicate keys the last, numbers as machine numbers.
-    pub fn to_value(&self) -> Value {
-        self.root.to_value()
+    pub fn into_value(self) -> Value {
+        self.root.into_value()
     }
 }
 
 impl Node<'_> {
-    fn to_value(&self) -> Value {
-        match &self.kind {
+    fn into_value(self) -> Value {
+        match self.kind {
             Kind::Null => Value::Null,
-            Kind::Bool(truth) => Value::Bool(*truth),
+            Kind::Bool(truth) => Value::Bool(truth),
             Kind::Number(text) => number::to_value(text),
-            Kind::String(text) => Value::String(text.clone()),
-            Kind::Array(items) => Value::Array(items.iter().map(Node::to_value).collect()),
+            Kind::String(text) => Value::String(text),
+            Kind::Array(items) => Value::Array(items.into_iter().map(Node::into_value).collect()),
             Kind::Object(members) => Value::Object(
-                members
-                    .iter()
-                    .map(|member| (member.key.clone(), member.value.to_value()))
-                    .collect::<Map<_, _>>(),
+                members.into_iter().map(|member| (member.key, member.value.into_value())).collect(),
             ),
         }
     }

@@ -1,6 +1,6 @@
 //! The recursive descent over a text.
 
-use std::collections::HashSet;
+use std::ops::Range;
 
 use super::{Document, Duplicate, Fault, Kind, Member, Node, Position, number, text};
 
@@ -16,7 +16,8 @@ pub(super) struct Reader<'a> {
 }
 
 enum Segment {
-    Key(String),
+    /// Where it stands, quotes included: most are never asked for.
+    Key(Range<usize>),
     Index(usize),
 }
 
@@ -38,6 +39,8 @@ impl<'a> Reader<'a> {
         if self.at < self.bytes.len() {
             return Err(self.fault(self.at, "more text after the end of the JSON value"));
         }
+        // An object's own are found at its end, after those inside it.
+        self.duplicates.sort_by_key(|duplicate| duplicate.at.byte);
         Ok(Document { root, duplicates: self.duplicates })
     }
 
@@ -70,7 +73,6 @@ impl<'a> Reader<'a> {
 
     fn object(&mut self) -> Result<Kind<'a>, Fault> {
         let mut members: Vec<Member<'a>> = Vec::new();
-        let mut seen = HashSet::new();
         if self.close(b'}') {
             return Ok(Kind::Object(members));
         }
@@ -87,16 +89,26 @@ impl<'a> Reader<'a> {
                 return Err(self.unexpected("a colon after the key"));
             }
             self.at += 1;
-            self.path.push(Segment::Key(key.clone()));
-            if !seen.insert(key.clone()) {
-                self.duplicates.push(Duplicate { pointer: self.pointer(), at: self.position(key_start) });
-            }
+            self.path.push(Segment::Key(key_span.clone()));
             let value = self.value()?;
             self.path.pop();
             members.push(Member { key, key_span, value });
             if self.last(b'}', "a comma or the end of the object")? {
+                self.note_duplicates(&members);
                 return Ok(Kind::Object(members));
             }
+        }
+    }
+
+    fn note_duplicates(&mut self, members: &[Member<'a>]) {
+        let mut by_key: Vec<&Member<'a>> = members.iter().collect();
+        // A stable sort: of equal keys, the first stays the first.
+        by_key.sort_by(|a, b| a.key.cmp(&b.key));
+        for pair in by_key.windows(2).filter(|pair| pair[0].key == pair[1].key) {
+            let again = &pair[1].key_span;
+            self.path.push(Segment::Key(again.clone()));
+            self.duplicates.push(Duplicate { pointer: self.pointer(), at: self.position(again.start) });
+            self.path.pop();
         }
     }
 
@@ -165,13 +177,13 @@ impl<'a> Reader<'a> {
     }
 
     fn pointer(&self) -> String {
-        self.path.iter().fold(String::new(), |mut pointer, segment| {
-            pointer.push('/');
-            match segment {
-                Segment::Key(key) => pointer.push_str(&key.replace('~', "~0").replace('/', "~1")),
-                Segment::Index(index) => pointer.push_str(&index.to_string()),
+        self.path.iter().fold(String::new(), |pointer, segment| match segment {
+            Segment::Key(span) => {
+                // It was read once, so it can be read again.
+                let key = text::read(&self.text[span.start + 1..]).map(|(key, _)| key).unwrap_or_default();
+                format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
             }
-            pointer
+            Segment::Index(index) => format!("{pointer}/{index}"),
         })
     }
 

@@ -13,7 +13,7 @@ fn what_serde_json_forgets_is_kept() {
     assert_eq!(&text[members[1].key_span.clone()], br#""a""#);
     assert_eq!(&text[members[1].value.span.clone()], b"1E2");
     assert_eq!(members[2].value.kind, Kind::Number("12345678901234567890123"));
-    assert_eq!(document.to_value(), json!({"a": 100.0, "b": 1.234_567_890_123_456_8e22}));
+    assert_eq!(document.into_value(), json!({"a": 100.0, "b": 1.234_567_890_123_456_8e22}));
 }
 
 #[rstest]
@@ -76,12 +76,12 @@ fn depth_is_bounded() {
 #[case("[1e400, -1e400]", json!([f64::MAX, f64::MIN]))]
 #[case("[true, false, null]", json!([true, false, null]))]
 fn values_are_converted(#[case] text: &str, #[case] expected: Value) {
-    assert_eq!(read(text.as_bytes()).unwrap().to_value(), expected);
+    assert_eq!(read(text.as_bytes()).unwrap().into_value(), expected);
 }
 
 #[test]
 fn where_both_accept_serde_json_reads_the_same() {
     let text =
         r#"{"kind":"List","items":[{"n":1,"f":2.5,"s":"\u0000x"},null,true],"big":123456789012345678901}"#;
-    assert_eq!(read(text.as_bytes()).unwrap().to_value(), serde_json::from_str::<Value>(text).unwrap());
+    assert_eq!(read(text.as_bytes()).unwrap().into_value(), serde_json::from_str::<Value>(text).unwrap());
 }

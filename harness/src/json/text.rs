@@ -14,7 +14,9 @@ pub(super) fn read(text: &str) -> Result<(String, usize), Flaw> {
     let mut at = 0;
     loop {
         let rest = &text[at..];
-        let plain = rest.find(|c| matches!(c, '"' | '\\' | '\0'..='\u{1F}')).unwrap_or(rest.len());
+        // Bytes below 0x80 are characters by themselves, so bytes can be searched.
+        let special = rest.bytes().position(|b| matches!(b, b'"' | b'\\' | 0..0x20));
+        let plain = special.unwrap_or(rest.len());
         out.push_str(&rest[..plain]);
         at += plain;
         match rest.as_bytes().get(plain) {

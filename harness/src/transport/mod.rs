@@ -70,8 +70,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_body: 64 << 20,
-            max_line: 16 << 20,
-            max_watch_bytes: 256 << 20,
+            max_line: 8 << 20,
+            max_watch_bytes: 64 << 20,
             max_rps: None,
             connect_timeout: Duration::from_secs(10),
         }

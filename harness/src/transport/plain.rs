@@ -105,7 +105,7 @@ impl Plain {
         let place = pool.place().map_err(|error| Broken::connect(error.to_string()))?;
         let stage = "waiting for the head of the answer";
         let response = by(deadline, BrokenKind::Deadline, stage, place.0.client.execute(request)).await?;
-        let response = response.map_err(|error| broken(stage, &error))?;
+        let response = response.map_err(|error| broken(stage, error))?;
         receive(response, deadline, max_body).await
     }
 }
@@ -117,7 +117,7 @@ async fn receive(mut response: Response, deadline: Instant, max_body: usize) -> 
     loop {
         let stage = format!("reading the body of a {}, {} bytes so far", head.status, bytes.len());
         let chunk = by(deadline, BrokenKind::Deadline, &stage, response.chunk()).await?;
-        let Some(chunk) = chunk.map_err(|error| broken(&stage, &error))? else { break };
+        let Some(chunk) = chunk.map_err(|error| broken(&stage, error))? else { break };
         if bytes.len() + chunk.len() > max_body {
             return Err(Broken::budget("the body", max_body));
         }
@@ -126,13 +126,15 @@ async fn receive(mut response: Response, deadline: Instant, max_body: usize) -> 
     Ok(Outcome::Answered(record::with_body(head, bytes.freeze())))
 }
 
-fn broken(stage: &str, error: &reqwest::Error) -> Broken {
-    if is_tls(error) {
-        Broken::new(BrokenKind::Tls, chain(error))
+fn broken(stage: &str, error: reqwest::Error) -> Broken {
+    // The exchange says what was asked for.
+    let error = error.without_url();
+    if is_tls(&error) {
+        Broken::new(BrokenKind::Tls, chain(&error))
     } else if error.is_connect() {
-        Broken::connect(chain(error))
+        Broken::connect(chain(&error))
     } else {
-        Broken::on_connection(stage, error)
+        Broken::on_connection(stage, &error)
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn json_of(text: &[u8]) -> (Option<Arc<Value>>, Option<String>) {
     match json::read(text) {
         Ok(document) => {
             let fault = document.duplicates.first().map(ToString::to_string);
-            (Some(Arc::new(document.to_value())), fault)
+            (Some(Arc::new(document.into_value())), fault)
         }
         Err(fault) => (None, Some(fault.to_string())),
     }

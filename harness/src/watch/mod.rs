@@ -12,7 +12,7 @@ use crate::exchange::{Exchange, Outcome, WatchEnd, WatchEvent};
 use crate::transport::{Limits, OpenBody};
 
 /// Events that wait to be looked at. Beyond, the server is made to wait.
-const BACKLOG: usize = 16 << 10;
+const BACKLOG: usize = 4 << 10;
 
 /// A watch, from the head of its answer to its end. Dropping it hangs up.
 #[derive(Debug)]
