@@ -9,6 +9,7 @@ use include_dir::{Dir, include_dir};
 use sha2::{Digest, Sha256};
 
 use crate::case::{Case, ResourceName};
+use crate::coverage;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ledger::{Ledger, Requirement};
 use crate::lower::{self, Known};
@@ -34,6 +35,7 @@ pub struct Catalogue {
     /// What they run on, sorted by name.
     pub subjects: Vec<SubjectDefinition>,
     digest: String,
+    ledger: Option<Source>,
 }
 
 impl Catalogue {
@@ -52,10 +54,50 @@ impl Catalogue {
         &self.digest
     }
 
+    /// What is wrong between the ledger and the cases: a requirement has a case or a reason for having none, never both.
+    pub fn ledger_errors(&self) -> Diagnostics {
+        let coverage = coverage::compute(self);
+        let mut errors = Diagnostics::default();
+        let Some(source) = &self.ledger else { return errors };
+        for requirement in &self.requirements {
+            let entry = format!("- id: {}\n", requirement.id);
+            let start = source.text.find(&entry).map_or(0, |start| start + "- id: ".len());
+            let place = start..start + requirement.id.len();
+            let error = |code, message: String| Diagnostic::new(source, place.clone(), code, message);
+            match (coverage.cases.get(&requirement.id), &requirement.without) {
+                (None, None) => errors.extend([error(
+                    "no-row",
+                    format!("no case names `{}`, and no reason is given", requirement.id),
+                )
+                .help("name it in a case, or add `without: {kind: planned, reason: ..}`")]),
+                (Some(cases), Some(_)) => errors.extend([error(
+                    "stale-reason",
+                    format!("`{}` says why it has no case, but `{}` proves it", requirement.id, cases[0]),
+                )
+                .help(
+                    "remove the `without` entry; `KUBEPROOF_BLESS=1 cargo test -p kubeproof-cases` does it",
+                )]),
+                _ => {}
+            }
+        }
+        errors
+    }
+
     /// A case by its id.
     pub fn case(&self, id: &str) -> Option<&Case> {
         self.cases.binary_search_by(|case| case.id.as_str().cmp(id)).ok().map(|index| &self.cases[index])
     }
+}
+
+/// Everything that is wrong with the files of a directory; with the whole catalogue, if its ledger lies there.
+pub fn lint(
+    directory: &Path,
+    known_faults: impl IntoIterator<Item = impl Into<String>>,
+) -> Result<Catalogue, LoadError> {
+    let catalogue = Loader::embedded().known_faults(known_faults).directory(directory)?.load()?;
+    let errors =
+        if directory.join(LEDGER).exists() { catalogue.ledger_errors() } else { Diagnostics::default() };
+    if errors.is_empty() { Ok(catalogue) } else { Err(errors.into()) }
 }
 
 /// No catalogue could be made.
@@ -93,15 +135,15 @@ impl Loader {
         Self { files, faults: None }
     }
 
-    /// Starts with nothing.
-    #[cfg(test)]
-    pub(crate) fn empty() -> Self {
-        Self { files: BTreeMap::new(), faults: None }
+    /// Starts with the ledger and the subjects that the program carries, and without cases.
+    pub fn without_cases() -> Self {
+        let mut loader = Self::embedded();
+        loader.files.retain(|path, _| path == LEDGER || path.starts_with(SUBJECTS));
+        loader
     }
 
-    /// Adds a file, or replaces one.
-    #[cfg(test)]
-    pub(crate) fn file(mut self, path: &str, name: &str, text: &str) -> Self {
+    /// Adds a file at a path below the directory of cases, or replaces the one there.
+    pub fn file(mut self, path: &str, name: &str, text: &str) -> Self {
         self.files.insert(path.to_owned(), Source::new(name, text));
         self
     }
@@ -162,7 +204,9 @@ impl Loader {
             return Err(errors);
         }
         subjects.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(Catalogue { cases, requirements: ledger, subjects, digest: digest(&self.files) })
+        let digest = digest(&self.files);
+        let source = self.files.get(LEDGER).cloned();
+        Ok(Catalogue { cases, requirements: ledger, subjects, digest, ledger: source })
     }
 }
 

@@ -9,6 +9,56 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use crate::span::Span;
 use crate::syntax::Source;
 
+/// Every code that a diagnostic can have.
+pub const CODES: [&str; 46] = [
+    "cannot-fail",
+    "duplicate",
+    "duplicate-id",
+    "duplicate-member",
+    "empty",
+    "file-name",
+    "invalid-cel",
+    "invalid-json",
+    "invalid-regex",
+    "malformed-header",
+    "malformed-id",
+    "malformed-method",
+    "malformed-path",
+    "malformed-pattern",
+    "malformed-pointer",
+    "malformed-resource",
+    "malformed-variable",
+    "missing-key",
+    "never-judged",
+    "never-runs",
+    "no-answer",
+    "no-body",
+    "no-check",
+    "no-content-type",
+    "no-requirement",
+    "no-row",
+    "no-subject",
+    "one-of",
+    "out-of-range",
+    "reserved-name",
+    "stale-reason",
+    "step-as-value",
+    "unasked-subject",
+    "undefined-variable",
+    "unexpected-body",
+    "unknown-fault",
+    "unknown-function",
+    "unknown-key",
+    "unknown-name",
+    "unknown-reason",
+    "unknown-requirement",
+    "unknown-resource",
+    "unknown-value",
+    "unused-capture",
+    "wrong-type",
+    "yaml",
+];
+
 /// One thing that is wrong.
 #[derive(Clone, Debug)]
 pub struct Diagnostic {
@@ -33,6 +83,7 @@ impl Diagnostic {
         code: &'static str,
         message: impl Into<String>,
     ) -> Self {
+        debug_assert!(CODES.contains(&code), "`{code}` is not listed");
         let end = source.text.len();
         let place = place.start.min(end)..place.end.min(end);
         Self {

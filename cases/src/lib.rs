@@ -8,19 +8,21 @@
 pub mod case;
 mod catalogue;
 pub mod cel;
+pub mod coverage;
 mod diagnostic;
 mod forms;
 pub mod ledger;
 mod lower;
 pub mod pattern;
 mod raw;
+pub mod schema;
 mod shape;
 pub mod span;
 mod subject;
 mod syntax;
 pub mod template;
 
-pub use catalogue::{Catalogue, LoadError, Loader};
-pub use diagnostic::{Diagnostic, Diagnostics};
+pub use catalogue::{Catalogue, LoadError, Loader, lint};
+pub use diagnostic::{CODES, Diagnostic, Diagnostics};
 pub use ledger::{Ledger, Requirement};
 pub use subject::SubjectDefinition;

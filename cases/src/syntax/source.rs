@@ -50,7 +50,9 @@ impl Scalar<'_> {
         let start = self.place.start;
         let indentation =
             file[..start.min(file.len())].iter().rev().take_while(|byte| **byte != b'\n').count();
+        // A quote that is the value's own begins a block scalar, as JSON text may.
         let quote = file.get(start).copied().filter(|byte| matches!(byte, b'"' | b'\''));
+        let quote = quote.filter(|quote| value.first() != Some(quote));
         let mut at = start + usize::from(quote.is_some());
         for (i, expected) in value.iter().enumerate() {
             let Some(found) = file.get(at) else { return start };
@@ -119,6 +121,7 @@ mod tests {
     #[case::double_quoted("x: \"a !\"\n")]
     #[case::block("x: |\n  {\"a\":\n     \"!\"}\n")]
     #[case::block_with_blank_lines("x: |\n  a\n\n  b !\n")]
+    #[case::block_of_a_string("x: |\n  \"a!\"\n")]
     #[case::folded_block("x: >\n  a\n  b !\n")]
     fn values_are_found_in_the_file(#[case] text: &str) {
         let source = Source::new("f.yaml", text);
