@@ -75,7 +75,7 @@ impl Api {
     pub(crate) async fn handle(self: Arc<Self>, request: Request<Incoming>) -> Response<Payload> {
         let pretty = request.uri().query().is_some_and(|query| Query::parse(query).flag("pretty"));
         let faults = self.faults;
-        let answer = self.route(request).await.unwrap_or_else(|error| Answer::from_error(error, faults));
+        let answer = self.route(request).await.unwrap_or_else(|error| Answer::from_error(&error, faults));
         answer.pretty(pretty).into_response()
     }
 

@@ -7,10 +7,17 @@ use crate::builtin::ALL_VERBS;
 use crate::discovery::{Resource, Subresource};
 use crate::registry::{Catalogue, ResourceType};
 
-/// What the documents are made from, for one catalogue.
+/// What the documents are made from.
 #[derive(Debug, Default)]
 pub(crate) struct Documents {
-    current: RwLock<Option<(Arc<Catalogue>, Arc<Vec<Resource>>)>>,
+    current: RwLock<Option<Described>>,
+}
+
+/// The resources of one catalogue.
+#[derive(Debug)]
+struct Described {
+    of: Arc<Catalogue>,
+    resources: Arc<Vec<Resource>>,
 }
 
 impl Documents {
@@ -18,14 +25,15 @@ impl Documents {
     pub(crate) fn resources(&self, api: &Api) -> Arc<Vec<Resource>> {
         let catalogue = api.registry.current();
         let kept = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, resources)) = &*kept
-            && Arc::ptr_eq(of, &catalogue)
+        if let Some(kept) = &*kept
+            && Arc::ptr_eq(&kept.of, &catalogue)
         {
-            return resources.clone();
+            return kept.resources.clone();
         }
         drop(kept);
         let resources = Arc::new(catalogue.types().iter().map(|ty| resource(ty)).collect::<Vec<_>>());
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some((catalogue, resources.clone()));
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) =
+            Some(Described { of: catalogue, resources: resources.clone() });
         resources
     }
 }

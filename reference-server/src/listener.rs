@@ -31,15 +31,13 @@ pub(crate) async fn accept(
 ) {
     let acceptor = tls.map(TlsAcceptor::from);
     loop {
-        let stream = tokio::select! {
+        let accepted = tokio::select! {
             () = stop.cancelled() => return,
-            accepted = socket.accept() => match accepted {
-                Ok((stream, _)) => stream,
-                Err(_) => {
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                    continue;
-                }
-            },
+            accepted = socket.accept() => accepted,
+        };
+        let Ok((stream, _)) = accepted else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
         };
         // A lost option costs latency, not correctness.
         let _ = stream.set_nodelay(true);

@@ -1,13 +1,19 @@
 //! How objects and lists look in the form that the client asked for.
 
 use http::StatusCode;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::Faults;
 use crate::handlers::Call;
 use crate::negotiate::{Encoding, Form, MetaVersion, Representation};
+use crate::object::Object as _;
+use crate::query::Query;
+use crate::registry::ResourceType;
 use crate::respond::Answer;
 use crate::status::ApiError;
 use crate::store::Stored;
+use crate::table::{IncludeObject, View};
 
 /// `metadata` of a list.
 #[derive(Clone, Debug, Default)]
@@ -153,24 +159,28 @@ pub(crate) fn partial(object: &Value, version: MetaVersion) -> Value {
 impl ListMeta {
     /// What the table of one object says about its list: the version of the object.
     fn of(object: &Value) -> Self {
-        use crate::object::Object as _;
         Self { revision: Some(object.revision()).filter(|revision| *revision > 0), ..Self::default() }
     }
 }
 
 /// A table of objects.
 fn tables(call: &Call, objects: &[Value], meta: &ListMeta, version: MetaVersion) -> Result<Value, ApiError> {
-    let _ = (call, objects, meta, version);
-    Err(ApiError::not_acceptable("only the following media types are accepted: application/json"))
+    let include = include(&call.query)?;
+    Ok(view(&call.ty, version, include, call.faults()).render(&meta.to_value(), objects))
 }
 
-/// A table of one row, as a watch sends it; only the first of a stream names the columns.
-pub(crate) fn row(
-    ty: &crate::registry::ResourceType,
-    object: &Value,
+/// What the rows of a table carry besides their cells.
+pub(crate) fn include(query: &Query) -> Result<IncludeObject, ApiError> {
+    IncludeObject::parse(query.get("includeObject").unwrap_or_default())
+        .map_err(|error| ApiError::bad_request(error.to_string()))
+}
+
+/// How objects of a type become tables.
+pub(crate) fn view(
+    ty: &ResourceType,
     version: MetaVersion,
-    first: bool,
-) -> Value {
-    let _ = (ty, version, first);
-    object.clone()
+    include: IncludeObject,
+    faults: Faults,
+) -> View<'_> {
+    View { columns: &ty.columns, version, include, now: Timestamp::now(), faults }
 }

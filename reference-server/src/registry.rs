@@ -150,8 +150,7 @@ impl ResourceType {
         }
         (self.hooks.prepare_create)(object, faults);
         if self.has_generation {
-            let first = if faults.on(Fault::GenerationStartsAtZero) { 0 } else { 1 };
-            object.set_meta("generation", first);
+            object.set_meta("generation", i64::from(!faults.on(Fault::GenerationStartsAtZero)));
         } else {
             object.unset_meta("generation");
         }
@@ -197,9 +196,9 @@ impl From<BuiltinType> for ResourceType {
             group: ty.group.to_owned(),
             version: ty.version.to_owned(),
             kind: ty.kind.to_owned(),
-            list_kind: ty.list_kind.to_owned(),
+            list_kind: ty.list_kind.clone(),
             plural: ty.plural.to_owned(),
-            singular: ty.singular.to_owned(),
+            singular: ty.singular.clone(),
             short_names: owned(ty.short_names),
             categories: owned(ty.categories),
             namespaced: ty.namespaced,

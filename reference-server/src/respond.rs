@@ -152,7 +152,7 @@ impl Answer {
 
 impl Answer {
     /// The Status of a refusal.
-    pub(crate) fn from_error(error: ApiError, faults: Faults) -> Self {
+    pub(crate) fn from_error(error: &ApiError, faults: Faults) -> Self {
         if error.plain {
             return Self::text(error.code, format!("{}\n", error.message));
         }

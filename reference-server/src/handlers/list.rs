@@ -35,6 +35,10 @@ pub(super) fn read_all(call: &Call) -> Result<(Page, ListMeta), ApiError> {
 fn read_selected(call: &Call, selection: &Selection) -> Result<(Page, ListMeta), ApiError> {
     let faults = call.faults();
     let options = ListOptions::parse(&call.query)?;
+    let current = call.api.store.revision();
+    if options.not_older > current && !faults.on(Fault::FutureVersionAccepted) {
+        return Err(ApiError::future_version(options.not_older, current));
+    }
     let limit = options.limit.map(|limit| if faults.on(Fault::LimitOffByOne) { limit + 1 } else { limit });
     let revision = match options.revision {
         Some(_) if faults.on(Fault::ContinueReadsLatest) && options.after.is_some() => None,
@@ -64,6 +68,8 @@ fn read_selected(call: &Call, selection: &Selection) -> Result<(Page, ListMeta),
 struct ListOptions {
     /// This very version; the newest when absent.
     revision: Option<u64>,
+    /// A version not older than this.
+    not_older: u64,
     limit: Option<usize>,
     after: Option<Key>,
     /// The request goes on with an earlier list.
@@ -98,6 +104,7 @@ impl ListOptions {
             None => options.limit.is_some(),
         };
         options.revision = asked.filter(|version| *version > 0).filter(|_| exact);
+        options.not_older = asked.unwrap_or_default();
         Ok(options)
     }
 }

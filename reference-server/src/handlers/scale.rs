@@ -47,7 +47,7 @@ async fn update(call: &Call, scale: &Scale, body: Incoming) -> Result<Answer, Ap
     let manner = Manner { part: Part::Whole, dry_run: options.dry_run, needs_version: false };
     let changed = modify::modify(call, manner, |old| {
         check(call, &wanted)?;
-        apply(call, scale, old, &wanted)
+        Ok(apply(call, scale, old, &wanted))
     })?;
     answer(call, representation, scale, &changed)
 }
@@ -60,7 +60,7 @@ async fn change(call: &Call, scale: &Scale, body: Incoming) -> Result<Answer, Ap
     let changed = modify::modify(call, manner, |old| {
         let wanted = patch.apply(&show(scale, old), &Schema::default(), call.faults())?;
         check(call, &wanted)?;
-        apply(call, scale, old, &wanted)
+        Ok(apply(call, scale, old, &wanted))
     })?;
     answer(call, representation, scale, &changed)
 }
@@ -132,7 +132,7 @@ fn check(call: &Call, wanted: &Value) -> Result<(), ApiError> {
 }
 
 /// The object with the replicas, and the version, of its scale.
-fn apply(call: &Call, scale: &Scale, old: &Value, wanted: &Value) -> Result<Value, ApiError> {
+fn apply(call: &Call, scale: &Scale, old: &Value, wanted: &Value) -> Value {
     let mut new = old.clone();
     for field in ["name", "namespace", "uid", "resourceVersion"] {
         if field != "resourceVersion" && wanted.meta(field).is_empty() {
@@ -144,7 +144,7 @@ fn apply(call: &Call, scale: &Scale, old: &Value, wanted: &Value) -> Result<Valu
     if !call.faults().on(Fault::ScaleNotWritten) {
         set(&mut new, &scale.spec_replicas, replicas.into());
     }
-    Ok(new)
+    new
 }
 
 /// Puts a value where a JSON pointer of names leads, and makes the objects on the way.

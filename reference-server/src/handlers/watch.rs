@@ -15,7 +15,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{Call, get};
 use crate::api::Api;
-use crate::negotiate::{Form, Representation, Target};
+use crate::negotiate::{Form, MetaVersion, Representation, Target};
+use crate::object::Object;
 use crate::present;
 use crate::query::Query;
 use crate::registry::ResourceType;
@@ -24,6 +25,7 @@ use crate::schema::FieldError;
 use crate::selection::Selection;
 use crate::status::ApiError;
 use crate::store::{Change, EVENT_END, Event, Stored};
+use crate::table::IncludeObject;
 use crate::{Fault, Faults};
 
 /// How many events are read from the log at once.
@@ -37,7 +39,7 @@ pub(super) fn handle(call: &Call) -> Result<Answer, ApiError> {
     let representation = call.accept(Target::Watch)?;
     let options = WatchOptions::parse(&call.query)?;
     let selection = Selection::parse(&call.query, &call.ty, call.faults())?;
-    let mut watcher = Watcher::new(call, representation, selection, &options);
+    let mut watcher = Watcher::new(call, representation, selection, present::include(&call.query)?, &options);
     watcher.begin(&options);
     let chunks = futures_util::stream::unfold(watcher, |mut watcher| async move {
         let chunk = watcher.next().await?;
@@ -104,6 +106,9 @@ struct Watcher {
     bookmarks: Option<Bookmarks>,
     ended: bool,
     sent: u64,
+    /// What the rows of tables carry besides their cells.
+    include: IncludeObject,
+    names_columns: bool,
 }
 
 /// When and what the last bookmark was.
@@ -117,6 +122,7 @@ impl Watcher {
         call: &Call,
         representation: Representation,
         selection: Selection,
+        include: IncludeObject,
         options: &WatchOptions,
     ) -> Self {
         let now = Instant::now();
@@ -139,6 +145,8 @@ impl Watcher {
             bookmarks: options.bookmarks.then_some(Bookmarks { next: now + BOOKMARK_INTERVAL, last: 0 }),
             ended: false,
             sent: 0,
+            include,
+            names_columns: true,
         }
     }
 
@@ -268,7 +276,7 @@ impl Watcher {
         (namespace || self.faults().on(Fault::WatchIgnoresNamespace)) && name && selected
     }
 
-    fn encode(&self, change: Change, object: &Stored) -> Bytes {
+    fn encode(&mut self, change: Change, object: &Stored) -> Bytes {
         let text = match self.form {
             Form::Plain | Form::AggregatedDiscovery if self.ty.serves_as_stored(object) => {
                 // The text that all watchers share, unless this event is something else to this one.
@@ -276,11 +284,21 @@ impl Watcher {
             }
             Form::Plain | Form::AggregatedDiscovery => self.ty.load(object, self.faults()),
             Form::Metadata(version) => present::partial(&self.ty.load(object, self.faults()), version),
-            Form::Table(version) => {
-                present::row(&self.ty, &self.ty.load(object, self.faults()), version, self.sent == 0)
-            }
+            Form::Table(version) => self.row(object, version),
         };
         format!("{}{text}{EVENT_END}", change.prefix()).into()
+    }
+
+    /// An object as a table of one row. Only the first of a stream names the columns.
+    fn row(&mut self, object: &Stored, version: MetaVersion) -> Value {
+        let object = self.ty.load(object, self.faults());
+        let meta = json!({ "resourceVersion": object.meta("resourceVersion") });
+        let view = present::view(&self.ty, version, self.include, self.api.faults);
+        let mut table = view.render(&meta, [&object]);
+        if !std::mem::take(&mut self.names_columns) {
+            table["columnDefinitions"] = Value::Null;
+        }
+        table
     }
 
     /// Tells how far the log has come, if that is news.

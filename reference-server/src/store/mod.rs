@@ -178,11 +178,6 @@ impl Store {
         self.signal.subscribe()
     }
 
-    /// The names of the tables.
-    pub(crate) fn tables(&self) -> Vec<String> {
-        self.read().tables.keys().cloned().collect()
-    }
-
     /// Runs `change` alone. Watchers wake when it is over.
     pub(crate) fn write<R>(&self, change: impl FnOnce(&mut Write<'_>) -> R) -> R {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
