@@ -3,9 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustls::client::WantsClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{
+    ClientConfig, ConfigBuilder, DigitallySignedStruct, RootCertStore, SignatureScheme, WantsVerifier,
+};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls_platform_verifier::BuilderVerifierExt;
@@ -35,6 +38,12 @@ pub struct PreparedTls {
 }
 
 impl PreparedTls {
+    /// For servers without TLS. Reading the system's certificates for them would cost milliseconds for nothing.
+    pub(crate) fn trusting_nobody() -> Result<Self, TargetError> {
+        let config = builder()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth();
+        Ok(Self { authenticated: config.clone(), anonymous: config, server_name: None })
+    }
+
     pub(crate) fn from_options(options: &TlsOptions) -> Result<Self, TargetError> {
         let anonymous = trusting(options)?.with_no_client_auth();
         let authenticated = match &options.client_certificate {
@@ -59,14 +68,16 @@ impl PreparedTls {
     }
 }
 
-type WantsClientCert = rustls::ConfigBuilder<ClientConfig, rustls::client::WantsClientCert>;
-
-fn trusting(options: &TlsOptions) -> Result<WantsClientCert, TargetError> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+fn builder() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, TargetError> {
+    ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|error| TargetError::Client(error.to_string()))?;
+        .map_err(|error| TargetError::Client(error.to_string()))
+}
+
+fn trusting(options: &TlsOptions) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, TargetError> {
+    let builder = builder()?;
     if options.insecure_skip_verify {
+        let provider = Arc::clone(builder.crypto_provider());
         return Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(TrustAnyone(provider))));
     }
     let Some(path) = &options.certificate_authority else {

@@ -55,6 +55,21 @@ pub(crate) fn chain(error: &(dyn Error + '_)) -> String {
     text
 }
 
+/// Whether the server said itself that it has not processed the request: it refused the stream, or is
+/// closing the connection and will look at no stream after the last it named.
+pub(super) fn is_unprocessed(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<h2::Error>() {
+            let refused = error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
+            let closing = error.is_go_away() && error.reason() == Some(h2::Reason::NO_ERROR);
+            return error.is_remote() && (refused || closing);
+        }
+        cause = error.source();
+    }
+    false
+}
+
 /// Whether TLS is at the bottom of it.
 pub(super) fn is_tls(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);

@@ -67,14 +67,14 @@ impl Drop for Hold {
 impl Dialer {
     pub(super) fn new(
         config: &TargetConfig,
-        tls: Option<&PreparedTls>,
+        tls: &PreparedTls,
         connect_timeout: Duration,
     ) -> Result<Self, TargetError> {
         let bad = |reason: &str| TargetError::Url { url: config.display_url(), reason: reason.to_owned() };
         let (host, authority) = authority(&config.server).ok_or_else(|| bad("it names no host"))?;
         let port = config.server.port_or_known_default().ok_or_else(|| bad("it names no port"))?;
-        let tls = match tls.filter(|_| config.server.scheme() == "https") {
-            Some(tls) => {
+        let tls = match config.server.scheme() {
+            "https" => {
                 let name = match &tls.server_name {
                     Some(name) => name.clone(),
                     None => ServerName::try_from(host.clone()).map_err(|error| bad(&error.to_string()))?,
@@ -86,7 +86,7 @@ impl Dialer {
                 };
                 Some(Tls { authenticated: connector(false), anonymous: connector(true), name })
             }
-            None => None,
+            _ => None,
         };
         Ok(Self {
             host_header: HeaderValue::from_str(&authority).map_err(|error| bad(&error.to_string()))?,

@@ -32,11 +32,11 @@ pub(super) async fn send(
     ready: Ready,
     deadline: Instant,
     max_body: usize,
-) -> (Instant, Result<Outcome, Broken>) {
+) -> (Instant, Outcome) {
     let (started, answer) = open(dialer, ready, deadline).await;
     let outcome = match answer {
         Ok(answer) => answer.read(deadline, max_body).await,
-        Err(broken) => Err(broken),
+        Err(broken) => Outcome::Broken(broken),
     };
     (started, outcome)
 }
@@ -100,7 +100,11 @@ impl Answer {
     }
 
     /// The answer with its whole body.
-    pub(super) async fn read(mut self, deadline: Instant, max_body: usize) -> Result<Outcome, Broken> {
+    pub(super) async fn read(self, deadline: Instant, max_body: usize) -> Outcome {
+        self.read_body(deadline, max_body).await.map_or_else(Outcome::Broken, Outcome::Answered)
+    }
+
+    async fn read_body(mut self, deadline: Instant, max_body: usize) -> Result<Received, Broken> {
         let mut bytes = BytesMut::new();
         let status = self.received.status;
         loop {
@@ -114,7 +118,7 @@ impl Answer {
             }
             bytes.extend_from_slice(&data);
         }
-        Ok(Outcome::Answered(record::with_body(self.received, bytes.freeze())))
+        Ok(record::with_body(self.received, bytes.freeze()))
     }
 }
 

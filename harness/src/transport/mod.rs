@@ -1,7 +1,7 @@
 //! Sends requests and records what comes back.
 //!
 //! A broken exchange is an [`Exchange`] like any other, never an error: what a server does to a
-//! connection is part of what it is judged by. Two ways lead out: [`plain`] pools and multiplexes, and [`exact`] sends
+//! connection is part of what it is judged by. Two ways lead out: `plain` pools and multiplexes, and `exact` sends
 //! each request over a connection of its own with nothing normalised. What the first cannot send as written goes over the second.
 
 mod broken;
@@ -62,7 +62,8 @@ pub struct Limits {
     pub max_watch_bytes: usize,
     /// Requests a second.
     pub max_rps: Option<u32>,
-    /// For a connection to stand, TLS included.
+    /// For a connection to stand, TLS included. Shorter than the deadlines of requests: a server that
+    /// cannot be reached is told from one that takes a request and hangs by which of them passes.
     pub connect_timeout: Duration,
 }
 
@@ -101,18 +102,18 @@ impl Client {
     /// Reads what the configuration names (certificates, tokens); connects to nothing.
     pub fn new(config: &TargetConfig, limits: Limits) -> Result<Self, TargetError> {
         let tls = match &config.tls {
-            TlsConfig::Prepared(tls) => Some(PreparedTls::clone(tls)),
+            TlsConfig::Prepared(tls) => PreparedTls::clone(tls),
             TlsConfig::Options(options) if config.server.scheme() == "https" => {
-                Some(PreparedTls::from_options(options)?)
+                PreparedTls::from_options(options)?
             }
-            TlsConfig::Options(_) => None,
+            TlsConfig::Options(_) => PreparedTls::trusting_nobody()?,
         };
-        let dialer = connection::Dialer::new(config, tls.as_ref(), limits.connect_timeout)?;
+        let dialer = connection::Dialer::new(config, &tls, limits.connect_timeout)?;
         let shared = Shared {
             server: config.display_url(),
             limiter: limits.max_rps.map(limiter::Limiter::new),
             identities: identity::Identities::new(config)?,
-            plain: plain::Plain::new(config, tls.as_ref(), &limits)?,
+            plain: plain::Plain::new(config, &tls, &limits)?,
             dialer,
             limits,
         };
@@ -136,19 +137,20 @@ impl Client {
             Err(exchange) => return *exchange,
         };
         let sent = ready.sent.clone();
-        let over_plain = if ready.exact { None } else { self.shared.plain.fitting(&ready) };
-        let (started, outcome) = match over_plain {
-            Some(request) => {
-                let started = Instant::now();
-                let anonymous = ready.anonymous;
-                (
-                    started,
-                    self.shared.plain.send(request, anonymous, deadline, self.shared.limits.max_body).await,
-                )
-            }
-            None => exact::send(&self.shared.dialer, ready, deadline, self.shared.limits.max_body).await,
-        };
-        self.exchange(sent, started, outcome.unwrap_or_else(Outcome::Broken))
+        let Shared { plain, dialer, limits, .. } = &*self.shared;
+        if let Some(request) = plain.fitting(&ready) {
+            let started = Instant::now();
+            let outcome = match plain.send(request, ready.anonymous, deadline, limits.max_body).await {
+                Ok(outcome) => outcome,
+                Err(failure) if !failure.unprocessed => Outcome::Broken(failure.broken),
+                // Servers close HTTP/2 connections as they like, and name the requests that came too late:
+                // those have not been answered yet. A connection of its own cannot be closed under a request.
+                Err(_) => exact::send(dialer, ready, deadline, limits.max_body).await.1,
+            };
+            return self.exchange(sent, started, outcome);
+        }
+        let (started, outcome) = exact::send(dialer, ready, deadline, limits.max_body).await;
+        self.exchange(sent, started, outcome)
     }
 
     /// Opens a watch over a connection of its own, and waits for the head of the answer.
@@ -163,7 +165,7 @@ impl Client {
             Err(broken) => OpenWatch::refused(self.exchange(sent, started, Outcome::Broken(broken))),
             Ok(answer) if answer.status() != 200 => {
                 let outcome = answer.read(deadline, self.shared.limits.max_body).await;
-                OpenWatch::refused(self.exchange(sent, started, outcome.unwrap_or_else(Outcome::Broken)))
+                OpenWatch::refused(self.exchange(sent, started, outcome))
             }
             Ok(answer) => {
                 let (received, body) = answer.into_parts();

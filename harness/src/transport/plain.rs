@@ -16,7 +16,7 @@ use reqwest::{Client, ClientBuilder, Proxy, Request, Response};
 use tokio::time::Instant;
 use url::Url;
 
-use super::broken::{by, chain, is_tls};
+use super::broken::{by, chain, is_tls, is_unprocessed};
 use super::connection::MAX_HEADERS;
 use super::exact::wire_target;
 use super::{Limits, Ready, record};
@@ -52,12 +52,12 @@ pub(super) struct Plain {
 impl Plain {
     pub(super) fn new(
         config: &TargetConfig,
-        tls: Option<&PreparedTls>,
+        tls: &PreparedTls,
         limits: &Limits,
     ) -> Result<Self, TargetError> {
         let pool = |anonymous| {
             Pool::new(Settings {
-                tls: tls.map(|tls| tls.config(anonymous, &[b"h2", b"http/1.1"])),
+                tls: tls.config(anonymous, &[b"h2", b"http/1.1"]),
                 proxy: config.proxy.clone(),
                 connect_timeout: limits.connect_timeout,
             })
@@ -67,7 +67,7 @@ impl Plain {
             prefix: config.server.path().trim_end_matches('/').to_owned(),
             authenticated: pool(false)?,
             anonymous: pool(true)?,
-            usable: tls.is_none_or(|tls| tls.server_name.is_none()),
+            usable: tls.server_name.is_none(),
         })
     }
 
@@ -75,7 +75,7 @@ impl Plain {
     pub(super) fn fitting(&self, ready: &Ready) -> Option<Request> {
         let named = |wanted| ready.headers.iter().any(|(name, _)| name == wanted);
         let framing = [CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, UPGRADE].into_iter().any(named);
-        if !self.usable || framing || !named(ACCEPT) || ready.method == Method::CONNECT {
+        if ready.exact || !self.usable || framing || !named(ACCEPT) || ready.method == Method::CONNECT {
             return None;
         }
         let wanted = wire_target(&self.prefix, &ready.sent.target);
@@ -100,13 +100,27 @@ impl Plain {
         anonymous: bool,
         deadline: Instant,
         max_body: usize,
-    ) -> Result<Outcome, Broken> {
+    ) -> Result<Outcome, Failure> {
         let pool = if anonymous { &self.anonymous } else { &self.authenticated };
         let place = pool.place().map_err(|error| Broken::connect(error.to_string()))?;
         let stage = "waiting for the head of the answer";
         let response = by(deadline, BrokenKind::Deadline, stage, place.0.client.execute(request)).await?;
-        let response = response.map_err(|error| broken(stage, error))?;
-        receive(response, deadline, max_body).await
+        let response = response
+            .map_err(|error| Failure { unprocessed: is_unprocessed(&error), broken: broken(stage, error) })?;
+        Ok(receive(response, deadline, max_body).await?)
+    }
+}
+
+/// Why there is no answer.
+pub(super) struct Failure {
+    pub(super) broken: Broken,
+    /// The server has said that it did not look at the request.
+    pub(super) unprocessed: bool,
+}
+
+impl From<Broken> for Failure {
+    fn from(broken: Broken) -> Self {
+        Self { broken, unprocessed: false }
     }
 }
 
@@ -198,7 +212,7 @@ impl Member {
 }
 
 struct Settings {
-    tls: Option<rustls::ClientConfig>,
+    tls: rustls::ClientConfig,
     proxy: Option<Url>,
     connect_timeout: Duration,
 }
@@ -216,10 +230,8 @@ impl Settings {
             .http2_initial_stream_window_size(STREAM_WINDOW)
             .http2_initial_connection_window_size(CONNECTION_WINDOW)
             .http2_max_header_list_size(1 << 20)
-            .tcp_nodelay(true);
-        if let Some(tls) = &self.tls {
-            builder = builder.tls_backend_preconfigured(tls.clone());
-        }
+            .tcp_nodelay(true)
+            .tls_backend_preconfigured(self.tls.clone());
         if let Some(proxy) = &self.proxy {
             let proxy = Proxy::all(proxy.clone()).map_err(|error| TargetError::Client(chain(&error)))?;
             builder = builder.proxy(proxy);
@@ -230,6 +242,6 @@ impl Settings {
 
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings").field("tls", &self.tls.is_some()).finish_non_exhaustive()
+        f.debug_struct("Settings").field("proxy", &self.proxy.is_some()).finish_non_exhaustive()
     }
 }

@@ -11,7 +11,7 @@ use rstest::rstest;
 use tokio::time::Duration;
 
 use crate::peer::{Act, Peer, ample, exact, get, send};
-use crate::tls_server::{Setup, TlsServer, issuer};
+use crate::tls_server::{Refusal, Setup, TlsServer, issuer};
 
 fn client(server: &TlsServer, tls: TlsOptions) -> Client {
     let mut config = TargetConfig::new(&format!("https://{}", server.addr)).unwrap();
@@ -176,6 +176,16 @@ async fn requests_that_hang_do_not_starve_others() {
     for task in &hung {
         task.abort();
     }
+}
+
+#[rstest]
+#[case(Refusal::Stream)]
+#[case(Refusal::Connection)]
+#[tokio::test]
+async fn what_a_server_did_not_look_at_is_asked_again_over_http_1(#[case] refusal: Refusal) {
+    let server = TlsServer::start(Setup { refusal: Some(refusal), ..Setup::default() }).await;
+    let answer = answered(client(&server, trusting(&server)).send(get("/x"), ample()).await);
+    assert_eq!((answer.status, answer.version, server.connections()), (200, "HTTP/1.1", 2));
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! A TLS server with certificates made for the test, which tells what it saw of a request.
 
 use std::convert::Infallible;
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,8 +21,10 @@ use rustls::{RootCertStore, ServerConfig};
 use rustls_pki_types::PrivateKeyDer;
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 /// How a server is set up.
 #[derive(Clone, Debug)]
@@ -30,6 +33,15 @@ pub(crate) struct Setup {
     pub(crate) protocols: Vec<&'static str>,
     pub(crate) requires_certificate: bool,
     pub(crate) max_streams: u32,
+    /// What meets every request over HTTP/2.
+    pub(crate) refusal: Option<Refusal>,
+}
+
+/// How a server can say that it has not looked at a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Refusal {
+    Stream,
+    Connection,
 }
 
 impl Default for Setup {
@@ -39,6 +51,7 @@ impl Default for Setup {
             protocols: vec!["h2", "http/1.1"],
             requires_certificate: false,
             max_streams: 100,
+            refusal: None,
         }
     }
 }
@@ -84,7 +97,7 @@ impl TlsServer {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 count.fetch_add(1, Ordering::SeqCst);
-                tokio::spawn(serve(acceptor.clone(), stream, setup.max_streams));
+                tokio::spawn(serve(acceptor.clone(), stream, setup.max_streams, setup.refusal));
             }
         });
         server
@@ -120,16 +133,47 @@ fn leaf(
     (params.signed_by(&key, issuer).unwrap(), key)
 }
 
-async fn serve(acceptor: TlsAcceptor, stream: TcpStream, max_streams: u32) {
+async fn serve(acceptor: TlsAcceptor, stream: TcpStream, max_streams: u32, refusal: Option<Refusal>) {
     // A client that does not trust us hangs up here.
     let Ok(stream) = acceptor.accept(stream).await else { return };
     let connection = stream.get_ref().1;
+    if connection.alpn_protocol() == Some(b"h2")
+        && let Some(refusal) = refusal
+    {
+        // How the client leaves is its own affair.
+        let _ = refuse(stream, refusal).await;
+        return;
+    }
     let certificate = connection.peer_certificates().is_some();
     let name = connection.server_name().map(str::to_owned);
     let service = service_fn(move |request| answer(request, certificate, name.clone()));
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http2().max_concurrent_streams(max_streams);
     let _ = builder.serve_connection(TokioIo::new(stream), service).await;
+}
+
+/// Speaks just as much HTTP/2 as it takes to refuse the first request, then waits for the client to leave.
+async fn refuse(mut stream: TlsStream<TcpStream>, refusal: Refusal) -> io::Result<()> {
+    let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    stream.write_all(&settings).await?;
+    stream.read_exact(&mut [0; b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len()]).await?;
+    loop {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head).await?;
+        let [a, b, c, kind, ..] = head;
+        stream.read_exact(&mut vec![0; u32::from_be_bytes([0, a, b, c]) as usize]).await?;
+        if kind == 1 {
+            break;
+        }
+    }
+    let refused: &[u8] = match refusal {
+        // RST_STREAM of stream 1: REFUSED_STREAM.
+        Refusal::Stream => &[0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, 7],
+        // GOAWAY: stream 0 was the last, NO_ERROR.
+        Refusal::Connection => &[0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    };
+    stream.write_all(refused).await?;
+    stream.read_to_end(&mut Vec::new()).await.map(|_| ())
 }
 
 async fn answer(
