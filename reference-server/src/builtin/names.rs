@@ -91,7 +91,7 @@ pub fn qualified_name(key: &str) -> Vec<String> {
     match prefix {
         Some("") => wrong.push("prefix part must be non-empty".to_owned()),
         Some(prefix) => {
-            wrong.extend(dns_subdomain(prefix).iter().map(|reason| format!("prefix part {reason}")))
+            wrong.extend(dns_subdomain(prefix).iter().map(|reason| format!("prefix part {reason}")));
         }
         None => {}
     }

@@ -207,8 +207,8 @@ fn validate_selectable(fields: &Value, schema: &Schema, path: Path<'_>, errors: 
             schema.properties.get(name).map(AsRef::as_ref).filter(|_| !name.is_empty())
         });
         let is_scalar =
-            |schema: &&Schema| matches!(schema.kind, Some(Kind::String | Kind::Boolean | Kind::Integer));
-        if target.filter(is_scalar).is_none() || expression.starts_with(".metadata") {
+            |schema: &Schema| matches!(schema.kind, Some(Kind::String | Kind::Boolean | Kind::Integer));
+        if !target.is_some_and(is_scalar) || expression.starts_with(".metadata") {
             let why = "must name a string, boolean or integer of the schema, outside of metadata";
             errors.push(FieldError::invalid(at.field("jsonPath"), &json!(expression), why));
         }

@@ -120,8 +120,8 @@ fn check_base64(text: &str, path: Path<'_>) -> Result<(), TypeError> {
     STANDARD.decode(text).map(drop).map_err(|reason| {
         let offset = match reason {
             base64::DecodeError::InvalidByte(offset, _)
-            | base64::DecodeError::InvalidLastSymbol(offset, _) => offset,
-            base64::DecodeError::InvalidLength(offset) => offset,
+            | base64::DecodeError::InvalidLastSymbol(offset, _)
+            | base64::DecodeError::InvalidLength(offset) => offset,
             base64::DecodeError::InvalidPadding => text.len(),
         };
         error(path, format!("illegal base64 data at input byte {offset} of field {path}"))
@@ -147,4 +147,68 @@ fn mismatch(value: &Value, path: Path<'_>, expected: &str) -> TypeError {
 
 fn error(path: Path<'_>, message: String) -> TypeError {
     TypeError { field: path.to_string(), message }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::build::{anything, int_or_string, number, time};
+    use crate::schema::build::{boolean, bytes, int32, int64, list, map, micro_time, object, string};
+    use crate::schema::meta::with_type_meta;
+
+    fn typed() -> Schema {
+        object("Test")
+            .field("flag", boolean())
+            .field("small", int32())
+            .field("large", int64())
+            .field("ratio", number())
+            .field("data", map(bytes()))
+            .field("labels", map(string()))
+            .field("items", list(object("Item").field("port", int_or_string())))
+            .field("at", time())
+            .field("exactly", micro_time())
+            .field("free", anything())
+            .field("amount", crate::schema::build::quantity())
+    }
+
+    #[rstest]
+    #[case(json!({"small": 2_147_483_647, "large": 2_147_483_648_i64, "ratio": 1, "flag": true}))]
+    #[case(json!({"small": null, "labels": null, "items": [{"port": 1}, {"port": "http"}, null]}))]
+    #[case(json!({"data": {"k": "QQ=="}, "amount": 0.5, "free": {"x": [1, "2"]}}))]
+    #[case(json!({"at": "2024-01-02T03:04:05+02:00", "exactly": "2024-01-02T03:04:05.000000Z"}))]
+    #[case(json!({"unknown": {"of": "any type"}}))]
+    fn what_the_type_can_hold_is_decoded(#[case] value: Value) {
+        assert_eq!(typed().check_types(&value), Ok(()));
+    }
+
+    #[rstest]
+    #[case(json!([]), "", "cannot unmarshal array into the object of type object")]
+    #[case(json!({"flag": "true"}), "flag", "cannot unmarshal string into field flag of type bool")]
+    #[case(json!({"small": 2_147_483_648_i64}), "small", "cannot unmarshal number 2147483648 into field small of type int32")]
+    #[case(json!({"small": 3.0}), "small", "cannot unmarshal number 3.0 into field small of type int32")]
+    #[case(json!({"small": "3"}), "small", "cannot unmarshal string into field small of type int32")]
+    #[case(json!({"labels": "str"}), "labels", "cannot unmarshal string into field labels of type object")]
+    #[case(json!({"labels": {"a": 1}}), "labels.a", "cannot unmarshal number into field labels.a of type string")]
+    #[case(json!({"items": {}}), "items", "cannot unmarshal object into field items of type array")]
+    #[case(json!({"items": [{"port": true}]}), "items[0].port", "cannot unmarshal bool")]
+    #[case(json!({"data": {"k": "not base64!"}}), "data.k", "illegal base64 data at input byte 3")]
+    #[case(json!({"amount": "abc"}), "amount", "quantities must match the regular expression")]
+    #[case(json!({"at": "yesterday"}), "at", "parsing time \"yesterday\"")]
+    #[case(json!({"exactly": "2024-01-02T03:04:05Z"}), "exactly", "2006-01-02T15:04:05.000000Z")]
+    fn what_it_cannot_hold_is_refused(#[case] value: Value, #[case] field: &str, #[case] message: &str) {
+        let error = typed().check_types(&value).unwrap_err();
+        assert_eq!(error.field, field);
+        assert!(error.message.contains(message), "{}", error.message);
+    }
+
+    #[test]
+    fn of_a_custom_resource_only_the_metadata_is_decoded() {
+        let document = json!({"type": "object", "properties": {"spec": {"type": "object"}}});
+        let schema = with_type_meta(Schema::from_openapi(&document).unwrap());
+        assert_eq!(schema.check_types(&json!({"spec": "a string"})), Ok(()));
+        assert_eq!(schema.check_types(&json!({"metadata": {"name": 1}})).unwrap_err().field, "metadata.name");
+    }
 }

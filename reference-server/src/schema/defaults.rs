@@ -19,7 +19,8 @@ impl Schema {
                 fields.retain(|name, field| !field.is_null() || self.holds_null(name, faults));
                 for (name, schema) in &self.properties {
                     let Some(default) = &schema.default else { continue };
-                    let absent = fields.get(name).is_none_or(|field| field.is_null() && !schema.nullable);
+                    let nullable = schema.nullable && !faults.on(Fault::NullableIgnored);
+                    let absent = fields.get(name).is_none_or(|field| field.is_null() && !nullable);
                     if absent || faults.on(Fault::DefaultsOverrideValues) {
                         fields.insert(name.clone(), default.clone());
                     }
@@ -47,5 +48,69 @@ impl Schema {
     fn holds_null(&self, name: &str, faults: Faults) -> bool {
         let nullable = !faults.on(Fault::NullableIgnored);
         self.child(name).is_none_or(|schema| (schema.nullable && nullable) || schema.default.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn schema() -> Schema {
+        let document = json!({
+            "type": "object",
+            "properties": {
+                "color": {"type": "string", "default": "red"},
+                "nullable": {"type": "string", "nullable": true, "default": "d"},
+                "plain": {"type": "string"},
+                "nest": {"type": "object", "default": {}, "properties": {"in": {"type": "string", "default": "x"}}},
+                "optional": {"type": "object", "properties": {"in": {"type": "string", "default": "x"}}},
+                "items": {"type": "array", "items": {
+                    "type": "object", "properties": {"protocol": {"type": "string", "default": "TCP"}},
+                }},
+                "byName": {"type": "object", "additionalProperties": {
+                    "type": "object", "properties": {"on": {"type": "boolean", "default": true}},
+                }},
+            },
+        });
+        Schema::from_openapi(&document).unwrap()
+    }
+
+    fn filled(mut value: Value, faults: Faults) -> Value {
+        schema().apply_defaults(&mut value, faults);
+        value
+    }
+
+    #[rstest]
+    #[case(json!({}), json!({"color": "red", "nullable": "d", "nest": {"in": "x"}}))]
+    #[case(json!({"color": "", "nullable": "", "nest": {"in": ""}}),
+           json!({"color": "", "nullable": "", "nest": {"in": ""}}))]
+    #[case(json!({"color": null, "nullable": null, "nest": null, "plain": null}),
+           json!({"color": "red", "nullable": null, "nest": {"in": "x"}}))]
+    #[case(json!({"optional": {}, "items": [{}, {"protocol": "UDP"}], "byName": {"a": {}, "b": {"on": false}}}),
+           json!({
+               "color": "red", "nullable": "d", "nest": {"in": "x"}, "optional": {"in": "x"},
+               "items": [{"protocol": "TCP"}, {"protocol": "UDP"}], "byName": {"a": {"on": true}, "b": {"on": false}},
+           }))]
+    fn absent_fields_are_filled_in(#[case] value: Value, #[case] expected: Value) {
+        assert_eq!(filled(value, Faults::none()), expected);
+    }
+
+    #[rstest]
+    #[case(Fault::DefaultsNotApplied, json!({}), "/color", None)]
+    #[case(Fault::DefaultsSkipListItems, json!({"items": [{}]}), "/items/0/protocol", None)]
+    #[case(Fault::DefaultsOverrideValues, json!({"color": "green"}), "/color", Some(json!("red")))]
+    #[case(Fault::NullableIgnored, json!({"nullable": null}), "/nullable", Some(json!("d")))]
+    fn faults(
+        #[case] fault: Fault,
+        #[case] value: Value,
+        #[case] pointer: &str,
+        #[case] expected: Option<Value>,
+    ) {
+        let faulty = filled(value.clone(), Faults::none().with(fault));
+        assert_eq!(faulty.pointer(pointer), expected.as_ref());
+        assert_ne!(filled(value, Faults::none()).pointer(pointer), expected.as_ref());
     }
 }

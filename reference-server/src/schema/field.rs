@@ -157,16 +157,19 @@ pub enum Path<'a> {
 
 impl<'a> Path<'a> {
     /// The path of a field below this one.
+    #[must_use]
     pub fn field(&'a self, name: &'a str) -> Path<'a> {
         Path::Field(self, name)
     }
 
     /// The path of an item below this one.
+    #[must_use]
     pub fn index(&'a self, index: usize) -> Path<'a> {
         Path::Index(self, index)
     }
 
     /// The path of a map entry below this one.
+    #[must_use]
     pub fn key(&'a self, key: &'a str) -> Path<'a> {
         Path::Key(self, key)
     }

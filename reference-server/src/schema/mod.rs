@@ -191,3 +191,10 @@ impl Schema {
         self.properties.get(name).or(self.additional_properties.as_ref()).map(AsRef::as_ref)
     }
 }
+
+/// The integer that a number like `2.0` means; none if it has a fraction or is too large to be exact.
+#[expect(clippy::cast_possible_truncation, reason = "the range is checked and the fraction is zero")]
+fn whole_number(value: f64) -> Option<i64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    (value.fract() == 0.0 && value.abs() <= EXACT).then_some(value as i64)
+}

@@ -6,7 +6,7 @@ use regex::Regex;
 use serde_json::{Map, Value, json};
 
 use super::meta::object_meta;
-use super::{FieldError, Format, Kind, Limits, ListType, Path, Schema, build};
+use super::{FieldError, Format, Kind, Limits, ListType, Path, Schema, build, whole_number};
 
 impl Schema {
     /// Reads `openAPIV3Schema` of a CRD. Keywords that this server does not evaluate are kept to be published again.
@@ -124,11 +124,8 @@ impl Schema {
 
 impl Limits {
     fn write(&self, out: &mut Map<String, Value>) {
-        let number = |value: f64| match Value::from(value) {
-            // Whole numbers are written without a fraction, as they were read.
-            _ if value.fract() == 0.0 && value.abs() < 9e15 => json!(value as i64),
-            value => value,
-        };
+        // Whole numbers are written without a fraction, as they were read.
+        let number = |value: f64| whole_number(value).map_or(Value::from(value), Value::from);
         let mut put = |keyword: &str, value: Option<Value>| {
             if let Some(value) = value {
                 out.insert(keyword.to_owned(), value);
@@ -136,14 +133,14 @@ impl Limits {
         };
         put("minimum", self.minimum.map(number));
         put("maximum", self.maximum.map(number));
-        put("exclusiveMinimum", self.exclusive_minimum.then(|| json!(true)));
-        put("exclusiveMaximum", self.exclusive_maximum.then(|| json!(true)));
+        put("exclusiveMinimum", self.exclusive_minimum.then_some(Value::Bool(true)));
+        put("exclusiveMaximum", self.exclusive_maximum.then_some(Value::Bool(true)));
         put("multipleOf", self.multiple_of.map(number));
         put("minLength", self.min_length.map(Value::from));
         put("maxLength", self.max_length.map(Value::from));
         put("minItems", self.min_items.map(Value::from));
         put("maxItems", self.max_items.map(Value::from));
-        put("uniqueItems", self.unique_items.then(|| json!(true)));
+        put("uniqueItems", self.unique_items.then_some(Value::Bool(true)));
         put("minProperties", self.min_properties.map(Value::from));
         put("maxProperties", self.max_properties.map(Value::from));
     }
@@ -175,7 +172,6 @@ impl Reader {
         schema
     }
 
-    #[expect(clippy::too_many_lines, reason = "one arm per keyword of the schema language")]
     fn keyword(&mut self, schema: &mut Schema, keyword: &str, value: &Value, path: Path<'_>) {
         match keyword {
             "type" => schema.kind = self.kind(value, path),
@@ -291,4 +287,73 @@ impl Reader {
 fn strings(value: &Value) -> Vec<String> {
     let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
     items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::schema::CauseReason;
+    use crate::schema::build::{list, object, port, string};
+
+    #[test]
+    fn a_document_survives_being_read_and_written() {
+        let document = json!({
+            "type": "object",
+            "description": "all of it",
+            "required": ["spec"],
+            "properties": {
+                "spec": {
+                    "type": "object",
+                    "x-kubernetes-preserve-unknown-fields": true,
+                    "properties": {
+                        "size": {"type": "integer", "format": "int32", "minimum": 1, "maximum": 9, "default": 3},
+                        "name": {"type": "string", "pattern": "^a$", "minLength": 1, "nullable": true},
+                        "any": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+                        "list": {
+                            "type": "array", "maxItems": 4,
+                            "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+                            "items": {"type": "object", "required": ["k"], "properties": {"k": {"type": "string"}}},
+                        },
+                        "map": {"type": "object", "additionalProperties": {"type": "number"}, "x-kubernetes-map-type": "atomic"},
+                        "kept": {"type": "string", "externalDocs": {"url": "https://example.com"}},
+                    },
+                },
+            },
+        });
+        assert_eq!(Schema::from_openapi(&document).unwrap().to_openapi(), document);
+    }
+
+    #[test]
+    fn built_in_types_publish_their_merge_keys() {
+        let schema = object("Test").need("ports", list(object("Port").need("port", port())).merge_by("port"));
+        assert_eq!(
+            schema.field("text", string()).to_openapi()["properties"]["ports"],
+            json!({
+                "type": "array",
+                "items": {
+                    "type": "object", "required": ["port"],
+                    "properties": {"port": {"type": "integer", "format": "int32", "minimum": 1, "maximum": 65535}},
+                },
+                "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port"],
+                "x-kubernetes-patch-merge-key": "port", "x-kubernetes-patch-strategy": "merge",
+            })
+        );
+    }
+
+    #[rstest]
+    #[case(json!({"properties": {"a": {"type": "text"}}}), "properties[a].type", CauseReason::FieldValueNotSupported)]
+    #[case(json!({"items": {"pattern": "("}}), "items.pattern", CauseReason::FieldValueInvalid)]
+    #[case(json!({"nullable": "yes"}), "nullable", CauseReason::FieldValueInvalid)]
+    #[case(json!({"properties": {"a": 1}}), "properties[a]", CauseReason::FieldValueInvalid)]
+    #[case(json!({"x-kubernetes-list-type": "bag"}), "x-kubernetes-list-type", CauseReason::FieldValueNotSupported)]
+    fn a_broken_document_says_where(
+        #[case] document: Value,
+        #[case] field: &str,
+        #[case] reason: CauseReason,
+    ) {
+        let errors = Schema::from_openapi(&document).unwrap_err();
+        assert_eq!((errors[0].field.as_str(), errors[0].reason), (field, reason));
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Format, Kind, Path, Schema, format, quantity};
+use super::{Format, Kind, Path, Schema, format, quantity, whole_number};
 use crate::faults::{Fault, Faults};
 
 impl Schema {
@@ -54,6 +54,11 @@ impl Schema {
                 }
             }
             scalar if typed => self.canonicalize(scalar),
+            Value::Number(number) if self.kind == Some(Kind::Integer) => {
+                if let Some(whole) = number.as_f64().filter(|_| number.is_f64()).and_then(whole_number) {
+                    *value = Value::from(whole);
+                }
+            }
             _ => {}
         }
     }
@@ -112,5 +117,101 @@ impl Schema {
         if let Some(canonical) = canonical {
             *value = Value::String(canonical);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::build::{list, map, object, string, time};
+
+    fn custom() -> Schema {
+        let document = json!({
+            "type": "object",
+            "properties": {
+                "spec": {"type": "object", "properties": {
+                    "size": {"type": "integer"},
+                    "items": {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}}}},
+                    "byName": {"type": "object", "additionalProperties": {
+                        "type": "object", "properties": {"a": {"type": "string"}},
+                    }},
+                    "raw": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
+                        "known": {"type": "object", "properties": {"a": {"type": "string"}}},
+                    }},
+                    "template": {
+                        "type": "object",
+                        "x-kubernetes-embedded-resource": true,
+                        "x-kubernetes-preserve-unknown-fields": true,
+                    },
+                }},
+            },
+        });
+        Schema::from_openapi(&document).unwrap()
+    }
+
+    #[rstest]
+    #[case(json!({"spec": {"size": 1}}), &[], json!({"spec": {"size": 1}}))]
+    #[case(json!({"bogus": 1, "spec": {"bogus": 1}}), &["bogus", "spec.bogus"], json!({"spec": {}}))]
+    #[case(json!({"spec": {"items": [{"a": "x"}, {"b": 1}]}}), &["spec.items[1].b"],
+           json!({"spec": {"items": [{"a": "x"}, {}]}}))]
+    #[case(json!({"spec": {"byName": {"n": {"a": "x", "b": 1}}}}), &["spec.byName.n.b"],
+           json!({"spec": {"byName": {"n": {"a": "x"}}}}))]
+    #[case(json!({"spec": {"raw": {"free": {"x": 1}, "known": {"a": "x", "b": 1}}}}), &["spec.raw.known.b"],
+           json!({"spec": {"raw": {"free": {"x": 1}, "known": {"a": "x"}}}}))]
+    #[case(json!({"spec": {"template": {"kind": "Pod", "metadata": {"name": "x", "bogus": 1}, "spec": {"y": 1}}}}),
+           &["spec.template.metadata.bogus"],
+           json!({"spec": {"template": {"kind": "Pod", "metadata": {"name": "x"}, "spec": {"y": 1}}}}))]
+    #[case(json!({"Spec": {}}), &["Spec"], json!({}))]
+    #[case(json!({"spec": {"size": 2.0}}), &[], json!({"spec": {"size": 2}}))]
+    fn unknown_fields_are_named_and_dropped(
+        #[case] mut value: Value,
+        #[case] unknown: &[&str],
+        #[case] pruned: Value,
+    ) {
+        assert_eq!(custom().unknown_fields(&value), unknown);
+        custom().prune(&mut value, Faults::none());
+        assert_eq!(value, pruned);
+    }
+
+    #[test]
+    fn a_custom_resource_keeps_its_nulls_and_empty_values() {
+        let mut value = json!({"spec": {"size": null, "items": []}});
+        custom().prune(&mut value, Faults::none());
+        assert_eq!(value, json!({"spec": {"size": null, "items": []}}));
+    }
+
+    #[test]
+    fn a_typed_object_has_one_spelling() {
+        let schema = object("Test")
+            .field("text", string())
+            .field("kept", string().written_when_empty())
+            .field("list", list(object("Item").field("a", string())))
+            .field("map", map(string()))
+            .field("struct", object("Struct").field("a", string()))
+            .field("at", time());
+        let mut value = json!({
+            "text": "", "kept": "", "list": [null, {"a": null}], "map": {"k": null}, "struct": {},
+            "at": "2024-01-02T03:04:05.9+02:00",
+        });
+        schema.prune(&mut value, Faults::none());
+        assert_eq!(
+            value,
+            json!({"kept": "", "list": [{}, {}], "map": {"k": ""}, "struct": {}, "at": "2024-01-02T01:04:05Z"})
+        );
+        let mut value = json!({"list": [], "map": {}, "at": null});
+        schema.prune(&mut value, Faults::none());
+        assert_eq!(value, json!({}));
+    }
+
+    #[rstest]
+    #[case(Fault::UnknownFieldsKept, json!({"bogus": 1, "spec": {"bogus": 1}}))]
+    #[case(Fault::PruningTopLevelOnly, json!({"spec": {"bogus": 1}}))]
+    fn faults(#[case] fault: Fault, #[case] expected: Value) {
+        let mut value = json!({"bogus": 1, "spec": {"bogus": 1}});
+        custom().prune(&mut value, Faults::none().with(fault));
+        assert_eq!(value, expected);
     }
 }

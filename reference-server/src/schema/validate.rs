@@ -140,12 +140,10 @@ impl Walk {
                     }
                 }
             }
-            _ if schema.limits.unique_items => {
-                if (1..items.len()).any(|index| items[..index].contains(&items[index])) {
-                    let place = self.place(&path);
-                    let detail = format!("{} shouldn't contain duplicates", in_body(&place));
-                    self.push(FieldError::invalid(place, &Value::from(items), &detail));
-                }
+            _ if schema.limits.unique_items && has_duplicates(items) => {
+                let place = self.place(&path);
+                let detail = format!("{} shouldn't contain duplicates", in_body(&place));
+                self.push(FieldError::invalid(place, &Value::from(items), &detail));
             }
             _ => {}
         }
@@ -220,7 +218,7 @@ impl Walk {
                 complain(format!("should be less than {most}"));
             }
             Some((most, limit)) if number > limit => {
-                complain(format!("should be less than or equal to {most}"))
+                complain(format!("should be less than or equal to {most}"));
             }
             _ => {}
         }
@@ -253,7 +251,7 @@ impl Walk {
     }
 
     fn push(&mut self, error: FieldError) {
-        if !(self.faults.on(Fault::FirstErrorOnly) && !self.errors.is_empty()) {
+        if self.errors.is_empty() || !self.faults.on(Fault::FirstErrorOnly) {
             self.errors.push(error);
         }
     }
@@ -322,6 +320,10 @@ fn is_missing(schema: &Schema, field: Option<&Value>, name: &str, typed: bool) -
     }
 }
 
+fn has_duplicates(items: &[Value]) -> bool {
+    (1..items.len()).any(|index| items[..index].contains(&items[index]))
+}
+
 fn in_body(place: &impl Display) -> String {
     format!("{place} in body").trim_start().to_owned()
 }
@@ -335,5 +337,141 @@ fn is_same_number(left: &Value, right: &Value) -> bool {
     match (left.as_f64(), right.as_f64()) {
         (Some(left), Some(right)) => left.to_bits() == right.to_bits(),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::CauseReason::{self, *};
+
+    fn schema() -> Schema {
+        let document = json!({
+            "type": "object",
+            "properties": {"spec": {
+                "type": "object",
+                "required": ["size"],
+                "minProperties": 1,
+                "properties": {
+                    "size": {"type": "integer", "minimum": 1, "maximum": 100},
+                    "even": {"type": "integer", "multipleOf": 2, "exclusiveMaximum": true, "maximum": 10},
+                    "color": {"type": "string", "enum": ["red", "green"]},
+                    "name": {"type": "string", "pattern": "^[a-z]+$", "minLength": 2, "maxLength": 5},
+                    "when": {"type": "string", "format": "date-time"},
+                    "tags": {"type": "array", "maxItems": 2, "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+                    "ports": {
+                        "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port"],
+                        "items": {"type": "object", "required": ["port"], "properties": {
+                            "port": {"type": "integer"}, "name": {"type": "string", "maxLength": 3},
+                        }},
+                    },
+                    "labels": {"type": "object", "maxProperties": 2, "additionalProperties": {"type": "string"}},
+                    "any": {"x-kubernetes-int-or-string": true},
+                    "ratio": {"type": "number"},
+                    "nullable": {"type": "string", "nullable": true},
+                    "either": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+                               "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
+                },
+            }},
+        });
+        Schema::from_openapi(&document).unwrap()
+    }
+
+    /// The mistakes of a spec that has a good size unless it says otherwise.
+    fn mistakes(mut spec: Value, faults: Faults) -> Vec<FieldError> {
+        if let Some(fields) = spec.as_object_mut().filter(|fields| !fields.contains_key("size")) {
+            fields.insert("size".to_owned(), json!(1));
+        }
+        schema().validate(&json!({ "spec": spec }), None, faults)
+    }
+
+    #[rstest]
+    #[case(json!({"size": 100, "color": "green", "name": "abcde", "when": "2024-01-02T03:04:05Z"}))]
+    #[case(json!({"size": 2.0, "even": 8, "any": 5, "ratio": 1, "nullable": null}))]
+    #[case(json!({"any": "50%", "ratio": 1.5, "tags": ["a", "b"], "ports": [{"port": 1}, {"port": 2}]}))]
+    #[case(json!({"labels": {"a": "b"}, "either": {"a": "x"}}))]
+    fn what_keeps_the_schema_is_accepted(#[case] spec: Value) {
+        assert_eq!(mistakes(spec, Faults::none()), []);
+    }
+
+    #[rstest]
+    #[case(json!("text"), "spec", FieldValueTypeInvalid, "must be of type object: \"string\"")]
+    #[case(json!({"size": "x"}), "spec.size", FieldValueTypeInvalid, "spec.size in body must be of type integer: \"string\"")]
+    #[case(json!({"size": 1.5}), "spec.size", FieldValueTypeInvalid, "must be of type integer: \"number\"")]
+    #[case(json!({"size": null}), "spec.size", FieldValueTypeInvalid, "must be of type integer: \"null\"")]
+    #[case(json!({"size": 0}), "spec.size", FieldValueInvalid, "Invalid value: 0: spec.size in body should be greater than or equal to 1")]
+    #[case(json!({"size": 101}), "spec.size", FieldValueInvalid, "should be less than or equal to 100")]
+    #[case(json!({"even": 3}), "spec.even", FieldValueInvalid, "should be a multiple of 2")]
+    #[case(json!({"even": 10}), "spec.even", FieldValueInvalid, "should be less than 10")]
+    #[case(json!({"color": "blue"}), "spec.color", FieldValueNotSupported, "supported values: \"red\", \"green\"")]
+    #[case(json!({"name": "ABC"}), "spec.name", FieldValueInvalid, "should match '^[a-z]+$'")]
+    #[case(json!({"name": "abcdef"}), "spec.name", FieldValueTooLong, "may not be more than 5 bytes")]
+    #[case(json!({"name": "a"}), "spec.name", FieldValueInvalid, "should be at least 2 chars long")]
+    #[case(json!({"when": "nope"}), "spec.when", FieldValueTypeInvalid, "must be of type date-time: \"nope\"")]
+    #[case(json!({"tags": ["a", "b", "c"]}), "spec.tags", FieldValueTooMany, "must have at most 2 items")]
+    #[case(json!({"tags": ["a", 1]}), "spec.tags[1]", FieldValueTypeInvalid, "must be of type string: \"integer\"")]
+    #[case(json!({"tags": ["a", "a"]}), "spec.tags[1]", FieldValueDuplicate, "Duplicate value: \"a\"")]
+    #[case(json!({"ports": [{"port": 1}, {"port": 1}]}), "spec.ports[1]", FieldValueDuplicate, "Duplicate value: {\"port\":1}")]
+    #[case(json!({"ports": [{}]}), "spec.ports[0].port", FieldValueRequired, "Required value")]
+    #[case(json!({"labels": {"a": 1}}), "spec.labels.a", FieldValueTypeInvalid, "must be of type string")]
+    #[case(json!({"labels": {"a": "", "b": "", "c": ""}}), "spec.labels", FieldValueTooMany, "at most 2")]
+    #[case(json!({"any": true}), "spec.any", FieldValueTypeInvalid, "must be of type integer,string: \"boolean\"")]
+    #[case(json!({"either": {"a": "x", "b": "y"}}), "spec.either", FieldValueInvalid, "one and only one")]
+    #[case(json!({"either": {}}), "spec.either", FieldValueInvalid, "one and only one")]
+    fn a_mistake_has_a_field_a_reason_and_a_text(
+        #[case] spec: Value,
+        #[case] field: &str,
+        #[case] reason: CauseReason,
+        #[case] message: &str,
+    ) {
+        let errors = mistakes(spec, Faults::none());
+        let [error] = errors.as_slice() else { panic!("one mistake expected: {errors:?}") };
+        assert_eq!((error.field.as_str(), error.reason), (field, reason));
+        assert!(error.message.contains(message), "{}", error.message);
+    }
+
+    #[test]
+    fn all_mistakes_are_reported_at_once() {
+        let fields: Vec<_> = mistakes(json!({"size": 0, "color": "blue", "tags": [1]}), Faults::none())
+            .into_iter()
+            .map(|error| error.field)
+            .collect();
+        assert_eq!(fields, ["spec.color", "spec.size", "spec.tags[0]"]);
+        let errors = schema().validate(&json!({"spec": {"color": "red"}}), None, Faults::none());
+        assert_eq!(errors, [FieldError::required("spec.size", "")]);
+    }
+
+    #[test]
+    fn what_has_not_changed_is_not_looked_at_again() {
+        let old = json!({"spec": {"size": 500, "name": "a", "ports": [{"port": 1, "name": "long"}]}});
+        let mut new = old.clone();
+        new["spec"]["color"] = json!("red");
+        new["spec"]["ports"] = json!([{"port": 2}, {"port": 1, "name": "long"}]);
+        assert_eq!(schema().validate(&new, Some(&old), Faults::none()), []);
+        new["spec"]["ports"][0]["name"] = json!("long");
+        assert_eq!(schema().validate(&new, Some(&old), Faults::none())[0].field, "spec.ports[0].name");
+        new["spec"]["ports"] = old["spec"]["ports"].clone();
+        new["spec"]["size"] = json!(501);
+        assert_eq!(schema().validate(&new, Some(&old), Faults::none())[0].field, "spec.size");
+    }
+
+    #[rstest]
+    #[case(Fault::RequiredNotEnforced, json!({"ports": [{}]}), &[])]
+    #[case(Fault::MaximumOffByOne, json!({"size": 101}), &[])]
+    #[case(Fault::EnumIgnored, json!({"color": "blue"}), &[])]
+    #[case(Fault::FormatIgnored, json!({"when": "nope"}), &[])]
+    #[case(Fault::DuplicatesAccepted, json!({"tags": ["a", "a"]}), &[])]
+    #[case(Fault::OneBasedIndexes, json!({"tags": [1]}), &["spec.tags[1]"])]
+    #[case(Fault::FieldPathLeafOnly, json!({"size": 0}), &["size"])]
+    #[case(Fault::FirstErrorOnly, json!({"size": 0, "color": "blue"}), &["spec.color"])]
+    fn faults(#[case] fault: Fault, #[case] spec: Value, #[case] expected: &[&str]) {
+        let fields = |faults| -> Vec<String> {
+            mistakes(spec.clone(), faults).into_iter().map(|error| error.field).collect()
+        };
+        assert_eq!(fields(Faults::none().with(fault)), expected);
+        assert_ne!(fields(Faults::none()), expected);
     }
 }

@@ -97,7 +97,7 @@ fn status(node: &Value) -> Value {
     let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
     let ready =
         conditions.filter(|condition| condition["type"] == "Ready").map(|condition| &condition["status"]);
-    let mut text = match ready.last().and_then(Value::as_str) {
+    let mut text = match ready.next_back().and_then(Value::as_str) {
         Some("True") => "Ready".to_owned(),
         Some(_) => "NotReady".to_owned(),
         None => "Unknown".to_owned(),

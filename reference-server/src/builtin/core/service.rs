@@ -116,7 +116,7 @@ impl ClusterIps {
 
     /// Takes the address of a deleted service back.
     pub fn release(&mut self, service: &Value) {
-        if let Some(address) = cluster_ip(service).parse().ok() {
+        if let Ok(address) = cluster_ip(service).parse() {
             self.taken.remove(&address);
         }
     }

@@ -271,7 +271,7 @@ mod tests {
         errors.into_iter().map(|error| (error.field, error.reason)).collect()
     }
 
-    fn container(fields: Value) -> Value {
+    fn container(fields: &Value) -> Value {
         let mut container = json!({"name": "c", "image": "i"});
         container.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         json!({ "containers": [container] })
@@ -285,16 +285,16 @@ mod tests {
            &[("spec.containers[1].name", FieldValueDuplicate)])]
     #[case(json!({"containers": [{"name": "Bad_", "image": "i"}]}), &[("spec.containers[0].name", FieldValueInvalid)])]
     #[case(json!({"restartPolicy": "Sometimes"}), &[("spec.restartPolicy", FieldValueNotSupported)])]
-    #[case(container(json!({"volumeMounts": [{"name": "x", "mountPath": "/x"}]})),
+    #[case(container(&json!({"volumeMounts": [{"name": "x", "mountPath": "/x"}]})),
            &[("spec.containers[0].volumeMounts[0].name", FieldValueNotFound)])]
-    #[case(container(json!({"ports": [{"containerPort": 70000}]})),
+    #[case(container(&json!({"ports": [{"containerPort": 70000}]})),
            &[("spec.containers[0].ports[0].containerPort", FieldValueInvalid)])]
-    #[case(container(json!({"resources": {"limits": {"cpu": "-1"}}})),
+    #[case(container(&json!({"resources": {"limits": {"cpu": "-1"}}})),
            &[("spec.containers[0].resources.limits[cpu]", FieldValueInvalid)])]
-    #[case(container(json!({"resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "2"}}})),
+    #[case(container(&json!({"resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "2"}}})),
            &[("spec.containers[0].resources.requests.cpu", FieldValueInvalid)])]
-    #[case(container(json!({"livenessProbe": {}})), &[("spec.containers[0].livenessProbe", FieldValueRequired)])]
-    #[case(container(json!({"env": [{"name": "A", "value": "1", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}]})),
+    #[case(container(&json!({"livenessProbe": {}})), &[("spec.containers[0].livenessProbe", FieldValueRequired)])]
+    #[case(container(&json!({"env": [{"name": "A", "value": "1", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}]})),
            &[("spec.containers[0].env[0].valueFrom", FieldValueInvalid)])]
     #[case(json!({"volumes": [{"name": "v", "emptyDir": {}, "configMap": {"name": "c"}}]}),
            &[("spec.volumes[0].emptyDir", FieldValueForbidden)])]
