@@ -95,7 +95,7 @@ pub(super) fn nodes() -> BuiltinType {
 
 fn status(node: &Value) -> Value {
     let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
-    let ready =
+    let mut ready =
         conditions.filter(|condition| condition["type"] == "Ready").map(|condition| &condition["status"]);
     let mut text = match ready.next_back().and_then(Value::as_str) {
         Some("True") => "Ready".to_owned(),
