@@ -3,11 +3,20 @@
 //! The data goes one way: case, plan, exchanges, verdict, event. Verdicts are pure functions of
 //! what a case expects and what was exchanged; reports see events only.
 
+pub mod capability;
+mod cleanup;
 pub mod event;
 pub mod exchange;
 pub mod json;
+pub mod known_failures;
 pub mod kubeconfig;
+pub mod plan;
+pub mod run;
+pub mod selection;
+pub mod subject;
 pub mod target;
+#[cfg(test)]
+mod testing;
 pub mod tls;
 pub mod transport;
 pub mod values;

@@ -1,0 +1,214 @@
+//! Questions that discovery does not answer, each a request or two, asked together.
+
+use std::collections::BTreeMap;
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, join_all};
+use kubeproof_cases::case::{Capability, Identity, ResourceName};
+use serde_json::{Value, json};
+
+use super::{Asker, Discovered, Questions, outgoing};
+use crate::exchange::{BrokenKind, Outcome};
+use crate::watch::Next;
+
+/// It can, or why not.
+type Answer = Result<(), String>;
+
+type Resources = BTreeMap<ResourceName, Discovered>;
+
+/// Asks what the questions want to know, beyond what discovery said.
+pub(super) async fn all(
+    asker: &Asker<'_>,
+    resources: &Resources,
+    questions: &Questions<'_>,
+) -> Vec<(Capability, Answer)> {
+    let probes = questions.needs.iter().filter_map(|need| {
+        let probe: BoxFuture<'_, Answer> = match need {
+            Capability::AggregatedDiscovery | Capability::Core | Capability::Token => return None,
+            Capability::OpenapiV2 => openapi_v2(asker).boxed(),
+            Capability::OpenapiV3 => openapi_v3(asker).boxed(),
+            Capability::Namespaces => namespaces(asker, resources, questions).boxed(),
+            Capability::Crds => crds(asker, resources, questions).boxed(),
+            Capability::Pods => pods(asker, resources, questions).boxed(),
+            Capability::SecondUser => second_user(asker, resources, questions).boxed(),
+            Capability::Table => representation(asker, resources, questions, "Table").boxed(),
+            Capability::PartialMetadata => {
+                representation(asker, resources, questions, "PartialObjectMetadataList").boxed()
+            }
+            Capability::WatchBookmarks => bookmarks(asker, resources, questions).boxed(),
+            Capability::ShortHistory => short_history(asker, resources, questions).boxed(),
+        };
+        Some(probe.map(|answer| (*need, answer)))
+    });
+    join_all(probes).await
+}
+
+async fn openapi_v2(asker: &Asker<'_>) -> Answer {
+    let exchange = asker.get("/openapi/v2", "application/json").await;
+    let too_long = matches!(&exchange.outcome, Outcome::Broken(broken) if broken.kind == BrokenKind::Budget);
+    let is_it = exchange.json().is_some_and(|document| document["swagger"] == "2.0");
+    if too_long || is_it { Ok(()) } else { Err(format!("/openapi/v2 holds no document: {}", exchange.in_words())) }
+}
+
+async fn openapi_v3(asker: &Asker<'_>) -> Answer {
+    let exchange = asker.get("/openapi/v3", "application/json").await;
+    let is_it = exchange.json().is_some_and(|document| document["paths"].is_object());
+    if is_it { Ok(()) } else { Err(format!("/openapi/v3 holds no index: {}", exchange.in_words())) }
+}
+
+async fn namespaces(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_>) -> Answer {
+    creatable(resources, &named("namespaces", "v1", ""))?;
+    let manifest = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": questions.own_namespace}});
+    asked(asker, questions, "/api/v1/namespaces", &manifest).await
+}
+
+async fn crds(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_>) -> Answer {
+    creatable(resources, &named("customresourcedefinitions", "v1", "apiextensions.k8s.io"))?;
+    let collection = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    match questions.crd {
+        Some(manifest) => asked(asker, questions, collection, manifest).await,
+        None => Ok(()),
+    }
+}
+
+async fn pods(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_>) -> Answer {
+    creatable(resources, &named("pods", "v1", ""))?;
+    let manifest = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": questions.own_namespace},
+        "spec": {"containers": [{"name": "probe", "image": "registry.invalid/probe"}]},
+    });
+    let namespace = questions.namespace.unwrap_or("default");
+    asked(asker, questions, &format!("/api/v1/namespaces/{namespace}/pods"), &manifest).await
+}
+
+fn creatable(resources: &Resources, name: &ResourceName) -> Answer {
+    match resources.get(name) {
+        None => Err(format!("the server does not serve {name}")),
+        Some(found) if !found.verbs.contains("create") => Err(format!("{name} does not list the verb create")),
+        Some(_) => Ok(()),
+    }
+}
+
+/// Discovery has to do when nothing may be written.
+async fn asked(asker: &Asker<'_>, questions: &Questions<'_>, collection: &str, manifest: &Value) -> Answer {
+    match questions.may_write {
+        true => may_create(asker, collection, manifest).await.map(drop),
+        false => Ok(()),
+    }
+}
+
+/// Asks by a dry run, and gives the code of the answer. A server that takes it and stores the object all the same
+/// is cleaned at once.
+///
+/// Only a plain refusal is a no: what else a broken server may say is for cases to judge.
+pub(crate) async fn may_create(
+    asker: &Asker<'_>,
+    collection: &str,
+    manifest: &Value,
+) -> Result<u16, String> {
+    let exchange = asker.send("POST", &format!("{collection}?dryRun=All"), Some(manifest)).await;
+    match exchange.status() {
+        status @ 200..=299 => {
+            let name = manifest["metadata"]["name"].as_str().unwrap_or_default();
+            let object = format!("{collection}/{name}");
+            if (200..300).contains(&asker.get(&object, "application/json").await.status()) {
+                asker.send("DELETE", &object, None).await;
+            }
+            Ok(status)
+        }
+        401 | 403 | 404 | 405 => {
+            Err(format!("a dry-run create in {collection} is refused: {}", exchange.in_words()))
+        }
+        status => Ok(status),
+    }
+}
+
+async fn second_user(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_>) -> Answer {
+    if !asker.client.has_second() {
+        return Err("no credential of an unprivileged user was given (--second-token)".into());
+    }
+    let secrets = named("secrets", "v1", "");
+    let collection = match resources.contains_key(&secrets) {
+        true => collection(&secrets, true, questions),
+        false => some_collection(resources, questions, "list")?,
+    };
+    let exchange = asker.get_as(&format!("{collection}?limit=1"), Identity::Second).await;
+    match exchange.status() {
+        403 => Ok(()),
+        401 => Err("the second credential is not accepted: 401".into()),
+        200..=299 => Err(format!("the second credential is not unprivileged: it may list {collection}")),
+        _ => Err(format!("{collection} answers the second credential with {}", exchange.in_words())),
+    }
+}
+
+async fn representation(
+    asker: &Asker<'_>,
+    resources: &Resources,
+    questions: &Questions<'_>,
+    kind: &str,
+) -> Answer {
+    let collection = some_collection(resources, questions, "list")?;
+    let accept = format!("application/json;as={kind};v=v1;g=meta.k8s.io");
+    let exchange = asker.get(&format!("{collection}?limit=1"), &accept).await;
+    let is_it = exchange.json().is_some_and(|body| body["kind"] == kind);
+    if is_it { Ok(()) } else { Err(format!("{collection} does not come as {kind}: {}", exchange.in_words())) }
+}
+
+/// A streaming list answers at once with a bookmark where it is known. Elsewhere a watch of a second has to do.
+async fn bookmarks(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_>) -> Answer {
+    let collection = some_collection(resources, questions, "watch")?;
+    let common = "watch=true&allowWatchBookmarks=true&timeoutSeconds=1&labelSelector=kubeproof.dev%2Fprobe";
+    let ways = ["&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", ""];
+    for way in ways {
+        let request = outgoing("GET", &format!("{collection}?{common}{way}"), "application/json", None);
+        let mut watch = asker.client.watch(request, asker.deadline).await;
+        while let Next::Event(event) = watch.next(asker.deadline).await {
+            if event.kind == "BOOKMARK" {
+                return Ok(());
+            }
+        }
+        if watch.is_open() {
+            break;
+        }
+    }
+    Err(format!("a watch of {collection} carries no bookmark although asked for them"))
+}
+
+/// Whether the first version of all is forgotten.
+async fn short_history(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_>) -> Answer {
+    let collection = some_collection(resources, questions, "list")?;
+    let target = format!("{collection}?resourceVersion=1&resourceVersionMatch=Exact&limit=1");
+    match asker.get(&target, "application/json").await.status() {
+        410 => Ok(()),
+        _ => Err("the server still knows its first version".into()),
+    }
+}
+
+/// The path of a collection that does not hold much, preferably.
+fn some_collection(resources: &Resources, questions: &Questions<'_>, verb: &str) -> Result<String, String> {
+    let usual = ["configmaps", "namespaces", "secrets"].map(|plural| named(plural, "v1", ""));
+    let listed = |name: &&ResourceName| resources.get(name).is_some_and(|found| found.verbs.contains(verb));
+    let name = usual.iter().find(listed).or_else(|| resources.keys().find(listed));
+    let name = name.ok_or_else(|| format!("no resource lists the verb {verb}"))?;
+    Ok(collection(name, resources.get(name).is_some_and(|found| found.namespaced), questions))
+}
+
+fn collection(name: &ResourceName, namespaced: bool, questions: &Questions<'_>) -> String {
+    let root = root_of(name);
+    match namespaced {
+        true => format!("{root}/namespaces/{}/{}", questions.namespace.unwrap_or("default"), name.resource),
+        false => format!("{root}/{}", name.resource),
+    }
+}
+
+/// The path of a resource's group version.
+pub(crate) fn root_of(name: &ResourceName) -> String {
+    match name.group.as_str() {
+        "" => format!("/api/{}", name.version),
+        group => format!("/apis/{group}/{}", name.version),
+    }
+}
+
+fn named(resource: &str, version: &str, group: &str) -> ResourceName {
+    ResourceName { resource: resource.to_owned(), version: version.to_owned(), group: group.to_owned() }
+}

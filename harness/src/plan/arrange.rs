@@ -1,0 +1,143 @@
+//! Which case runs on which subject, and why not on others. Pure.
+
+use std::sync::Arc;
+
+use kubeproof_cases::case::{Case, Scope, SubjectFilter, SubjectSet};
+
+use super::roster::Roster;
+use super::{Home, PlannedRun, survey};
+use crate::capability::Capabilities;
+use crate::run::RunOptions;
+use crate::subject::{Origin, Subject};
+
+/// What becomes of a case on a subject.
+enum Fit {
+    /// It runs.
+    Runs,
+    /// It would, if the server offered what belongs to the subject, or the run were allowed to.
+    Skipped(String),
+    /// It has nothing to say about this subject.
+    Other(String),
+}
+
+pub(super) fn runs(
+    cases: &[&Case],
+    roster: &mut Roster<'_>,
+    capabilities: &Capabilities,
+    home: &Home,
+    options: &RunOptions,
+) -> Vec<PlannedRun> {
+    let mut runs = Vec::new();
+    for case in cases {
+        let shared = Arc::new((*case).clone());
+        let add = |runs: &mut Vec<PlannedRun>, subject: Option<Arc<Subject>>, skip: Option<String>| {
+            let run = PlannedRun { case: Arc::clone(&shared), subject, name: String::new(), skip };
+            if options.selection.takes(&run.case.id, &run.subject_name()) {
+                runs.push(run);
+            }
+        };
+        if let Some(reason) = obstacle(case, capabilities, home, options) {
+            add(&mut runs, None, Some(reason));
+            continue;
+        }
+        let Some(filter) = &case.subject else {
+            add(&mut runs, None, None);
+            continue;
+        };
+        let mut others: Vec<String> = Vec::new();
+        let mut before = runs.len();
+        for candidate in candidates(&filter.of, roster) {
+            let subject = match candidate {
+                Ok(subject) => subject,
+                Err(reason) => {
+                    others.push(reason);
+                    continue;
+                }
+            };
+            match fit(case, filter, &subject, home) {
+                Fit::Runs => add(&mut runs, Some(subject), None),
+                Fit::Skipped(reason) if !filter.once => add(&mut runs, Some(subject), Some(reason)),
+                Fit::Skipped(reason) | Fit::Other(reason) => {
+                    others.push(reason);
+                    continue;
+                }
+            }
+            before = before.min(runs.len());
+            if filter.once && runs.len() > before {
+                break;
+            }
+        }
+        if runs.len() == before {
+            others.dedup();
+            let reason = if others.is_empty() { "the run has no subject".to_owned() } else { others.join("; ") };
+            add(&mut runs, None, Some(reason));
+        }
+    }
+    runs
+}
+
+/// What keeps a case from running on whatever subject.
+fn obstacle(case: &Case, capabilities: &Capabilities, home: &Home, options: &RunOptions) -> Option<String> {
+    if let Some(reason) = case.needs.iter().find_map(|need| capabilities.missing(*need)) {
+        return Some(reason);
+    }
+    if options.read_only && survey::writes(&case.steps) {
+        return Some("it changes objects, which --read-only forbids".to_owned());
+    }
+    match home {
+        Home::Nowhere(reason) if case.subject.is_none() && survey::reads_variable(&case.steps, "ns") => {
+            Some(reason.clone())
+        }
+        _ => None,
+    }
+}
+
+fn candidates(of: &SubjectSet, roster: &mut Roster<'_>) -> Vec<Result<Arc<Subject>, String>> {
+    let taken = |roster: &Roster<'_>, take: fn(&Subject) -> bool| {
+        roster.subjects.iter().filter(|subject| take(subject)).cloned().map(Ok).collect()
+    };
+    match of {
+        SubjectSet::Any => taken(roster, |_| true),
+        SubjectSet::Builtin => taken(roster, |subject| subject.origin != Origin::Suite),
+        SubjectSet::Custom => match roster.subjects.iter().any(|subject| subject.origin == Origin::Suite) {
+            true => taken(roster, |subject| subject.origin == Origin::Suite),
+            false => roster.absent.iter().filter(|(name, _)| !name.group.is_empty()).map(|(_, r)| Err(r.clone())).collect(),
+        },
+        SubjectSet::Named(names) => names.iter().map(|name| roster.named(name)).collect(),
+    }
+}
+
+fn fit(case: &Case, filter: &SubjectFilter, subject: &Subject, home: &Home) -> Fit {
+    let name = &subject.name;
+    match filter.scope {
+        Some(Scope::Namespaced) if !subject.namespaced => return Fit::Other(format!("{name} is not namespaced")),
+        Some(Scope::Cluster) if subject.namespaced => return Fit::Other(format!("{name} is namespaced")),
+        _ => {}
+    }
+    if filter.has_change && subject.change.is_none() {
+        return Fit::Other(format!("no change of {name} is known"));
+    }
+    if filter.has_status && subject.status.is_none() {
+        return Fit::Other(format!("no status of {name} is known"));
+    }
+    if let Some(missing) = filter.subresources.iter().find(|sub| !subject.subresources.contains(*sub)) {
+        let reason = format!("{name} has no subresource {missing}");
+        // Its definition knows a status, so the server ought to serve one.
+        let expected = missing == "status" && subject.status.is_some();
+        return if expected { Fit::Skipped(reason) } else { Fit::Other(reason) };
+    }
+    if let Some(missing) = filter.verbs.iter().find(|verb| !subject.verbs.contains(*verb)) {
+        return Fit::Skipped(format!("{name} does not list the verb {missing}"));
+    }
+    if let Home::Nowhere(reason) = home
+        && subject.namespaced
+    {
+        return Fit::Skipped(reason.clone());
+    }
+    let collection_is_ours =
+        subject.origin == Origin::Suite || (subject.namespaced && matches!(home, Home::Own(_)));
+    if !collection_is_ours && survey::empties_collection(&case.steps) {
+        return Fit::Skipped(format!("it would delete all {name} that are there, not only its own"));
+    }
+    Fit::Runs
+}

@@ -1,0 +1,252 @@
+//! The plan of a run: every case on every subject it fits, or the reason why not. Made before the first case.
+
+mod arrange;
+mod objects;
+mod roster;
+pub(crate) mod survey;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use kubeproof_cases::Catalogue;
+use kubeproof_cases::case::{Capability, Case, ResourceName};
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::capability::{Asker, Capabilities, Questions, name_of};
+use crate::event::Target;
+use crate::known_failures::KnownFailuresError;
+use crate::run::RunOptions;
+use crate::selection::SelectionError;
+use crate::subject::{Subject, SubjectError, adopt, filled};
+use crate::target::TargetError;
+use crate::transport::Client;
+
+use self::roster::Roster;
+
+pub use self::objects::PlannedObject;
+
+/// What a run does.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The id of the run: six lower-case letters and digits, a letter first.
+    pub run: String,
+    /// What is known of the target.
+    pub target: Target,
+    /// Where namespaced objects go.
+    pub home: Home,
+    /// Resources that the run installs.
+    pub installs: Vec<Install>,
+    /// Subjects that the target does not offer, and why.
+    pub absent: Vec<(ResourceName, String)>,
+    /// Results to come, in the order of running; those that are skipped have their reason.
+    pub runs: Vec<PlannedRun>,
+    /// What discovery and probes found.
+    pub capabilities: Capabilities,
+    /// Over all case files.
+    pub catalogue_digest: String,
+}
+
+/// One case on one subject.
+#[derive(Clone, Debug)]
+pub struct PlannedRun {
+    /// The case.
+    pub case: Arc<Case>,
+    /// On this; `None`: the case needs none, or is skipped before it has one.
+    pub subject: Option<Arc<Subject>>,
+    /// The name of its objects.
+    pub name: String,
+    /// Why it does not run.
+    pub skip: Option<String>,
+}
+
+/// The namespace of a run.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Home {
+    /// The run makes it, and removes it with all that is in it.
+    Own(String),
+    /// It was there before: only the run's own objects are removed.
+    Borrowed(String),
+    /// There is none, for this reason.
+    Nowhere(String),
+}
+
+/// A resource that the run installs.
+#[derive(Clone, Debug)]
+pub struct Install {
+    /// As files and reports name it.
+    pub name: ResourceName,
+    /// The `CustomResourceDefinition`.
+    pub manifest: Value,
+    /// The path of the group version that will serve it.
+    pub root: String,
+    /// Its plural.
+    pub resource: String,
+}
+
+/// Why there is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The selection names what is not there.
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+    /// A subject of the user cannot be used.
+    #[error(transparent)]
+    Subject(#[from] SubjectError),
+    /// The list of known failures is wrong.
+    #[error(transparent)]
+    KnownFailures(#[from] KnownFailuresError),
+    /// The target does not answer, or does not know us.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+}
+
+/// Asks the target what it offers, and plans the run.
+pub async fn plan(catalogue: &Catalogue, client: &Client, options: &RunOptions) -> Result<Plan, PlanError> {
+    options.selection.check(&catalogue.cases)?;
+    let cases: Vec<&Case> = catalogue
+        .cases
+        .iter()
+        .filter(|case| options.selection.takes_case(case) && stands(case, catalogue, options))
+        .collect();
+    let mut random = StdRng::seed_from_u64(options.seed);
+    let run = run_id(options.seed);
+
+    let own_namespace = format!("kubeproof-{run}");
+    let group_of = |name: &ResourceName| format!("{run}.{}", name.group);
+    let manifests: Vec<(&ResourceName, Value)> = catalogue
+        .subjects
+        .iter()
+        .filter_map(|d| Some((&d.name, filled(d.crd.as_ref()?, "group", &group_of(&d.name)))))
+        .collect();
+    let mut needs: BTreeSet<Capability> = cases.iter().flat_map(|case| case.needs.iter().copied()).collect();
+    needs.extend([Capability::Namespaces, Capability::Crds]);
+    let questions = Questions {
+        needs,
+        may_write: !options.read_only && !options.dry_run,
+        namespace: options.namespace.as_deref(),
+        own_namespace: &own_namespace,
+        crd: manifests.first().map(|(_, manifest)| manifest),
+    };
+    let deadline = Instant::now() + options.case_timeout;
+    let capabilities = Capabilities::discover(client, &questions, deadline).await?;
+
+    let mut roster = Roster::new(&catalogue.subjects, &capabilities, options, &run)?;
+    if roster.is_empty() && options.subjects.is_empty() {
+        let asker = Asker { client, deadline };
+        roster.adopt(adopt(&asker, &capabilities.resources, &questions).await);
+    }
+    check_known_failures(catalogue, &roster, options)?;
+
+    let home = home(&capabilities, options, own_namespace);
+    let mut runs = arrange::runs(&cases, &mut roster, &capabilities, &home, options);
+    runs.sort_by_key(|run| (run.case.id.clone(), run.subject_name()));
+    if let Some(shard) = options.selection.shard {
+        let mut n = 0..;
+        runs.retain(|_| n.next().is_some_and(|n| shard.takes(n)));
+    }
+    let once = runs.clone();
+    for _ in 1..options.repeat {
+        runs.extend(once.iter().cloned());
+    }
+    runs.shuffle(&mut random);
+    for (n, planned) in runs.iter_mut().enumerate() {
+        planned.name = format!("kp-{run}-{}", n + 1);
+    }
+
+    let used = |name: &ResourceName| {
+        runs.iter().any(|run| run.skip.is_none() && run.subject.as_ref().is_some_and(|s| s.name == *name))
+    };
+    let installs = manifests
+        .into_iter()
+        .filter(|(name, _)| used(name))
+        .map(|(name, manifest)| Install {
+            name: name.clone(),
+            manifest,
+            root: format!("/apis/{}/{}", group_of(name), name.version),
+            resource: name.resource.clone(),
+        })
+        .collect();
+    let target = Target {
+        server: client.server().to_owned(),
+        version: capabilities.version.clone(),
+        namespace: home.name().to_owned(),
+        capabilities: capabilities.set.iter().map(|capability| name_of(*capability)).collect(),
+    };
+    let catalogue_digest = catalogue.digest();
+    Ok(Plan { run, target, home, installs, absent: roster.absent, runs, capabilities, catalogue_digest })
+}
+
+impl Plan {
+    /// Whether any case will run.
+    pub fn runs_nothing(&self) -> bool {
+        self.runs.iter().all(|run| run.skip.is_some())
+    }
+
+    /// Whether the run has to make its namespace.
+    pub(crate) fn makes_namespace(&self) -> Option<&str> {
+        let Home::Own(name) = &self.home else { return None };
+        let lives_in_it = |run: &PlannedRun| {
+            run.subject.as_ref().is_some_and(|subject| subject.namespaced)
+                || survey::reads_variable(&run.case.steps, "ns")
+        };
+        self.runs.iter().any(|run| run.skip.is_none() && lives_in_it(run)).then_some(name)
+    }
+}
+
+impl PlannedRun {
+    /// The name of the subject as reports have it; empty for none.
+    pub fn subject_name(&self) -> String {
+        self.subject.as_ref().map(|subject| subject.name.to_string()).unwrap_or_default()
+    }
+}
+
+impl Home {
+    /// The namespace; empty for none.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Own(name) | Self::Borrowed(name) => name,
+            Self::Nowhere(_) => "",
+        }
+    }
+}
+
+fn home(capabilities: &Capabilities, options: &RunOptions, own: String) -> Home {
+    let serves_namespaces =
+        capabilities.resources.keys().any(|name| name.resource == "namespaces" && name.group.is_empty());
+    match (&options.namespace, capabilities.missing(Capability::Namespaces)) {
+        (Some(given), _) => Home::Borrowed(given.clone()),
+        (None, _) if options.read_only || !serves_namespaces => Home::Borrowed("default".to_owned()),
+        (None, None) => Home::Own(own),
+        (None, Some(reason)) => Home::Nowhere(format!("{reason}; name a namespace to use with --namespace")),
+    }
+}
+
+/// Whether one of the case's requirements is part of the edition.
+fn stands(case: &Case, catalogue: &Catalogue, options: &RunOptions) -> bool {
+    let mut requirements = case.requirements.iter().filter_map(|id| catalogue.requirements.get(id)).peekable();
+    requirements.peek().is_none() || requirements.any(|r| r.editions.contains(&options.edition))
+}
+
+fn check_known_failures(
+    catalogue: &Catalogue,
+    roster: &Roster,
+    options: &RunOptions,
+) -> Result<(), KnownFailuresError> {
+    let Some(list) = &options.known_failures else { return Ok(()) };
+    let subjects: BTreeSet<String> = roster.names().chain(catalogue.subjects.iter().map(|s| &s.name)).map(ToString::to_string).collect();
+    list.check(catalogue.cases.iter().map(|case| case.id.as_str()), subjects.iter().map(String::as_str))
+}
+
+/// Differs between runs under the same seed, so that a run never meets what another left behind.
+fn run_id(seed: u64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos());
+    let mix = seed ^ u64::try_from(now & u128::from(u64::MAX)).unwrap_or_default();
+    let mut random = StdRng::seed_from_u64(mix);
+    let letters = b"abcdefghijklmnopqrstuvwxyz0123456789";
+    (0..6).map(|n| char::from(letters[random.random_range(0..if n == 0 { 26 } else { letters.len() })])).collect()
+}

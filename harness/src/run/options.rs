@@ -1,0 +1,66 @@
+//! What a run may be told.
+
+use std::time::Duration;
+
+use kubeproof_cases::case::Edition;
+
+use crate::known_failures::KnownFailures;
+use crate::selection::Selection;
+use crate::subject::SubjectArgument;
+
+/// Everything that shapes a run, beside the target.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Which cases.
+    pub selection: Selection,
+    /// The user's own subjects.
+    pub subjects: Vec<SubjectArgument>,
+    /// What the run is judged by.
+    pub edition: Edition,
+    /// The letter alone counts: a deviation is a failure.
+    pub letter: bool,
+    /// The namespace to use. `None`: the run makes one, and removes it.
+    pub namespace: Option<String>,
+    /// Only cases that change nothing, and no namespace or resource of the run's own.
+    pub read_only: bool,
+    /// The plan is all that is wanted: nothing is probed by writing.
+    pub dry_run: bool,
+    /// Failures that do not fail the run.
+    pub known_failures: Option<KnownFailures>,
+    /// Warnings and deviations fail the run.
+    pub strict: bool,
+    /// Cases at once.
+    pub jobs: usize,
+    /// For the whole run; cases that it leaves no time for end as errors.
+    pub timeout: Option<Duration>,
+    /// For one case.
+    pub case_timeout: Duration,
+    /// The order of the cases.
+    pub seed: u64,
+    /// How often each case runs.
+    pub repeat: u32,
+    /// After so many results that fail the run, the rest is skipped.
+    pub max_fail: Option<usize>,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self {
+            selection: Selection::default(),
+            subjects: Vec::new(),
+            edition: Edition::Head,
+            letter: false,
+            namespace: None,
+            read_only: false,
+            dry_run: false,
+            known_failures: None,
+            strict: false,
+            jobs: 16,
+            timeout: None,
+            case_timeout: Duration::from_secs(10),
+            seed: 0,
+            repeat: 1,
+            max_fail: None,
+        }
+    }
+}
