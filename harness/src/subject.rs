@@ -276,7 +276,7 @@ pub(crate) async fn adopt(
     let accepted = join_all(candidates.map(async |(name, found)| {
         let subject = Subject::discovered(name, found, Origin::Adopted);
         let manifest = json!({
-            "apiVersion": subject.api_version(), "kind": subject.kind, "metadata": {"name": questions.own_namespace},
+            "apiVersion": subject.api_version(), "kind": subject.kind, "metadata": {"name": questions.probe_name},
         });
         let collection = subject.collection(questions.namespace.unwrap_or("default"));
         accepts(asker, questions, &collection, &manifest).await.then_some(subject)

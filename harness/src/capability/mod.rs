@@ -59,9 +59,9 @@ pub struct Questions<'a> {
     pub may_write: bool,
     /// The namespace that the user gave.
     pub namespace: Option<&'a str>,
-    /// The namespace that the run would create.
-    pub own_namespace: &'a str,
-    /// A CustomResourceDefinition that the run would install.
+    /// A name that nothing has, for objects that are not to be stored.
+    pub probe_name: &'a str,
+    /// A `CustomResourceDefinition` such as the run would install.
     pub crd: Option<&'a Value>,
 }
 

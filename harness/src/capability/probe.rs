@@ -58,7 +58,7 @@ async fn openapi_v3(asker: &Asker<'_>) -> Answer {
 
 async fn namespaces(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_>) -> Answer {
     creatable(resources, &named("namespaces", "v1", ""))?;
-    let manifest = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": questions.own_namespace}});
+    let manifest = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": questions.probe_name}});
     asked(asker, questions, "/api/v1/namespaces", &manifest).await
 }
 
@@ -74,7 +74,7 @@ async fn crds(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_
 async fn pods(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_>) -> Answer {
     creatable(resources, &named("pods", "v1", ""))?;
     let manifest = json!({
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": questions.own_namespace},
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": questions.probe_name},
         "spec": {"containers": [{"name": "probe", "image": "registry.invalid/probe"}]},
     });
     let namespace = questions.namespace.unwrap_or("default");

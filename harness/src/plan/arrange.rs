@@ -30,47 +30,48 @@ pub(super) fn runs(
     let mut runs = Vec::new();
     for case in cases {
         let shared = Arc::new((*case).clone());
-        let add = |runs: &mut Vec<PlannedRun>, subject: Option<Arc<Subject>>, skip: Option<String>| {
+        let mut add = |subject: Option<Arc<Subject>>, skip: Option<String>| {
             let run = PlannedRun { case: Arc::clone(&shared), subject, name: String::new(), skip };
-            if options.selection.takes(&run.case.id, &run.subject_name()) {
+            let taken = options.selection.takes(&run.case.id, &run.subject_name());
+            if taken {
                 runs.push(run);
             }
+            taken
         };
         if let Some(reason) = obstacle(case, capabilities, home, options) {
-            add(&mut runs, None, Some(reason));
+            add(None, Some(reason));
             continue;
         }
         let Some(filter) = &case.subject else {
-            add(&mut runs, None, None);
+            add(None, None);
             continue;
         };
         let mut others: Vec<String> = Vec::new();
-        let mut before = runs.len();
+        let mut fits = false;
         for candidate in candidates(&filter.of, roster) {
-            let subject = match candidate {
-                Ok(subject) => subject,
+            let (subject, skip) = match candidate {
+                Ok(subject) => match fit(case, filter, &subject, home) {
+                    Fit::Runs => (subject, None),
+                    Fit::Skipped(reason) if !filter.once => (subject, Some(reason)),
+                    Fit::Skipped(reason) | Fit::Other(reason) => {
+                        others.push(reason);
+                        continue;
+                    }
+                },
                 Err(reason) => {
                     others.push(reason);
                     continue;
                 }
             };
-            match fit(case, filter, &subject, home) {
-                Fit::Runs => add(&mut runs, Some(subject), None),
-                Fit::Skipped(reason) if !filter.once => add(&mut runs, Some(subject), Some(reason)),
-                Fit::Skipped(reason) | Fit::Other(reason) => {
-                    others.push(reason);
-                    continue;
-                }
-            }
-            before = before.min(runs.len());
-            if filter.once && runs.len() > before {
+            fits = true;
+            if add(Some(subject), skip) && filter.once {
                 break;
             }
         }
-        if runs.len() == before {
+        if !fits {
             others.dedup();
             let reason = if others.is_empty() { "the run has no subject".to_owned() } else { others.join("; ") };
-            add(&mut runs, None, Some(reason));
+            add(None, Some(reason));
         }
     }
     runs

@@ -11,6 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use kubeproof_cases::Catalogue;
 use kubeproof_cases::case::{Capability, Case, ResourceName};
+use kubeproof_cases::subject::SubjectDefinition;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -82,10 +83,19 @@ pub struct Install {
     pub name: ResourceName,
     /// The `CustomResourceDefinition`.
     pub manifest: Value,
-    /// The path of the group version that will serve it.
+    /// The group that will serve it.
+    pub group: String,
+    /// The path of the group version.
     pub root: String,
-    /// Its plural.
-    pub resource: String,
+    /// The path of all its objects.
+    pub collection: String,
+}
+
+impl Install {
+    /// The name of the `CustomResourceDefinition`.
+    pub fn definition(&self) -> &str {
+        self.manifest["metadata"]["name"].as_str().unwrap_or_default()
+    }
 }
 
 /// Why there is no plan.
@@ -117,20 +127,18 @@ pub async fn plan(catalogue: &Catalogue, client: &Client, options: &RunOptions) 
     let run = run_id(options.seed);
 
     let own_namespace = format!("kubeproof-{run}");
-    let group_of = |name: &ResourceName| format!("{run}.{}", name.group);
-    let manifests: Vec<(&ResourceName, Value)> = catalogue
-        .subjects
-        .iter()
-        .filter_map(|d| Some((&d.name, filled(d.crd.as_ref()?, "group", &group_of(&d.name)))))
-        .collect();
+    // What a dry run leaves behind by mistake must not be in the way of the run itself.
+    let probe = catalogue.subjects.iter().find_map(|definition| {
+        Some(filled(definition.crd.as_ref()?, "group", &format!("probe-{run}.{}", definition.name.group)))
+    });
     let mut needs: BTreeSet<Capability> = cases.iter().flat_map(|case| case.needs.iter().copied()).collect();
     needs.extend([Capability::Namespaces, Capability::Crds]);
     let questions = Questions {
         needs,
         may_write: !options.read_only && !options.dry_run,
         namespace: options.namespace.as_deref(),
-        own_namespace: &own_namespace,
-        crd: manifests.first().map(|(_, manifest)| manifest),
+        probe_name: &format!("{own_namespace}-probe"),
+        crd: probe.as_ref(),
     };
     let deadline = Instant::now() + options.case_timeout;
     let capabilities = Capabilities::discover(client, &questions, deadline).await?;
@@ -158,26 +166,14 @@ pub async fn plan(catalogue: &Catalogue, client: &Client, options: &RunOptions) 
         planned.name = format!("kp-{run}-{}", n + 1);
     }
 
-    let used = |name: &ResourceName| {
-        runs.iter().any(|run| run.skip.is_none() && run.subject.as_ref().is_some_and(|s| s.name == *name))
-    };
-    let installs = manifests
-        .into_iter()
-        .filter(|(name, _)| used(name))
-        .map(|(name, manifest)| Install {
-            name: name.clone(),
-            manifest,
-            root: format!("/apis/{}/{}", group_of(name), name.version),
-            resource: name.resource.clone(),
-        })
-        .collect();
+    let installs = installs(catalogue, &runs);
     let target = Target {
         server: client.server().to_owned(),
         version: capabilities.version.clone(),
         namespace: home.name().to_owned(),
         capabilities: capabilities.set.iter().map(|capability| name_of(*capability)).collect(),
     };
-    let catalogue_digest = catalogue.digest();
+    let catalogue_digest = catalogue.digest().to_owned();
     Ok(Plan { run, target, home, installs, absent: roster.absent, runs, capabilities, catalogue_digest })
 }
 
@@ -213,6 +209,25 @@ impl Home {
             Self::Nowhere(_) => "",
         }
     }
+}
+
+/// The resources that cases of the run need installed.
+fn installs(catalogue: &Catalogue, runs: &[PlannedRun]) -> Vec<Install> {
+    let served = |definition: &SubjectDefinition| {
+        let running = runs.iter().filter(|run| run.skip.is_none());
+        running.filter_map(|run| run.subject.as_ref()).find(|subject| subject.name == definition.name)
+    };
+    let install = |definition: &SubjectDefinition| {
+        let (subject, manifest) = (served(definition)?, definition.crd.as_ref()?);
+        Some(Install {
+            name: definition.name.clone(),
+            manifest: filled(manifest, "group", &subject.served.group),
+            group: subject.served.group.clone(),
+            collection: subject.collection_of_all(),
+            root: subject.root(),
+        })
+    };
+    catalogue.subjects.iter().filter_map(install).collect()
 }
 
 fn home(capabilities: &Capabilities, options: &RunOptions, own: String) -> Home {

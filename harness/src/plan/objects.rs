@@ -1,7 +1,7 @@
 //! The objects that a run would create, by name, as far as that can be said before it runs.
 
 use kubeproof_cases::case::{Body, Request};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Home, Plan, PlannedRun, survey};
 use crate::run::base_values;
@@ -20,18 +20,18 @@ pub struct PlannedObject {
 impl Plan {
     /// What the run would create, and remove in the end.
     pub fn objects(&self) -> Vec<PlannedObject> {
-        let of_run = |collection: &str, name: &Value| PlannedObject {
+        let of_run = |collection: &str, name: &str| PlannedObject {
             collection: collection.to_owned(),
-            name: name.as_str().unwrap_or("*").to_owned(),
+            name: name.to_owned(),
             case: String::new(),
         };
         let mut objects = Vec::new();
         if let Some(namespace) = self.makes_namespace() {
-            objects.push(of_run("/api/v1/namespaces", &json!(namespace)));
+            objects.push(of_run("/api/v1/namespaces", namespace));
         }
         for install in &self.installs {
             let collection = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-            objects.push(of_run(collection, &install.manifest["metadata"]["name"]));
+            objects.push(of_run(collection, install.definition()));
         }
         for run in self.runs.iter().filter(|run| run.skip.is_none()) {
             for request in survey::requests(&run.case.steps) {

@@ -120,6 +120,11 @@ impl Client {
         Ok(Self { origin: Instant::now(), shared: Arc::new(shared) })
     }
 
+    /// The URL of the server, without credentials.
+    pub fn server(&self) -> &str {
+        &self.shared.server
+    }
+
     /// Whether an unprivileged credential was given.
     pub fn has_second(&self) -> bool {
         self.shared.identities.has_second()

@@ -1,0 +1,130 @@
+//! Steps that repeat steps: at once, one after another, in branches, until something holds.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream;
+use kubeproof_cases::case::{Loop, Step, Times, Together, Until};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::scope::{Ended, Flow, Scope};
+use crate::verdict::{evaluate, failed_at};
+
+/// Iterations in flight. More connections than this would test the machine, not the server.
+const AT_ONCE: usize = 100;
+
+/// The longest pause between two rounds.
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+impl<'a> Scope<'a> {
+    pub(super) async fn concurrently(&mut self, inner: &Loop) -> Flow {
+        let iterations = self.iterations(inner)?;
+        self.at_once(&inner.id, iterations, |_| &inner.steps).await
+    }
+
+    pub(super) async fn together(&mut self, together: &Together) -> Flow {
+        let branches = (0..together.branches.len()).map(|n| self.child(&together.id, n)).collect();
+        self.at_once(&together.id, branches, |n| &together.branches[n]).await
+    }
+
+    pub(super) async fn repeat(&mut self, inner: &Loop) -> Flow {
+        let mut results = Vec::new();
+        let mut flow = Ok(());
+        for mut iteration in self.iterations(inner)? {
+            flow = iteration.steps(&inner.steps).await;
+            let (record, result) = iteration.into_results();
+            self.record.append(record);
+            results.push(result);
+            if flow.is_err() {
+                break;
+            }
+        }
+        self.bind(&inner.id, Value::Array(results));
+        self.refresh_watches().await;
+        flow
+    }
+
+    pub(super) async fn until(&mut self, until: &Until) -> Flow {
+        let mut pause = Duration::from_millis(5);
+        for attempt in 0..until.attempts {
+            let mut round = self.child(&until.id, usize::try_from(attempt).unwrap_or(usize::MAX));
+            round.values.set("i", json!(attempt));
+            let flow = round.steps(&until.steps).await;
+            let holds = evaluate(&until.condition, &round.values);
+            let (record, results) = round.into_results();
+            self.bind(&until.id, results);
+            self.refresh_watches().await;
+
+            let holds_now = matches!(holds, Ok(Value::Bool(true)));
+            let pause_ends = Instant::now() + pause;
+            let is_last = attempt + 1 >= until.attempts || pause_ends >= self.deadline;
+            if flow.is_err() || holds_now || is_last {
+                self.record.append(record);
+                flow?;
+                let mut check = self.own_check(&until.id, &until.id);
+                check.expected = json!(until.condition.text);
+                if !holds_now {
+                    check.verdict = failed_at(check.level);
+                    check.actual = holds.clone().unwrap_or_default();
+                    let why = holds.err().map(|error| format!(": {error}")).unwrap_or_default();
+                    check.message = format!("it does not hold after {} rounds{why}", attempt + 1);
+                }
+                self.record.check(check);
+                return if holds_now { Ok(()) } else { Err(Ended) };
+            }
+            self.record.append(record.without_checks());
+            tokio::time::sleep_until(pause_ends).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Runs iterations beside each other. All of them end before one that failed ends the case.
+    async fn at_once<'s>(
+        &mut self,
+        id: &str,
+        iterations: Vec<Scope<'a>>,
+        steps: impl Fn(usize) -> &'s [Step],
+    ) -> Flow {
+        let running = iterations.into_iter().enumerate().map(|(n, mut iteration)| {
+            let steps = steps(n);
+            async move {
+                let flow = iteration.steps(steps).await;
+                (iteration, flow)
+            }
+        });
+        let ended: Vec<(Scope<'a>, Flow)> = stream::iter(running).buffered(AT_ONCE).collect().await;
+        let mut results = Vec::with_capacity(ended.len());
+        let mut all = Ok(());
+        for (iteration, flow) in ended {
+            let (record, result) = iteration.into_results();
+            self.record.append(record);
+            results.push(result);
+            all = all.and(flow);
+        }
+        self.bind(id, Value::Array(results));
+        self.refresh_watches().await;
+        all
+    }
+
+    fn iterations(&mut self, inner: &Loop) -> Result<Vec<Scope<'a>>, Ended> {
+        let items: Vec<Option<Value>> = match &inner.times {
+            Times::Count(count) => (0..*count).map(|_| None).collect(),
+            Times::Over { list, .. } => match evaluate(list, &self.values) {
+                Ok(Value::Array(items)) => items.into_iter().map(Some).collect(),
+                Ok(other) => return Err(self.stuck(&inner.id, format!("`{}` is no list: {other}", list.text))),
+                Err(error) => return Err(self.stuck(&inner.id, error.to_string())),
+            },
+        };
+        let iterations = items.into_iter().enumerate().map(|(n, item)| {
+            let mut iteration = self.child(&inner.id, n);
+            iteration.values.set("i", json!(n));
+            if let (Times::Over { variable, .. }, Some(item)) = (&inner.times, item) {
+                iteration.values.set(variable, item);
+            }
+            iteration
+        });
+        Ok(iterations.collect())
+    }
+}

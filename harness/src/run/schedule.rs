@@ -1,0 +1,218 @@
+//! The run as a whole: what comes first, what runs at once, and the end.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::{FutureExt, StreamExt, stream};
+use jiff::Zoned;
+use jiff::civil::Date;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::RunOptions;
+use super::case::{Session, result_of};
+use super::setup::{self, Obstacles};
+use crate::cleanup::{Cleaner, Property};
+use crate::event::{CaseResult, Event, RunFinished, RunStarted, Verdict};
+use crate::plan::{Plan, PlannedRun};
+use crate::subject::Origin;
+use crate::transport::Client;
+use crate::verdict::Judging;
+
+/// How long the cleanup may take.
+const CLEANUP: Duration = Duration::from_secs(60);
+
+/// How long it may take when somebody waits for the program to go away.
+const CLEANUP_WHEN_INTERRUPTED: Duration = Duration::from_secs(10);
+
+/// Runs the plan. Events tell everything; the last one is what this returns.
+pub async fn run(
+    plan: Plan,
+    client: Client,
+    options: &RunOptions,
+    events: UnboundedSender<Event>,
+    interrupt: CancellationToken,
+) -> RunFinished {
+    let begun = Instant::now();
+    let book = Arc::new(Book::new(events, options));
+    book.tell(Event::RunStarted(RunStarted {
+        target: plan.target.clone(),
+        edition: options.edition,
+        letter: options.letter,
+        seed: options.seed,
+        catalogue_digest: plan.catalogue_digest.clone(),
+        planned: plan.runs.len(),
+    }));
+    for (name, reason) in &plan.absent {
+        book.tell(Event::Notice(format!("no case runs on {name}: {reason}")));
+    }
+    let (skipped, running): (Vec<PlannedRun>, Vec<PlannedRun>) =
+        plan.runs.iter().cloned().partition(|run| run.skip.is_some());
+    for planned in &skipped {
+        book.finished(result_of(planned, Verdict::Skip, planned.skip.clone().unwrap_or_default()));
+    }
+
+    let property = Property {
+        namespace: plan.makes_namespace().map(str::to_owned),
+        groups: plan.installs.iter().map(|install| install.group.clone()).collect(),
+        definitions: plan.installs.iter().map(|install| install.definition().to_owned()).collect(),
+    };
+    let cleaner = Cleaner::start(&client, property);
+    if !running.is_empty() && !interrupt.is_cancelled() {
+        let session = Arc::new(Session {
+            judging: Judging {
+                edition: options.edition,
+                letter: options.letter,
+                server: plan.target.server.clone(),
+            },
+            client,
+            namespace: plan.home.name().to_owned(),
+            run: plan.run.clone(),
+            case_timeout: options.case_timeout,
+            end: options.timeout.map(|timeout| begun + timeout),
+        });
+        cases(&plan, running, &session, &cleaner, &book, options, &interrupt).await;
+    }
+    let limit = if interrupt.is_cancelled() { CLEANUP_WHEN_INTERRUPTED } else { CLEANUP };
+    for notice in cleaner.finish(limit).await {
+        book.tell(Event::Notice(notice));
+    }
+    let finished = RunFinished {
+        summary: book.summary(),
+        duration: begun.elapsed(),
+        interrupted: interrupt.is_cancelled(),
+    };
+    book.tell(Event::RunFinished(finished.clone()));
+    finished
+}
+
+/// Runs what is to run. Cases on the suite's own resources come after the others, which meanwhile gives the server
+/// the time it needs to serve these.
+async fn cases(
+    plan: &Plan,
+    running: Vec<PlannedRun>,
+    session: &Arc<Session>,
+    cleaner: &Cleaner,
+    book: &Arc<Book>,
+    options: &RunOptions,
+    interrupt: &CancellationToken,
+) {
+    let is_custom =
+        |run: &PlannedRun| run.subject.as_ref().is_some_and(|subject| subject.origin == Origin::Suite);
+    let (custom, others): (Vec<PlannedRun>, Vec<PlannedRun>) = running.into_iter().partition(is_custom);
+    let patience = setup::PATIENCE.max(options.case_timeout);
+    let namespace = match plan.makes_namespace() {
+        Some(name) => setup::namespace(&session.client, name, Instant::now() + patience).await,
+        None => None,
+    };
+    let obstacles = Obstacles { namespace, installs: BTreeMap::new() };
+    let installing = tokio::spawn({
+        let (client, installs) = (session.client.clone(), plan.installs.clone());
+        async move { setup::install(&client, &installs, Instant::now() + patience).await }
+    });
+    let abort = installing.abort_handle();
+    let later = async {
+        let installs = installing.await.unwrap_or_default();
+        let obstacles = Arc::new(Obstacles { installs, ..obstacles.clone() });
+        stream::iter(custom).map(move |planned| (planned, Arc::clone(&obstacles)))
+    };
+    let at_once = Arc::new(obstacles.clone());
+    let runs = stream::iter(others)
+        .map(|planned| (planned, Arc::clone(&at_once)))
+        .chain(later.flatten_stream());
+    let all = runs.for_each_concurrent(options.jobs.max(1), |(planned, obstacles)| {
+        let (session, book, interrupt) = (Arc::clone(session), Arc::clone(book), interrupt.clone());
+        // Outside of the task, so that it outlives a panic in there.
+        let tracker = Arc::new(cleaner.tracker());
+        async move {
+            if let Some(reason) = book.enough() {
+                book.finished(result_of(&planned, Verdict::Skip, reason));
+                return;
+            }
+            book.started(&planned);
+            let result = tokio::spawn({
+                let planned = planned.clone();
+                async move {
+                    let case = AssertUnwindSafe(session.execute(&planned, &tracker, &obstacles)).catch_unwind();
+                    tokio::select! {
+                        result = case => Some(result),
+                        () = interrupt.cancelled() => None,
+                    }
+                }
+            })
+            .await;
+            match result {
+                Ok(Some(Ok(result))) => book.finished(result),
+                Ok(Some(Err(panic))) => book.finished(result_of(&planned, Verdict::Error, died(&*panic))),
+                Err(error) => book.finished(result_of(&planned, Verdict::Error, error.to_string())),
+                Ok(None) => {}
+            }
+        }
+    });
+    tokio::select! {
+        () = all => {}
+        () = interrupt.cancelled() => {}
+    }
+    abort.abort();
+}
+
+fn died(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    format!("the harness died of this case, which is a fault of kubeproof: {text}")
+}
+
+/// Where results are counted and told.
+struct Book {
+    events: UnboundedSender<Event>,
+    counts: [AtomicUsize; 6],
+    failures: AtomicUsize,
+    options: RunOptions,
+    today: Date,
+}
+
+const VERDICTS: [Verdict; 6] =
+    [Verdict::Skip, Verdict::Pass, Verdict::Deviation, Verdict::Warn, Verdict::Fail, Verdict::Error];
+
+impl Book {
+    fn new(events: UnboundedSender<Event>, options: &RunOptions) -> Self {
+        let (counts, failures) = Default::default();
+        Self { events, counts, failures, options: options.clone(), today: Zoned::now().date() }
+    }
+
+    fn tell(&self, event: Event) {
+        // A report that nobody waits for any more is no reason to stop a run that has to clean up.
+        let _ = self.events.send(event);
+    }
+
+    fn started(&self, planned: &PlannedRun) {
+        self.tell(Event::CaseStarted { id: planned.case.id.clone(), subject: planned.subject_name() });
+    }
+
+    fn finished(&self, mut result: CaseResult) {
+        if let Some(list) = &self.options.known_failures {
+            result.known = list.judge(&result, self.today, self.options.strict);
+        }
+        if let Some(n) = VERDICTS.iter().position(|verdict| *verdict == result.verdict) {
+            self.counts[n].fetch_add(1, Ordering::Relaxed);
+        }
+        if result.fails_run(self.options.strict) {
+            self.failures.fetch_add(1, Ordering::Relaxed);
+        }
+        self.tell(Event::CaseFinished(Arc::new(result)));
+    }
+
+    /// Why no more cases are to begin.
+    fn enough(&self) -> Option<String> {
+        let limit = self.options.max_fail?;
+        (self.failures.load(Ordering::Relaxed) >= limit).then(|| format!("the run has {limit} failures (--max-fail)"))
+    }
+
+    fn summary(&self) -> BTreeMap<Verdict, usize> {
+        VERDICTS.iter().zip(&self.counts).map(|(verdict, n)| (*verdict, n.load(Ordering::Relaxed))).collect()
+    }
+}
