@@ -77,7 +77,7 @@ pub(crate) struct Intent(Option<usize>);
 
 impl Cleaner {
     pub(crate) fn start(client: &Client, property: Property) -> Self {
-        let (queue, paths) = mpsc::unbounded_channel();
+        let (queue, paths) = mpsc::unbounded_channel::<String>();
         let remover =
             Remover { client: client.clone(), notices: Arc::default() };
         let worker = tokio::spawn({

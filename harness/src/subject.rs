@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use futures_util::future::join_all;
 use kubeproof_cases::case::{ResourceName, Scope};
-use kubeproof_cases::subject::SubjectDefinition;
+use kubeproof_cases::SubjectDefinition;
 use serde_json::{Map, Value, json};
 
 use crate::capability::{Asker, Discovered, Questions, may_create, root_of};

@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use kubeproof_cases::Catalogue;
 use kubeproof_cases::case::{Capability, Case, ResourceName};
-use kubeproof_cases::subject::SubjectDefinition;
+use kubeproof_cases::SubjectDefinition;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -173,8 +173,8 @@ pub async fn plan(catalogue: &Catalogue, client: &Client, options: &RunOptions) 
         namespace: home.name().to_owned(),
         capabilities: capabilities.set.iter().map(|capability| name_of(*capability)).collect(),
     };
-    let catalogue_digest = catalogue.digest().to_owned();
-    Ok(Plan { run, target, home, installs, absent: roster.absent, runs, capabilities, catalogue_digest })
+    let (absent, catalogue_digest) = (roster.absent, catalogue.digest().to_owned());
+    Ok(Plan { run, target, home, installs, absent, runs, capabilities, catalogue_digest })
 }
 
 impl Plan {
@@ -249,7 +249,7 @@ fn stands(case: &Case, catalogue: &Catalogue, options: &RunOptions) -> bool {
 
 fn check_known_failures(
     catalogue: &Catalogue,
-    roster: &Roster,
+    roster: &Roster<'_>,
     options: &RunOptions,
 ) -> Result<(), KnownFailuresError> {
     let Some(list) = &options.known_failures else { return Ok(()) };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kubeproof_cases::case::{Capability, ResourceName};
-use kubeproof_cases::subject::SubjectDefinition;
+use kubeproof_cases::SubjectDefinition;
 
 use crate::capability::Capabilities;
 use crate::run::RunOptions;

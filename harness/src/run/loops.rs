@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream;
+use futures_util::future::BoxFuture;
+use futures_util::{StreamExt, stream};
 use kubeproof_cases::case::{Loop, Step, Times, Together, Until};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -19,13 +19,14 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 impl<'a> Scope<'a> {
     pub(super) async fn concurrently(&mut self, inner: &Loop) -> Flow {
-        let iterations = self.iterations(inner)?;
-        self.at_once(&inner.id, iterations, |_| &inner.steps).await
+        let iterations = self.iterations(inner)?.into_iter().map(|scope| (scope, inner.steps.as_slice()));
+        self.at_once(&inner.id, iterations.collect()).await
     }
 
     pub(super) async fn together(&mut self, together: &Together) -> Flow {
-        let branches = (0..together.branches.len()).map(|n| self.child(&together.id, n)).collect();
-        self.at_once(&together.id, branches, |n| &together.branches[n]).await
+        let branches = together.branches.iter().enumerate();
+        let branches = branches.map(|(n, steps)| (self.child(&together.id, n), steps.as_slice())).collect();
+        self.at_once(&together.id, branches).await
     }
 
     pub(super) async fn repeat(&mut self, inner: &Loop) -> Flow {
@@ -81,19 +82,17 @@ impl<'a> Scope<'a> {
     }
 
     /// Runs iterations beside each other. All of them end before one that failed ends the case.
-    async fn at_once<'s>(
-        &mut self,
-        id: &str,
-        iterations: Vec<Scope<'a>>,
-        steps: impl Fn(usize) -> &'s [Step],
-    ) -> Flow {
-        let running = iterations.into_iter().enumerate().map(|(n, mut iteration)| {
-            let steps = steps(n);
-            async move {
+    async fn at_once<'s>(&mut self, id: &str, iterations: Vec<(Scope<'a>, &'s [Step])>) -> Flow
+    where
+        'a: 's,
+    {
+        let mut running: Vec<BoxFuture<'s, (Scope<'a>, Flow)>> = Vec::with_capacity(iterations.len());
+        for (mut iteration, steps) in iterations {
+            running.push(Box::pin(async move {
                 let flow = iteration.steps(steps).await;
                 (iteration, flow)
-            }
-        });
+            }));
+        }
         let ended: Vec<(Scope<'a>, Flow)> = stream::iter(running).buffered(AT_ONCE).collect().await;
         let mut results = Vec::with_capacity(ended.len());
         let mut all = Ok(());

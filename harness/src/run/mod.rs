@@ -14,6 +14,3 @@ mod watching;
 pub use options::RunOptions;
 pub use schedule::run;
 pub(crate) use scope::base_values;
-
-#[cfg(test)]
-mod tests;
