@@ -78,11 +78,11 @@ pub(crate) struct Intent(Option<usize>);
 impl Cleaner {
     pub(crate) fn start(client: &Client, property: Property) -> Self {
         let (queue, paths) = mpsc::unbounded_channel::<String>();
-        let remover =
-            Remover { client: client.clone(), notices: Arc::default() };
+        let remover = Remover { client: client.clone(), notices: Arc::default() };
         let worker = tokio::spawn({
             let remover = remover.clone();
-            let paths = futures_util::stream::unfold(paths, |mut paths| async { Some((paths.recv().await?, paths)) });
+            let paths =
+                futures_util::stream::unfold(paths, |mut paths| async { Some((paths.recv().await?, paths)) });
             async move {
                 paths
                     .for_each_concurrent(AT_ONCE, |path| {
@@ -125,7 +125,8 @@ impl Cleaner {
             worker.abort();
             let places: Vec<&str> =
                 property.namespace.iter().chain(&property.definitions).map(String::as_str).collect();
-            remover.notice(format!("the cleanup took longer than {limit:?}; look after {}", places.join(", ")));
+            remover
+                .notice(format!("the cleanup took longer than {limit:?}; look after {}", places.join(", ")));
         }
         std::mem::take(&mut *lock(&remover.notices))
     }
@@ -167,7 +168,8 @@ impl Tracker {
             }
             "PUT" | "PATCH" if answer.status == 201 => {
                 let path = exchange.request.target.split('?').next().unwrap_or_default();
-                if let Some(collection) = path.rsplit_once('/').and_then(|(parent, _)| Collection::of(parent)) {
+                if let Some(collection) = path.rsplit_once('/').and_then(|(parent, _)| Collection::of(parent))
+                {
                     self.add(path.to_owned(), collection);
                 }
             }
@@ -270,7 +272,8 @@ impl Remover {
         match left.json() {
             Some(list) => {
                 let left = names(list, |_| true);
-                join_all(left.iter().map(async |name| self.remove(&format!("{collection}/{name}")).await)).await;
+                join_all(left.iter().map(async |name| self.remove(&format!("{collection}/{name}")).await))
+                    .await;
             }
             None if left.status() == 404 => {}
             None => self.notice(format!("cannot empty {collection}: {}", left.in_words())),
@@ -301,7 +304,8 @@ impl Remover {
 
     /// Takes the finalizers off an object that is being deleted.
     async fn release(&self, path: &str) {
-        let mut request = outgoing("PATCH", path, "application/json", Some(&json!({"metadata": {"finalizers": null}})));
+        let mut request =
+            outgoing("PATCH", path, "application/json", Some(&json!({"metadata": {"finalizers": null}})));
         for (name, value) in &mut request.headers {
             if name == "content-type" {
                 "application/merge-patch+json".clone_into(value);
@@ -341,7 +345,10 @@ fn is_held(object: &Value) -> bool {
 
 fn names(list: &Value, which: impl Fn(&Value) -> bool) -> Vec<String> {
     let items = list["items"].as_array().into_iter().flatten();
-    items.filter(|item| which(item)).filter_map(|item| item["metadata"]["name"].as_str().map(str::to_owned)).collect()
+    items
+        .filter(|item| which(item))
+        .filter_map(|item| item["metadata"]["name"].as_str().map(str::to_owned))
+        .collect()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -112,7 +112,11 @@ impl KnownFailures {
         })?;
         let entries = raw.unwrap_or_default().into_iter().map(|raw| {
             let line = usize::try_from(raw.case.referenced.line()).unwrap_or_default();
-            entry(raw, line).map_err(|reason| KnownFailuresError::Entry { path: path.to_owned(), line, reason })
+            entry(raw, line).map_err(|reason| KnownFailuresError::Entry {
+                path: path.to_owned(),
+                line,
+                reason,
+            })
         });
         Ok(Self { path: path.to_owned(), entries: entries.collect::<Result<_, _>>()?, text })
     }
@@ -120,14 +124,18 @@ impl KnownFailures {
     /// Finds entries that no case or subject has.
     pub fn check<'a>(
         &self,
-        ids: impl Iterator<Item = &'a str> + Clone,
-        subjects: impl Iterator<Item = &'a str> + Clone,
+        ids: &(impl Iterator<Item = &'a str> + Clone),
+        subjects: &(impl Iterator<Item = &'a str> + Clone),
     ) -> Result<(), KnownFailuresError> {
         let did_you_mean = |near: Option<String>| near.map(|id| format!("; did you mean {id:?}?"));
         for entry in &self.entries {
             let reason = if !ids.clone().any(|id| entry.case.matches(id, "")) {
                 let near = nearest(&entry.case.to_string(), ids.clone());
-                format!("no case matches {:?}{}", entry.case.to_string(), did_you_mean(near).unwrap_or_default())
+                format!(
+                    "no case matches {:?}{}",
+                    entry.case.to_string(),
+                    did_you_mean(near).unwrap_or_default()
+                )
             } else if let Some(subject) = &entry.subject
                 && !subjects.clone().any(|known| known == subject)
             {
@@ -176,10 +184,10 @@ impl KnownFailures {
                 out.remove(n);
                 continue;
             }
-            let written = failing.iter().map(|result| entry.narrowed(result, strict)).collect();
-            out.replace(n, written);
+            let written: Vec<String> = failing.iter().map(|result| entry.narrowed(result, strict)).collect();
+            out.replace(n, &written);
         }
-        let added: String = unlisted.iter().map(|result| Entry::new(result).written()).collect();
+        let added: String = unlisted.iter().map(|result| Written::unexplained(result).written()).collect();
         out.into_text() + &added
     }
 }
@@ -203,17 +211,6 @@ fn entry(raw: RawEntry, line: usize) -> Result<Entry, String> {
 }
 
 impl Entry {
-    /// For a failure that nobody had listed.
-    fn new(result: &CaseResult) -> Written {
-        Written {
-            case: result.id.clone(),
-            subject: result.subject.clone(),
-            checks: None,
-            reason: UNEXPLAINED.to_owned(),
-            expires: None,
-        }
-    }
-
     /// The entry for one of the results it matches.
     fn narrowed(&self, result: &CaseResult, strict: bool) -> String {
         Written {
@@ -247,7 +244,8 @@ impl Entry {
         if let Some(id) = failing_checks(result, strict).find(|id| !listed.iter().any(|l| l == id)) {
             return Some(format!("the check `{id}` fails, and is not listed"));
         }
-        let still_bad = |id: &&String| result.checks.iter().any(|c| c.id == **id && c.verdict > Verdict::Pass);
+        let still_bad =
+            |id: &&String| result.checks.iter().any(|c| c.id == **id && c.verdict > Verdict::Pass);
         let mended = listed.iter().find(|id| !still_bad(id))?;
         Some(format!("the check `{mended}` is listed, and does not fail now"))
     }
@@ -268,6 +266,17 @@ struct Written {
 }
 
 impl Written {
+    /// For a failure that nobody had listed.
+    fn unexplained(result: &CaseResult) -> Self {
+        Self {
+            case: result.id.clone(),
+            subject: result.subject.clone(),
+            checks: None,
+            reason: UNEXPLAINED.to_owned(),
+            expires: None,
+        }
+    }
+
     /// JSON strings are YAML strings, so anything can be quoted that way.
     fn written(&self) -> String {
         let mut out = format!("- case: {}\n", self.case);
@@ -303,7 +312,10 @@ impl Blocks {
         let starts: Vec<usize> = entry_lines
             .map(|line| {
                 let at = line.saturating_sub(1).min(lines.len());
-                (0..=at).rev().find(|n| lines.get(*n).is_some_and(|l| l.trim_start().starts_with('-'))).unwrap_or(at)
+                (0..=at)
+                    .rev()
+                    .find(|n| lines.get(*n).is_some_and(|l| l.trim_start().starts_with('-')))
+                    .unwrap_or(at)
             })
             .collect();
         let is_comment = |n: usize| lines[n].trim_start().starts_with('#');
@@ -325,7 +337,7 @@ impl Blocks {
         self.blocks[n] = Block { comment: String::new(), entry: String::new() };
     }
 
-    fn replace(&mut self, n: usize, entries: Vec<String>) {
+    fn replace(&mut self, n: usize, entries: &[String]) {
         self.blocks[n].entry = entries.concat();
     }
 
@@ -393,10 +405,17 @@ mod tests {
     }
 
     #[rstest]
-    #[case("- case: watch/bookmark-snt\n  reason: r\n", "known.yaml:1: no case matches \"watch/bookmark-snt\"; did you mean \"watch/bookmark-sent\"?")]
-    #[case("# why\n- reason: r\n  case: watch/*\n  subject: secret.v1\n", "known.yaml:3: no subject is named \"secret.v1\"; did you mean \"secrets.v1\"?")]
+    #[case(
+        "- case: watch/bookmark-snt\n  reason: r\n",
+        "known.yaml:1: no case matches \"watch/bookmark-snt\"; did you mean \"watch/bookmark-sent\"?"
+    )]
+    #[case(
+        "# why\n- reason: r\n  case: watch/*\n  subject: secret.v1\n",
+        "known.yaml:3: no subject is named \"secret.v1\"; did you mean \"secrets.v1\"?"
+    )]
     fn typos_are_errors(#[case] text: &str, #[case] message: &str) {
-        let error = list(text).check(["watch/bookmark-sent"].into_iter(), ["secrets.v1"].into_iter()).unwrap_err();
+        let error =
+            list(text).check(&["watch/bookmark-sent"].into_iter(), &["secrets.v1"].into_iter()).unwrap_err();
         assert_eq!(error.to_string(), message);
     }
 

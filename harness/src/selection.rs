@@ -114,9 +114,10 @@ impl Selection {
 impl Pattern {
     /// Whether it matches the case on this subject.
     pub fn matches(&self, id: &str, subject: &str) -> bool {
-        match self.text.contains('@') {
-            true => self.glob.is_match(format!("{id}@{subject}")),
-            false => self.glob.is_match(id),
+        if self.text.contains('@') {
+            self.glob.is_match(format!("{id}@{subject}"))
+        } else {
+            self.glob.is_match(id)
         }
     }
 
@@ -173,8 +174,10 @@ impl FromStr for Pattern {
     type Err = SelectionError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let glob = Glob::new(text)
-            .map_err(|error| SelectionError::Glob { text: text.to_owned(), reason: error.kind().to_string() })?;
+        let glob = Glob::new(text).map_err(|error| SelectionError::Glob {
+            text: text.to_owned(),
+            reason: error.kind().to_string(),
+        })?;
         Ok(Self { text: text.to_owned(), glob: glob.compile_matcher() })
     }
 }
@@ -224,7 +227,8 @@ impl Rerun {
     pub fn from_report(path: &Path) -> Result<Self, SelectionError> {
         let bad = |reason: String| SelectionError::Rerun { path: path.to_owned(), reason };
         let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
-        let rerun = Self::parse(&text).map_err(|error| bad(format!("it is no JSON report of kubeproof: {error}")))?;
+        let rerun =
+            Self::parse(&text).map_err(|error| bad(format!("it is no JSON report of kubeproof: {error}")))?;
         if rerun.results.is_empty() {
             return Err(bad("nothing failed in that run".to_owned()));
         }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use futures_util::future::join_all;
-use kubeproof_cases::case::{ResourceName, Scope};
 use kubeproof_cases::SubjectDefinition;
+use kubeproof_cases::case::{ResourceName, Scope};
 use serde_json::{Map, Value, json};
 
 use crate::capability::{Asker, Discovered, Questions, may_create, root_of};
@@ -131,9 +131,10 @@ impl Subject {
 
     /// The path of its collection, in this namespace if it is namespaced.
     pub fn collection(&self, namespace: &str) -> String {
-        match self.namespaced {
-            true => format!("{}/namespaces/{namespace}/{}", self.root(), self.served.resource),
-            false => self.collection_of_all(),
+        if self.namespaced {
+            format!("{}/namespaces/{namespace}/{}", self.root(), self.served.resource)
+        } else {
+            self.collection_of_all()
         }
     }
 
@@ -204,7 +205,9 @@ pub struct SubjectArgument {
 #[derive(Debug, thiserror::Error)]
 pub enum SubjectError {
     /// Not a resource.
-    #[error("the subject {0:?} is not one: expected GROUP/VERSION/RESOURCE, or VERSION/RESOURCE of the core group, as apps/v1/deployments, with =FILE behind it for a template")]
+    #[error(
+        "the subject {0:?} is not one: expected GROUP/VERSION/RESOURCE, or VERSION/RESOURCE of the core group, as apps/v1/deployments, with =FILE behind it for a template"
+    )]
     Malformed(String),
     /// The template cannot be read.
     #[error("cannot use {} as template of a subject: {reason}", path.display())]
@@ -271,7 +274,8 @@ pub(crate) async fn adopt(
     resources: &BTreeMap<ResourceName, Discovered>,
     questions: &Questions<'_>,
 ) -> Vec<Subject> {
-    let usable = |found: &Discovered| ["create", "get", "list", "delete"].iter().all(|v| found.verbs.contains(*v));
+    let usable =
+        |found: &Discovered| ["create", "get", "list", "delete"].iter().all(|v| found.verbs.contains(*v));
     let candidates = resources.iter().filter(|(_, found)| usable(found)).take(CANDIDATES);
     let accepted = join_all(candidates.map(async |(name, found)| {
         let subject = Subject::discovered(name, found, Origin::Adopted);
@@ -335,7 +339,8 @@ mod tests {
 
     #[test]
     fn a_custom_resource_keeps_its_name_and_is_served_under_the_group_of_the_run() {
-        let name = ResourceName { resource: "widgets".into(), version: "v1".into(), group: "kubeproof.dev".into() };
+        let name =
+            ResourceName { resource: "widgets".into(), version: "v1".into(), group: "kubeproof.dev".into() };
         let definition = SubjectDefinition {
             name,
             kind: "Widget".into(),
@@ -348,7 +353,8 @@ mod tests {
             status: None,
             crd: None,
         };
-        let crd = json!({"spec": {"versions": [{"name": "v1", "subresources": {"status": {}, "scale": {}}}]}});
+        let crd =
+            json!({"spec": {"versions": [{"name": "v1", "subresources": {"status": {}, "scale": {}}}]}});
         let widgets = Subject::custom(&definition, &crd, "abc.kubeproof.dev");
         assert_eq!(widgets.name.to_string(), "widgets.v1.kubeproof.dev");
         assert_eq!(widgets.collection("ns"), "/apis/abc.kubeproof.dev/v1/namespaces/ns/widgets");

@@ -166,7 +166,9 @@ mod tests {
 
     #[test]
     fn garbage_lists_nothing() {
-        for garbage in [json!({}), json!([]), json!({"resources": {}}), json!({"resources": [1, {"name": 2}]})] {
+        for garbage in
+            [json!({}), json!([]), json!({"resources": {}}), json!({"resources": [1, {"name": 2}]})]
+        {
             assert_eq!(resources_of(&garbage, "", "v1"), Resources::new());
             assert_eq!(aggregated(&garbage), Resources::new());
         }

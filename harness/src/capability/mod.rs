@@ -184,7 +184,10 @@ impl Exchange {
             Outcome::Answered(answer) => answer,
         };
         let text = |member: &str| answer.json.as_ref()?.get(member)?.as_str().map(str::to_owned);
-        let parts = [text("reason").map(|reason| format!(" {reason}")), text("message").map(|text| format!(": {text}"))];
+        let parts = [
+            text("reason").map(|reason| format!(" {reason}")),
+            text("message").map(|text| format!(": {text}")),
+        ];
         format!("{}{}", answer.status, parts.into_iter().flatten().collect::<String>())
     }
 }

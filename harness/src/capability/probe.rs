@@ -47,7 +47,11 @@ async fn openapi_v2(asker: &Asker<'_>) -> Answer {
     let exchange = asker.get("/openapi/v2", "application/json").await;
     let too_long = matches!(&exchange.outcome, Outcome::Broken(broken) if broken.kind == BrokenKind::Budget);
     let is_it = exchange.json().is_some_and(|document| document["swagger"] == "2.0");
-    if too_long || is_it { Ok(()) } else { Err(format!("/openapi/v2 holds no document: {}", exchange.in_words())) }
+    if too_long || is_it {
+        Ok(())
+    } else {
+        Err(format!("/openapi/v2 holds no document: {}", exchange.in_words()))
+    }
 }
 
 async fn openapi_v3(asker: &Asker<'_>) -> Answer {
@@ -58,7 +62,8 @@ async fn openapi_v3(asker: &Asker<'_>) -> Answer {
 
 async fn namespaces(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_>) -> Answer {
     creatable(resources, &named("namespaces", "v1", ""))?;
-    let manifest = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": questions.probe_name}});
+    let manifest =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": questions.probe_name}});
     asked(asker, questions, "/api/v1/namespaces", &manifest).await
 }
 
@@ -84,28 +89,23 @@ async fn pods(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_
 fn creatable(resources: &Resources, name: &ResourceName) -> Answer {
     match resources.get(name) {
         None => Err(format!("the server does not serve {name}")),
-        Some(found) if !found.verbs.contains("create") => Err(format!("{name} does not list the verb create")),
+        Some(found) if !found.verbs.contains("create") => {
+            Err(format!("{name} does not list the verb create"))
+        }
         Some(_) => Ok(()),
     }
 }
 
 /// Discovery has to do when nothing may be written.
 async fn asked(asker: &Asker<'_>, questions: &Questions<'_>, collection: &str, manifest: &Value) -> Answer {
-    match questions.may_write {
-        true => may_create(asker, collection, manifest).await.map(drop),
-        false => Ok(()),
-    }
+    if questions.may_write { may_create(asker, collection, manifest).await.map(drop) } else { Ok(()) }
 }
 
 /// Asks by a dry run, and gives the code of the answer. A server that takes it and stores the object all the same
 /// is cleaned at once.
 ///
 /// Only a plain refusal is a no: what else a broken server may say is for cases to judge.
-pub(crate) async fn may_create(
-    asker: &Asker<'_>,
-    collection: &str,
-    manifest: &Value,
-) -> Result<u16, String> {
+pub(crate) async fn may_create(asker: &Asker<'_>, collection: &str, manifest: &Value) -> Result<u16, String> {
     let exchange = asker.send("POST", &format!("{collection}?dryRun=All"), Some(manifest)).await;
     match exchange.status() {
         status @ 200..=299 => {
@@ -128,9 +128,10 @@ async fn second_user(asker: &Asker<'_>, resources: &Resources, questions: &Quest
         return Err("no credential of an unprivileged user was given (--second-token)".into());
     }
     let secrets = named("secrets", "v1", "");
-    let collection = match resources.contains_key(&secrets) {
-        true => collection(&secrets, true, questions),
-        false => some_collection(resources, questions, "list")?,
+    let collection = if resources.contains_key(&secrets) {
+        collection(&secrets, true, questions)
+    } else {
+        some_collection(resources, questions, "list")?
     };
     let exchange = asker.get_as(&format!("{collection}?limit=1"), Identity::Second).await;
     match exchange.status() {
@@ -195,9 +196,10 @@ fn some_collection(resources: &Resources, questions: &Questions<'_>, verb: &str)
 
 fn collection(name: &ResourceName, namespaced: bool, questions: &Questions<'_>) -> String {
     let root = root_of(name);
-    match namespaced {
-        true => format!("{root}/namespaces/{}/{}", questions.namespace.unwrap_or("default"), name.resource),
-        false => format!("{root}/{}", name.resource),
+    if namespaced {
+        format!("{root}/namespaces/{}/{}", questions.namespace.unwrap_or("default"), name.resource)
+    } else {
+        format!("{root}/{}", name.resource)
     }
 }
 

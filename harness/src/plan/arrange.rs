@@ -70,7 +70,8 @@ pub(super) fn runs(
         }
         if !fits {
             others.dedup();
-            let reason = if others.is_empty() { "the run has no subject".to_owned() } else { others.join("; ") };
+            let reason =
+                if others.is_empty() { "the run has no subject".to_owned() } else { others.join("; ") };
             add(None, Some(reason));
         }
     }
@@ -100,10 +101,18 @@ fn candidates(of: &SubjectSet, roster: &mut Roster<'_>) -> Vec<Result<Arc<Subjec
     match of {
         SubjectSet::Any => taken(roster, |_| true),
         SubjectSet::Builtin => taken(roster, |subject| subject.origin != Origin::Suite),
-        SubjectSet::Custom => match roster.subjects.iter().any(|subject| subject.origin == Origin::Suite) {
-            true => taken(roster, |subject| subject.origin == Origin::Suite),
-            false => roster.absent.iter().filter(|(name, _)| !name.group.is_empty()).map(|(_, r)| Err(r.clone())).collect(),
-        },
+        SubjectSet::Custom => {
+            if roster.subjects.iter().any(|subject| subject.origin == Origin::Suite) {
+                taken(roster, |subject| subject.origin == Origin::Suite)
+            } else {
+                roster
+                    .absent
+                    .iter()
+                    .filter(|(name, _)| !name.group.is_empty())
+                    .map(|(_, r)| Err(r.clone()))
+                    .collect()
+            }
+        }
         SubjectSet::Named(names) => names.iter().map(|name| roster.named(name)).collect(),
     }
 }
@@ -111,7 +120,9 @@ fn candidates(of: &SubjectSet, roster: &mut Roster<'_>) -> Vec<Result<Arc<Subjec
 fn fit(case: &Case, filter: &SubjectFilter, subject: &Subject, home: &Home) -> Fit {
     let name = &subject.name;
     match filter.scope {
-        Some(Scope::Namespaced) if !subject.namespaced => return Fit::Other(format!("{name} is not namespaced")),
+        Some(Scope::Namespaced) if !subject.namespaced => {
+            return Fit::Other(format!("{name} is not namespaced"));
+        }
         Some(Scope::Cluster) if subject.namespaced => return Fit::Other(format!("{name} is namespaced")),
         _ => {}
     }

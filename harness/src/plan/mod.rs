@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kubeproof_cases::Catalogue;
-use kubeproof_cases::case::{Capability, Case, ResourceName};
 use kubeproof_cases::SubjectDefinition;
+use kubeproof_cases::case::{Capability, Case, ResourceName};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -243,7 +243,8 @@ fn home(capabilities: &Capabilities, options: &RunOptions, own: String) -> Home 
 
 /// Whether one of the case's requirements is part of the edition.
 fn stands(case: &Case, catalogue: &Catalogue, options: &RunOptions) -> bool {
-    let mut requirements = case.requirements.iter().filter_map(|id| catalogue.requirements.get(id)).peekable();
+    let mut requirements =
+        case.requirements.iter().filter_map(|id| catalogue.requirements.get(id)).peekable();
     requirements.peek().is_none() || requirements.any(|r| r.editions.contains(&options.edition))
 }
 
@@ -253,8 +254,9 @@ fn check_known_failures(
     options: &RunOptions,
 ) -> Result<(), KnownFailuresError> {
     let Some(list) = &options.known_failures else { return Ok(()) };
-    let subjects: BTreeSet<String> = roster.names().chain(catalogue.subjects.iter().map(|s| &s.name)).map(ToString::to_string).collect();
-    list.check(catalogue.cases.iter().map(|case| case.id.as_str()), subjects.iter().map(String::as_str))
+    let subjects: BTreeSet<String> =
+        roster.names().chain(catalogue.subjects.iter().map(|s| &s.name)).map(ToString::to_string).collect();
+    list.check(&catalogue.cases.iter().map(|case| case.id.as_str()), &subjects.iter().map(String::as_str))
 }
 
 /// Differs between runs under the same seed, so that a run never meets what another left behind.
@@ -263,5 +265,7 @@ fn run_id(seed: u64) -> String {
     let mix = seed ^ u64::try_from(now & u128::from(u64::MAX)).unwrap_or_default();
     let mut random = StdRng::seed_from_u64(mix);
     let letters = b"abcdefghijklmnopqrstuvwxyz0123456789";
-    (0..6).map(|n| char::from(letters[random.random_range(0..if n == 0 { 26 } else { letters.len() })])).collect()
+    (0..6)
+        .map(|n| char::from(letters[random.random_range(0..if n == 0 { 26 } else { letters.len() })]))
+        .collect()
 }

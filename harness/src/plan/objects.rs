@@ -44,7 +44,8 @@ impl Plan {
 }
 
 fn object_of(run: &PlannedRun, request: &Request, home: &Home, run_id: &str) -> Option<PlannedObject> {
-    let (Some(Body::Object(body) | Body::Json(body)), "POST") = (&request.body, request.method.as_str()) else {
+    let (Some(Body::Object(body) | Body::Json(body)), "POST") = (&request.body, request.method.as_str())
+    else {
         return None;
     };
     let mut values = base_values(run, home.name(), run_id);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kubeproof_cases::case::{Capability, ResourceName};
 use kubeproof_cases::SubjectDefinition;
+use kubeproof_cases::case::{Capability, ResourceName};
 
 use crate::capability::Capabilities;
 use crate::run::RunOptions;
@@ -33,9 +33,10 @@ impl<'a> Roster<'a> {
         options: &RunOptions,
         run: &'a str,
     ) -> Result<Self, SubjectError> {
-        let no_customs = match options.read_only {
-            true => Some("its resource would have to be installed, which --read-only forbids".to_owned()),
-            false => capabilities.missing(Capability::Crds),
+        let no_customs = if options.read_only {
+            Some("its resource would have to be installed, which --read-only forbids".to_owned())
+        } else {
+            capabilities.missing(Capability::Crds)
         };
         let (subjects, absent, named) = (Vec::new(), Vec::new(), BTreeMap::new());
         let mut roster = Self { subjects, absent, definitions, capabilities, run, no_customs, named };
@@ -79,7 +80,9 @@ impl<'a> Roster<'a> {
         }
         let found = match self.definitions.iter().find(|definition| definition.name == *name) {
             Some(definition) => self.known(definition),
-            None => self.listed(name).map(|listed| Arc::new(Subject::discovered(name, listed, Origin::Named))),
+            None => {
+                self.listed(name).map(|listed| Arc::new(Subject::discovered(name, listed, Origin::Named)))
+            }
         };
         self.named.insert(name.clone(), found.clone());
         found
@@ -105,13 +108,12 @@ impl<'a> Roster<'a> {
         {
             return Ok(Subject::standard(definition, listed, Origin::User));
         }
-        match self.listed(name) {
-            Ok(listed) => Ok(Subject::discovered(name, listed, Origin::User)),
-            Err(_) => {
-                let served: Vec<String> = self.capabilities.resources.keys().map(ToString::to_string).collect();
-                let nearest = nearest(&name.to_string(), served.iter().map(String::as_str));
-                Err(SubjectError::NotServed { name: name.clone(), nearest })
-            }
+        if let Ok(listed) = self.listed(name) {
+            Ok(Subject::discovered(name, listed, Origin::User))
+        } else {
+            let served: Vec<String> = self.capabilities.resources.keys().map(ToString::to_string).collect();
+            let nearest = nearest(&name.to_string(), served.iter().map(String::as_str));
+            Err(SubjectError::NotServed { name: name.clone(), nearest })
         }
     }
 

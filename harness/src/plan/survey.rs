@@ -21,7 +21,8 @@ pub(crate) fn writes(steps: &[Step]) -> bool {
 
 /// Whether a step deletes a whole collection, not a selected part.
 pub(crate) fn empties_collection(steps: &[Step]) -> bool {
-    let selects = |text: &str| ["labelSelector", "fieldSelector", "dryRun"].iter().any(|key| text.contains(key));
+    let selects =
+        |text: &str| ["labelSelector", "fieldSelector", "dryRun"].iter().any(|key| text.contains(key));
     requests(steps).iter().any(|request| {
         let path_end = request.path.parts.iter().rposition(|part| matches!(part, Part::Variable(_)));
         let at_collection = path_end.is_some_and(|end| {

@@ -53,10 +53,7 @@ pub(super) fn outgoing(
     let mut headers = Vec::new();
     let accept = request.accept.as_ref().map(|accept| values.render(accept)).transpose()?;
     let content_type = request.content_type.as_ref().map(|given| values.render(given)).transpose()?;
-    let defaults = [
-        ("accept", accept, true),
-        ("content-type", content_type, body.is_some()),
-    ];
+    let defaults = [("accept", accept, true), ("content-type", content_type, body.is_some())];
     for (name, given, by_default) in defaults {
         let value = given.or_else(|| (by_default && !named(name)).then(|| JSON.to_owned()));
         // An empty one says that there is to be none.

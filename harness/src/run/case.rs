@@ -40,9 +40,10 @@ impl Session {
         let mut scope = Scope::new(self, planned, tracker, deadline);
         let in_namespace = planned.subject.as_ref().is_some_and(|subject| subject.namespaced)
             || survey::reads_variable(&planned.case.steps, "ns");
-        let obstacle = obstacles.namespace.as_ref().filter(|_| in_namespace).or_else(|| {
-            planned.subject.as_ref().and_then(|subject| obstacles.installs.get(&subject.name))
-        });
+        let obstacle =
+            obstacles.namespace.as_ref().filter(|_| in_namespace).or_else(|| {
+                planned.subject.as_ref().and_then(|subject| obstacles.installs.get(&subject.name))
+            });
         if let Some(obstacle) = obstacle {
             obstacle.tell(&mut scope.record);
         } else {

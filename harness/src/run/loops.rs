@@ -112,7 +112,9 @@ impl<'a> Scope<'a> {
             Times::Count(count) => (0..*count).map(|_| None).collect(),
             Times::Over { list, .. } => match evaluate(list, &self.values) {
                 Ok(Value::Array(items)) => items.into_iter().map(Some).collect(),
-                Ok(other) => return Err(self.stuck(&inner.id, format!("`{}` is no list: {other}", list.text))),
+                Ok(other) => {
+                    return Err(self.stuck(&inner.id, format!("`{}` is no list: {other}", list.text)));
+                }
                 Err(error) => return Err(self.stuck(&inner.id, error.to_string())),
             },
         };

@@ -9,6 +9,7 @@ use crate::selection::Selection;
 use crate::subject::SubjectArgument;
 
 /// Everything that shapes a run, beside the target.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own on the command line")]
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// Which cases.

@@ -106,9 +106,6 @@ mod tests {
         }
         let (checks, _) = record.finish().await;
         let seen: Vec<_> = checks.iter().map(|c| (c.id.as_str(), c.verdict, c.message.as_str())).collect();
-        assert_eq!(
-            seen,
-            [("a", Verdict::Fail, "Fail (in 2 of 4 iterations)"), ("b", Verdict::Pass, "")]
-        );
+        assert_eq!(seen, [("a", Verdict::Fail, "Fail (in 2 of 4 iterations)"), ("b", Verdict::Pass, "")]);
     }
 }

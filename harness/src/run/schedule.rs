@@ -24,7 +24,7 @@ use crate::transport::Client;
 use crate::verdict::Judging;
 
 /// How long the cleanup may take.
-const CLEANUP: Duration = Duration::from_secs(60);
+const CLEANUP: Duration = Duration::from_mins(1);
 
 /// How long it may take when somebody waits for the program to go away.
 const CLEANUP_WHEN_INTERRUPTED: Duration = Duration::from_secs(10);
@@ -121,9 +121,8 @@ async fn cases(
         stream::iter(custom).map(move |planned| (planned, Arc::clone(&obstacles)))
     };
     let at_once = Arc::new(obstacles.clone());
-    let runs = stream::iter(others)
-        .map(|planned| (planned, Arc::clone(&at_once)))
-        .chain(later.flatten_stream());
+    let runs =
+        stream::iter(others).map(|planned| (planned, Arc::clone(&at_once))).chain(later.flatten_stream());
     let all = runs.for_each_concurrent(options.jobs.max(1), |(planned, obstacles)| {
         let (session, book, interrupt) = (Arc::clone(session), Arc::clone(book), interrupt.clone());
         // Outside of the task, so that it outlives a panic in there.
@@ -137,7 +136,8 @@ async fn cases(
             let result = tokio::spawn({
                 let planned = planned.clone();
                 async move {
-                    let case = AssertUnwindSafe(session.execute(&planned, &tracker, &obstacles)).catch_unwind();
+                    let case =
+                        AssertUnwindSafe(session.execute(&planned, &tracker, &obstacles)).catch_unwind();
                     tokio::select! {
                         result = case => Some(result),
                         () = interrupt.cancelled() => None,
@@ -209,7 +209,8 @@ impl Book {
     /// Why no more cases are to begin.
     fn enough(&self) -> Option<String> {
         let limit = self.options.max_fail?;
-        (self.failures.load(Ordering::Relaxed) >= limit).then(|| format!("the run has {limit} failures (--max-fail)"))
+        (self.failures.load(Ordering::Relaxed) >= limit)
+            .then(|| format!("the run has {limit} failures (--max-fail)"))
     }
 
     fn summary(&self) -> BTreeMap<Verdict, usize> {

@@ -205,7 +205,14 @@ impl<'a> Scope<'a> {
         CheckResult {
             level: case.level,
             requirements: case.requirements.clone(),
-            ..synthetic(check.to_owned(), Verdict::Pass, &self.step(id), Value::Null, Value::Null, String::new())
+            ..synthetic(
+                check.to_owned(),
+                Verdict::Pass,
+                &self.step(id),
+                Value::Null,
+                Value::Null,
+                String::new(),
+            )
         }
     }
 

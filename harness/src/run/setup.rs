@@ -63,7 +63,11 @@ pub(super) async fn namespace(client: &Client, name: &str, deadline: Instant) ->
     let manifest = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
     let exchange = asker.send("POST", "/api/v1/namespaces", Some(&manifest)).await;
     if exchange.status() != 201 {
-        return Some(Obstacle::new("namespace-created", exchange, "the namespace of the run must be created with 201"));
+        return Some(Obstacle::new(
+            "namespace-created",
+            exchange,
+            "the namespace of the run must be created with 201",
+        ));
     }
     // Where pods are admitted only with a service account, its controller may not be as fast as the cases, or not run.
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
@@ -89,7 +93,11 @@ async fn install_one(asker: &Asker<'_>, install: &Install) -> Option<Obstacle> {
     let collection = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let created = asker.send("POST", collection, Some(&install.manifest)).await;
     if created.status() != 201 {
-        return Some(Obstacle::new("resource-installed", created, "the CustomResourceDefinition must be created with 201"));
+        return Some(Obstacle::new(
+            "resource-installed",
+            created,
+            "the CustomResourceDefinition must be created with 201",
+        ));
     }
     let mut pause = Duration::from_millis(1);
     loop {

@@ -51,7 +51,14 @@ impl Scope<'_> {
             let check = format!("given-{}", request.id);
             let message = format!("the object must be created with 201, but got {}", exchange.in_words());
             let actual = exchange.json().cloned().unwrap_or_else(|| json!(exchange.status()));
-            self.fail(check, refusal_verdict(&exchange), &request.id, json!({"status": 201}), actual, message);
+            self.fail(
+                check,
+                refusal_verdict(&exchange),
+                &request.id,
+                json!({"status": 201}),
+                actual,
+                message,
+            );
             return Err(Ended);
         }
         let missing = self.capture(&request.capture, exchange.json());
