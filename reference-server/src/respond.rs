@@ -141,7 +141,10 @@ impl Answer {
         let mut response = Response::new(self.payload);
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        // A cache takes over the headers of a 304, and would forget what it has a copy of.
+        if self.status != StatusCode::NOT_MODIFIED {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        }
         for (name, value) in self.headers {
             headers.append(name, value);
         }
