@@ -93,8 +93,11 @@ fn qos_class(spec: &Value) -> &'static str {
             .flat_map(|list| spec[list].as_array().into_iter().flatten())
             .map(|container| &container["resources"])
     };
-    let amount =
-        |resources: &Value, kind: &str, name: &str| resources[kind][name].as_str().map(str::to_owned);
+    // A request that is left out will be as high as the limit.
+    let amount = |resources: &Value, kind: &str, name: &str| {
+        let amount = resources[kind][name].as_str().or_else(|| resources["limits"][name].as_str());
+        amount.map(str::to_owned)
+    };
     let asks = |resources: &&Value| {
         ["limits", "requests"]
             .iter()
