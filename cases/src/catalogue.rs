@@ -1,6 +1,7 @@
 //! The catalogue: all case files, the ledger they refer to, and the subjects they run on.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::{fs, io};
@@ -13,6 +14,7 @@ use crate::coverage;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ledger::{Ledger, Requirement};
 use crate::lower::{self, Known};
+use crate::parallel;
 use crate::raw::RawCase;
 use crate::shape;
 use crate::subject::{RawSubjectDefinition, SubjectDefinition};
@@ -143,6 +145,7 @@ impl Loader {
     }
 
     /// Adds a file at a path below the directory of cases, or replaces the one there.
+    #[must_use]
     pub fn file(mut self, path: &str, name: &str, text: &str) -> Self {
         self.files.insert(path.to_owned(), Source::new(name, text));
         self
@@ -162,6 +165,7 @@ impl Loader {
     }
 
     /// Names the faults that `catches` can speak of; without this they are not checked.
+    #[must_use]
     pub fn known_faults(mut self, faults: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.faults = Some(faults.into_iter().map(Into::into).collect());
         self
@@ -169,27 +173,28 @@ impl Loader {
 
     /// Reads everything; reports all that is wrong in all files.
     pub fn load(self) -> Result<Catalogue, Diagnostics> {
+        let mut files: Vec<(&str, &Source)> =
+            self.files.iter().map(|(path, source)| (path.as_str(), source)).collect();
+        files.sort_by_key(|(_, source)| std::cmp::Reverse(source.text.len()));
         let mut errors = Diagnostics::default();
         let mut requirements = Vec::new();
         let mut subjects = Vec::new();
         let mut cases = Vec::new();
-        for (path, source) in &self.files {
-            if path == LEDGER {
-                match shape::read::<Vec<Requirement>>(source) {
-                    Ok(read) => requirements.extend(read),
-                    Err(found) => errors.extend(found),
+        let mut nameless = false;
+        for (read, (path, source)) in
+            parallel::map(&files, |(path, source)| read(path, source)).into_iter().zip(&files)
+        {
+            match read {
+                Ok(File::Ledger(read)) => requirements.extend(read),
+                Ok(File::Subject(subject)) => subjects.push(*subject),
+                Ok(File::Case(id, raw)) => cases.push((id, *source, raw)),
+                Err(found) => {
+                    nameless |= *path == LEDGER || path.starts_with(SUBJECTS);
+                    errors.extend(found);
                 }
-            } else if path.starts_with(SUBJECTS) {
-                let read = shape::read::<RawSubjectDefinition>(source);
-                match read.and_then(|raw| raw.lower(source)) {
-                    Ok(subject) => subjects.push(subject),
-                    Err(found) => errors.extend(found),
-                }
-            } else {
-                cases.push((path.as_str(), source));
             }
         }
-        if !errors.is_empty() {
+        if nameless {
             // Without the ledger and the subjects, every name in a case would be reported as unknown.
             errors.sort();
             return Err(errors);
@@ -197,12 +202,19 @@ impl Loader {
         let ledger = Ledger::new(requirements);
         let resources: BTreeSet<ResourceName> = subjects.iter().map(|subject| subject.name.clone()).collect();
         let known = Known { ledger: &ledger, resources: &resources, faults: self.faults.as_ref() };
-        let (cases, found) = read_cases(&cases, known);
-        errors.extend(found);
+        let lowered = parallel::map(&cases, |(id, source, raw)| lower::lower(source, id, raw, known));
+        let mut cases = Vec::with_capacity(lowered.len());
+        for result in lowered {
+            match result {
+                Ok(case) => cases.push(case),
+                Err(found) => errors.extend(found),
+            }
+        }
         if !errors.is_empty() {
             errors.sort();
             return Err(errors);
         }
+        cases.sort_by(|a, b| a.id.cmp(&b.id));
         subjects.sort_by(|a, b| a.name.cmp(&b.name));
         let digest = digest(&self.files);
         let source = self.files.get(LEDGER).cloned();
@@ -210,40 +222,25 @@ impl Loader {
     }
 }
 
-/// Reads cases on as many threads as there are processors: this stands before every run.
-fn read_cases(files: &[(&str, &Source)], known: Known<'_>) -> (Vec<Case>, Vec<Diagnostic>) {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(files.len().max(1));
-    let share = files.len().div_ceil(threads).max(1);
-    let mut cases = Vec::with_capacity(files.len());
-    let mut errors = Vec::new();
-    std::thread::scope(|scope| {
-        let read = |share: &[(&str, &Source)]| -> Vec<Result<Case, Vec<Diagnostic>>> {
-            share.iter().map(|(path, source)| read_case(path, source, known)).collect()
-        };
-        let workers: Vec<_> = files.chunks(share).map(|share| scope.spawn(move || read(share))).collect();
-        for worker in workers {
-            match worker.join() {
-                Ok(results) => {
-                    for result in results {
-                        match result {
-                            Ok(case) => cases.push(case),
-                            Err(found) => errors.extend(found),
-                        }
-                    }
-                }
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-    });
-    cases.sort_by(|a, b| a.id.cmp(&b.id));
-    (cases, errors)
+/// A file that has the right shape.
+enum File<'a> {
+    Ledger(Vec<Requirement>),
+    Subject(Box<SubjectDefinition>),
+    /// With its id.
+    Case(&'a str, Box<RawCase>),
 }
 
-fn read_case(path: &str, source: &Source, known: Known<'_>) -> Result<Case, Vec<Diagnostic>> {
+fn read<'a>(path: &'a str, source: &Source) -> Result<File<'a>, Vec<Diagnostic>> {
+    if path == LEDGER {
+        return shape::read(source).map(File::Ledger);
+    }
+    if path.starts_with(SUBJECTS) {
+        let raw: RawSubjectDefinition = shape::read(source)?;
+        return raw.lower(source).map(|subject| File::Subject(Box::new(subject)));
+    }
     let id = case_id(path)
         .map_err(|(message, help)| vec![Diagnostic::new(source, 0..0, "file-name", message).help(help)])?;
-    let raw = shape::read::<RawCase>(source)?;
-    lower::lower(source, id, &raw, known)
+    shape::read(source).map(|raw| File::Case(id, Box::new(raw)))
 }
 
 /// The id that the place of a file gives.
@@ -280,8 +277,11 @@ fn digest(files: &BTreeMap<String, Source>) -> String {
             hash.update(part);
         }
     }
-    let hex: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hex}")
+    hash.finalize().iter().fold("sha256:".to_owned(), |mut digest, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(digest, "{byte:02x}");
+        digest
+    })
 }
 
 fn collect(directory: &Dir<'static>, files: &mut BTreeMap<String, Source>) {

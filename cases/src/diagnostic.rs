@@ -10,7 +10,7 @@ use crate::span::Span;
 use crate::syntax::Source;
 
 /// Every code that a diagnostic can have.
-pub const CODES: [&str; 46] = [
+pub const CODES: [&str; 47] = [
     "cannot-fail",
     "duplicate",
     "duplicate-id",
@@ -49,6 +49,7 @@ pub const CODES: [&str; 46] = [
     "unknown-fault",
     "unknown-function",
     "unknown-key",
+    "unknown-member",
     "unknown-name",
     "unknown-reason",
     "unknown-requirement",

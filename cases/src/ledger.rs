@@ -19,12 +19,11 @@ impl Ledger {
     pub(crate) fn new(requirements: impl IntoIterator<Item = Requirement>) -> Self {
         let mut ledger = Self::default();
         for requirement in requirements {
-            match ledger.by_id.get(&requirement.id) {
-                Some(index) => ledger.requirements[*index] = requirement,
-                None => {
-                    ledger.by_id.insert(requirement.id.clone(), ledger.requirements.len());
-                    ledger.requirements.push(requirement);
-                }
+            if let Some(index) = ledger.by_id.get(&requirement.id) {
+                ledger.requirements[*index] = requirement;
+            } else {
+                ledger.by_id.insert(requirement.id.clone(), ledger.requirements.len());
+                ledger.requirements.push(requirement);
             }
         }
         ledger

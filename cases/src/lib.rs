@@ -13,6 +13,7 @@ mod diagnostic;
 mod forms;
 pub mod ledger;
 mod lower;
+mod parallel;
 pub mod pattern;
 mod raw;
 pub mod schema;

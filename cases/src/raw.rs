@@ -119,7 +119,7 @@ pub(crate) enum RawStep {
     /// POSTs an object that the case needs; anything but 201 ends the case.
     Given(RawGiven),
     /// One exchange.
-    Request(RawRequest),
+    Request(Box<RawRequest>),
     /// Opens a watch.
     Watch(RawWatch),
     /// Reads events of an open watch.

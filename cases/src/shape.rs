@@ -44,27 +44,29 @@ struct Comparison<'a> {
 impl<'a> Comparison<'a> {
     fn node(&mut self, node: &Node, schema: &'a Value) {
         let forms = self.forms(schema);
-        let choices: Vec<&str> = forms.iter().copied().flat_map(choices).collect();
         let fitting: Vec<&'a Value> =
             forms.iter().copied().filter(|form| accepts(form, &node.value)).collect();
         match (&node.value, fitting.as_slice()) {
-            (NodeValue::String(text), _)
-                if !choices.is_empty() && fitting.iter().all(|form| is_choice(form)) =>
-            {
-                if !choices.contains(&text.as_str()) {
-                    let message = format!("`{text}` is not known here");
-                    self.error(node, "unknown-value", message, |error| error.suggest(text, choices));
-                }
-            }
             (_, []) => self.wrong_type(node, &forms),
+            (NodeValue::String(text), forms) => self.choice(node, text, forms),
             (NodeValue::Mapping(members), [form]) => self.mapping(node, members, form),
             (NodeValue::Mapping(members), variants) => self.variant(node, members, variants),
             (NodeValue::Sequence(items), [form, ..]) => {
-                if let Some(schema) = form.get("items") {
-                    items.iter().for_each(|item| self.node(item, schema));
+                let schemas = std::iter::repeat_n(form.get("items"), items.len());
+                for (item, schema) in items.iter().zip(schemas.flatten()) {
+                    self.node(item, schema);
                 }
             }
             _ => {}
+        }
+    }
+
+    /// One of a few words, unless some form takes any text.
+    fn choice(&mut self, node: &Node, text: &str, forms: &[&'a Value]) {
+        let choices: Vec<&str> = forms.iter().copied().flat_map(choices).collect();
+        if forms.iter().all(|form| is_choice(form)) && !choices.contains(&text) {
+            let message = format!("`{text}` is not known here");
+            self.error(node, "unknown-value", message, |error| error.suggest(text, choices));
         }
     }
 

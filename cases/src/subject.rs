@@ -31,7 +31,7 @@ pub struct SubjectDefinition {
     pub change: Option<Value>,
     /// A merge patch for the status subresource.
     pub status: Option<Value>,
-    /// The manifest of the CustomResourceDefinition that the suite installs; `${group}` in its strings is the group.
+    /// The manifest of the custom resource definition that the suite installs; `${group}` in its strings is the group.
     pub crd: Option<Value>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct RawSubjectDefinition {
     change: Option<JsonText>,
     /// A merge patch for the status subresource.
     status: Option<JsonText>,
-    /// The CustomResourceDefinition that the suite installs; `${group}` is its group.
+    /// The custom resource definition that the suite installs; `${group}` is its group.
     crd: Option<JsonText>,
 }
 

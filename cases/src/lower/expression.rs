@@ -1,11 +1,13 @@
 //! CEL expressions: parsed, with every name in them known.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use cel::common::ast::{EntryExpr, Expr, IdedExpr};
 
 use super::Lowering;
+use super::scope::Kind;
 use crate::cel::Expression;
 use crate::syntax::{Located, Scalar};
 
@@ -104,6 +106,10 @@ impl Lowering<'_> {
                 .suggest_from(name, known.iter().map(String::as_str));
             }
         }
+        for (step, field, id) in &names.members {
+            let start = info.offset_for(*id).map_or(0, |(start, _)| usize::try_from(start).unwrap_or(0));
+            self.member(step, field, &scalar.range(start..start + step.len() + 1 + field.len()));
+        }
         for name in names.functions {
             let is_operator = !name.starts_with(|c: char| c.is_ascii_alphabetic());
             if !is_operator && !FUNCTIONS.contains(&name.as_str()) {
@@ -124,7 +130,27 @@ impl Lowering<'_> {
             span: self.source.span(text.place.start),
         })
     }
+
+    /// A member of a step that an expression reads.
+    fn member(&mut self, step: &str, field: &str, place: &Range<usize>) {
+        match self.scopes.get(step).map(|known| known.kind) {
+            Some(Kind::Exchange | Kind::Watch { .. }) if !MEMBERS.contains(&field) => {
+                self.error(place, "unknown-member", format!("a step has no member `{field}`"))
+                    .suggest_from(field, MEMBERS);
+            }
+            Some(Kind::Results) => {
+                let message = format!("`{step}` is a list of results, and has no member `{field}`");
+                self.error(place, "unknown-member", message).set_help(format!(
+                    "write `{step}[0].{field}`, or `{step}.all(result, result.{field}...)`"
+                ));
+            }
+            _ => {}
+        }
+    }
 }
+
+/// What an expression can read of a step.
+const MEMBERS: [&str; 7] = ["body", "ended", "error", "events", "headers", "status", "text"];
 
 /// Names of types are values in CEL.
 const TYPES: [&str; 10] =
@@ -144,6 +170,8 @@ struct Names {
     /// With the id of the node.
     variables: Vec<(String, u64)>,
     functions: BTreeSet<String>,
+    /// Of what is selected from a variable: the variable, the member, and the id of the variable's node.
+    members: Vec<(String, String, u64)>,
 }
 
 impl Names {
@@ -161,7 +189,14 @@ impl Names {
                     self.collect(part, bound);
                 }
             }
-            Expr::Select(select) => self.collect(&select.operand, bound),
+            Expr::Select(select) => {
+                if let Expr::Ident(name) = &select.operand.expr
+                    && !bound.contains(&name.as_str())
+                {
+                    self.members.push((name.clone(), select.field.clone(), select.operand.id));
+                }
+                self.collect(&select.operand, bound);
+            }
             Expr::List(list) => {
                 for element in &list.elements {
                     self.collect(element, bound);

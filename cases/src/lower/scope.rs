@@ -19,7 +19,7 @@ impl Default for Scopes {
 /// A name that was given to something.
 #[derive(Clone, Debug)]
 pub(super) struct Name {
-    pub(super) name: String,
+    pub(super) text: String,
     pub(super) kind: Kind,
     pub(super) place: Range<usize>,
     pub(super) used: bool,
@@ -57,7 +57,7 @@ impl Scopes {
     pub(super) fn leave(&mut self) {
         if let Some(names) = self.open.pop() {
             let unused = names.into_iter().filter(|name| name.kind == Kind::Capture && !name.used);
-            self.unused.extend(unused.map(|name| (name.name, name.place)));
+            self.unused.extend(unused.map(|name| (name.text, name.place)));
         }
     }
 
@@ -71,16 +71,16 @@ impl Scopes {
 
     pub(super) fn add(&mut self, name: &str, kind: Kind, place: &Range<usize>) {
         if let Some(scope) = self.open.last_mut() {
-            scope.push(Name { name: name.to_owned(), kind, place: place.clone(), used: false });
+            scope.push(Name { text: name.to_owned(), kind, place: place.clone(), used: false });
         }
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Name> {
-        self.open.iter().rev().flat_map(|scope| scope.iter().rev()).find(|known| known.name == name)
+        self.open.iter().rev().flat_map(|scope| scope.iter().rev()).find(|known| known.text == name)
     }
 
     pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut Name> {
-        self.open.iter_mut().rev().flat_map(|scope| scope.iter_mut().rev()).find(|known| known.name == name)
+        self.open.iter_mut().rev().flat_map(|scope| scope.iter_mut().rev()).find(|known| known.text == name)
     }
 
     /// Everything that can be referred to, the nearest first.

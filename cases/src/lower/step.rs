@@ -289,7 +289,7 @@ impl Lowering<'_> {
             .scopes
             .names()
             .filter(|name| matches!(name.kind, Kind::Watch { .. }))
-            .map(|name| name.name.clone())
+            .map(|name| name.text.clone())
             .collect();
         match self.scopes.get_mut(&id.value).map(|name| &mut name.kind) {
             Some(Kind::Watch { open }) => {
@@ -424,7 +424,7 @@ impl Lowering<'_> {
                 .scopes
                 .names()
                 .filter(|name| name.kind == Kind::Exchange)
-                .map(|name| name.name.clone())
+                .map(|name| name.text.clone())
                 .collect();
             self.error(&id.place, "unknown-name", format!("no earlier request has the name `{}`", id.value))
                 .suggest_from(&id.value, exchanges.iter().map(String::as_str));

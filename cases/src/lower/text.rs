@@ -81,7 +81,7 @@ impl Lowering<'_> {
             return;
         }
         let known: Vec<String> =
-            self.scopes.names().filter(|name| name.kind.is_value()).map(|n| n.name.clone()).collect();
+            self.scopes.names().filter(|name| name.kind.is_value()).map(|n| n.text.clone()).collect();
         let known = known.iter().map(String::as_str).chain(ALWAYS).chain(OF_SUBJECT);
         let message = format!("nothing defines `${{{name}}}` at this point");
         self.error(&place(), "undefined-variable", message).suggest_from(name, known);
@@ -216,8 +216,8 @@ impl Lowering<'_> {
         let own = self
             .scopes
             .names()
-            .filter(|name| name.kind != Kind::LoopVariable || name.used || name.name != "i");
-        own.map(|name| name.name.clone())
+            .filter(|name| name.kind != Kind::LoopVariable || name.used || name.text != "i");
+        own.map(|name| name.text.clone())
             .chain(ALWAYS.into_iter().chain(subject).map(str::to_owned))
             .collect()
     }

@@ -1,6 +1,6 @@
 //! A small JSON reader that knows where everything stands, and that sees members twice named.
 //!
-//! serde_json keeps the last of two equal names and forgets places; the bodies in case files deserve better.
+//! `serde_json` keeps the last of two equal names and forgets places; the bodies in case files deserve better.
 
 use std::ops::Range;
 

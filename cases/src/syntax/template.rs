@@ -6,7 +6,7 @@ use crate::template::Part;
 
 /// The parts of a text, and the places of its variables in it.
 #[derive(Debug, Default)]
-pub(crate) struct Parts {
+pub(crate) struct Parsed {
     pub(crate) parts: Vec<Part>,
     /// Name and bytes of each variable.
     pub(crate) variables: Vec<(String, Range<usize>)>,
@@ -18,8 +18,8 @@ pub(crate) struct Parts {
 const MAX_FILL: usize = 16 << 20;
 
 /// Takes a text apart.
-pub(crate) fn parse(text: &str) -> Parts {
-    let mut out = Parts::default();
+pub(crate) fn parse(text: &str) -> Parsed {
+    let mut out = Parsed::default();
     let mut literal_from = 0;
     let mut at = 0;
     while let Some(found) = text[at..].find("${") {

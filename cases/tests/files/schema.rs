@@ -1,10 +1,10 @@
 //! The committed JSON Schemas are those of the types, and every file that names one exists for it.
 
-mod bless;
-
 use std::path::Path;
 
 use kubeproof_cases::schema::schemas;
+
+use crate::bless;
 
 #[test]
 fn the_committed_schemas_are_those_of_the_types() {

@@ -2,12 +2,12 @@
 //!
 //! `KUBEPROOF_BLESS=1` writes the goldens anew; read the difference before committing it.
 
-mod bless;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use kubeproof_cases::{CODES, Catalogue, Diagnostics, Loader};
+
+use crate::bless;
 
 fn files() -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/invalid");

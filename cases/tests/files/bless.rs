@@ -4,12 +4,12 @@ use std::fs;
 use std::path::Path;
 
 /// Whether files are to be written anew.
-pub fn is_asked_for() -> bool {
+pub(crate) fn is_asked_for() -> bool {
     std::env::var_os("KUBEPROOF_BLESS").is_some_and(|value| value == "1")
 }
 
 /// The file must be there and hold this text.
-pub fn compare(file: &Path, text: &str) -> Result<(), String> {
+pub(crate) fn compare(file: &Path, text: &str) -> Result<(), String> {
     if is_asked_for() {
         return fs::write(file, text).map_err(|error| format!("cannot write {}: {error}", file.display()));
     }

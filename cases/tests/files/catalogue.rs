@@ -1,10 +1,10 @@
 //! The catalogue that the program carries is right: every file, and the ledger against the cases.
 
-mod bless;
-
 use std::path::Path;
 
 use kubeproof_cases::ledger::{Testability, WithoutKind};
+
+use crate::bless;
 use kubeproof_cases::{Catalogue, Diagnostics, Loader, coverage};
 
 fn embedded() -> Catalogue {
@@ -86,22 +86,33 @@ fn the_rows_hold_every_requirement_once() {
 /// Two requirements: one that a case proves although it gives a reason, one with neither.
 #[test]
 fn the_ledger_is_held_against_the_cases() {
-    let ledger = "- {id: a.proven, section: A, level: must, testability: wire, editions: [head], statement: A, \
-                  without: {kind: planned, reason: later}}\n\
-                  - {id: a.lost, section: A, level: must, testability: wire, editions: [head], statement: B}\n"
-        .replace("- {id: a.proven, ", "- id: a.proven\n  ")
-        .replace("- {id: a.lost, ", "- id: a.lost\n  ")
-        .replace(", level", "\n  level")
-        .replace(", testability", "\n  testability")
-        .replace(", editions", "\n  editions")
-        .replace(", statement", "\n  statement")
-        .replace(", without", "\n  without")
-        .replace("}}", "}")
-        .replace("B}", "B");
-    let case = "summary: A\nrequirements: [a.proven]\nsteps:\n  - request:\n      id: got\n      method: GET\n      \
-                path: /api\n      expect: [{id: found, status: 200}]\n";
+    let ledger = "\
+- id: a.proven
+  section: A
+  level: must
+  testability: wire
+  editions: [head]
+  statement: A
+  without: {kind: planned, reason: later}
+- id: a.lost
+  section: A
+  level: must
+  testability: wire
+  editions: [head]
+  statement: B
+";
+    let case = "\
+summary: A
+requirements: [a.proven]
+steps:
+  - request:
+      id: got
+      method: GET
+      path: /api
+      expect: [{id: found, status: 200}]
+";
     let catalogue = Loader::without_cases()
-        .file("requirements.yaml", "requirements.yaml", &ledger)
+        .file("requirements.yaml", "requirements.yaml", ledger)
         .file("a/case.yaml", "a/case.yaml", case)
         .load()
         .unwrap_or_else(|errors| panic!("{errors}"));
