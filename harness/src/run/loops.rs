@@ -14,7 +14,13 @@ use crate::verdict::{evaluate, failed_at};
 /// Iterations in flight. More connections than this would test the machine, not the server.
 const AT_ONCE: usize = 100;
 
-/// The longest pause between two rounds.
+/// The first pause between two rounds, at most, ...
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+
+/// ... by how much the next is longer, ...
+const PAUSE_GROWTH: f64 = 1.5;
+
+/// ... and how long it is in the end.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 impl<'a> Scope<'a> {
@@ -47,10 +53,13 @@ impl<'a> Scope<'a> {
     }
 
     pub(super) async fn until(&mut self, until: &Until) -> Flow {
-        let mut pause = Duration::from_millis(5);
+        let mut longest = FIRST_PAUSE;
         for attempt in 0..until.attempts {
             let mut round = self.child(&until.id, usize::try_from(attempt).unwrap_or(usize::MAX));
-            round.values.set("i", json!(attempt));
+            // Inside of another loop it stays that one's: what is tried again is to be the same.
+            if self.values.get("i").is_none() {
+                round.values.set("i", json!(attempt));
+            }
             let flow = round.steps(&until.steps).await;
             let holds = evaluate(&until.condition, &round.values);
             let (record, results) = round.into_results();
@@ -58,7 +67,9 @@ impl<'a> Scope<'a> {
             self.refresh_watches().await;
 
             let holds_now = matches!(holds, Ok(Value::Bool(true)));
-            let pause_ends = Instant::now() + pause;
+            // Chance keeps clients that compete for one object out of step.
+            let pause_ends = Instant::now() + longest.mul_f64(rand::random_range(0.25..=1.0));
+            longest = longest.mul_f64(PAUSE_GROWTH).min(LONGEST_PAUSE);
             let is_last = attempt + 1 >= until.attempts || pause_ends >= self.deadline;
             if flow.is_err() || holds_now || is_last {
                 self.record.append(record);
@@ -76,7 +87,6 @@ impl<'a> Scope<'a> {
             }
             self.record.append(record.without_checks());
             tokio::time::sleep_until(pause_ends).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
         Ok(())
     }
