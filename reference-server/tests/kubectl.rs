@@ -1,0 +1,276 @@
+//! Real kubectl against the server. Any version will do that is on PATH; the oldest one tried is 1.20, which reads OpenAPI
+//! v2 as protobuf. Since 1.32 or so kubectl sends typed commands (`create configmap NAME`) as protobuf, which
+//! this server does not take; what comes from files is JSON in every version.
+//!
+//! Without kubectl nothing is tested and the tests say so, unless `KUBEPROOF_REQUIRE_KUBECTL=1` makes that a failure.
+
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use kubeproof_reference_server::{Config, Running, Server, Tls};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+/// No command takes longer, or it hangs.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// A server, and a home for kubectl that knows it.
+struct Kubectl {
+    _server: Running,
+    home: TempDir,
+}
+
+impl Kubectl {
+    /// None without a kubectl, if that is allowed.
+    async fn start() -> Option<Self> {
+        if let Err(error) = Command::new("kubectl").args(["version", "--client"]).output().await {
+            let required = std::env::var("KUBEPROOF_REQUIRE_KUBECTL").is_ok_and(|value| value == "1");
+            assert!(
+                !required,
+                "KUBEPROOF_REQUIRE_KUBECTL=1, but kubectl cannot be run: {error}; install it (Debian: kubernetes-client)"
+            );
+            skipped(&error);
+            return None;
+        }
+        // kubectl keeps its token to itself on plain HTTP.
+        let config = Config { tls: Some(Tls::default()), ..Config::default() };
+        let server = Server::start(config).await.expect("a server starts");
+        let home = TempDir::new().expect("a temporary directory");
+        std::fs::write(home.path().join("config"), server.kubeconfig()).expect("a kubeconfig is written");
+        Some(Self { _server: server, home })
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("kubectl");
+        command.args(arguments).kill_on_drop(true).stdin(Stdio::null());
+        command.env("HOME", self.home.path()).env("KUBECONFIG", self.home.path().join("config"));
+        command
+    }
+
+    async fn output(&self, arguments: &[&str], input: &str) -> Output {
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("kubectl runs");
+        let mut stdin = child.stdin.take().expect("a pipe to kubectl");
+        stdin.write_all(input.as_bytes()).await.expect("kubectl reads its input");
+        drop(stdin);
+        timeout(DEADLINE, child.wait_with_output()).await.expect("kubectl hangs").expect("kubectl ends")
+    }
+
+    /// Runs a command that must succeed, and gives what it prints.
+    async fn run(&self, arguments: &[&str]) -> String {
+        self.run_with(arguments, "").await
+    }
+
+    async fn run_with(&self, arguments: &[&str], input: &str) -> String {
+        let output = self.output(arguments, input).await;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "kubectl {}: {out}{err}", arguments.join(" "));
+        out
+    }
+
+    /// Runs a command that must fail, and gives what it complains of.
+    async fn fail(&self, arguments: &[&str], input: &str) -> String {
+        let output = self.output(arguments, input).await;
+        assert!(!output.status.success(), "kubectl {} should fail", arguments.join(" "));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    async fn apply(&self, object: &Value) -> String {
+        self.run_with(&["apply", "-f", "-"], &object.to_string()).await
+    }
+
+    async fn create(&self, object: &Value) -> String {
+        self.run_with(&["create", "-f", "-"], &object.to_string()).await
+    }
+
+    /// One value of an object.
+    async fn value(&self, object: &str, path: &str) -> String {
+        self.run(&["get", object, "-o", &format!("jsonpath={{{path}}}")]).await
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a test that tests nothing says so")]
+fn skipped(error: &std::io::Error) {
+    eprintln!("not run: kubectl cannot be run: {error}");
+}
+
+fn config_map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "1", "b": "2"}})
+}
+
+fn deployment(containers: &Value) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 2, "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": containers}},
+        },
+    })
+}
+
+#[tokio::test]
+async fn creates_shows_and_deletes() {
+    let Some(kubectl) = Kubectl::start().await else { return };
+    assert_eq!(kubectl.create(&config_map("one")).await, "configmap/one created\n");
+    let again = kubectl.fail(&["create", "-f", "-"], &config_map("one").to_string()).await;
+    assert!(again.contains("AlreadyExists"), "{again}");
+
+    let table = kubectl.run(&["get", "cm", "-o", "wide"]).await;
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["NAME", "DATA", "AGE"]);
+    assert_eq!(rows[1][..2], ["one", "2"]);
+    assert_eq!(kubectl.value("configmap/one", ".data.a").await, "1");
+
+    kubectl.create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})).await;
+    assert_eq!(kubectl.run(&["get", "cm", "--namespace", "other"]).await, "");
+    let missing = kubectl.fail(&["get", "cm", "none"], "").await;
+    assert_eq!(missing.trim(), "Error from server (NotFound): configmaps \"none\" not found");
+
+    assert_eq!(kubectl.run(&["delete", "cm", "one"]).await, "configmap \"one\" deleted\n");
+    kubectl.fail(&["get", "cm", "one"], "").await;
+    kubectl.run(&["delete", "namespace", "other"]).await;
+    kubectl.fail(&["get", "namespace", "other"], "").await;
+}
+
+#[tokio::test]
+async fn applies_what_changed_in_a_file() {
+    let Some(kubectl) = Kubectl::start().await else { return };
+    let two = json!([{"name": "a", "image": "a:1"}, {"name": "b", "image": "b:1"}]);
+    assert_eq!(kubectl.apply(&deployment(&two)).await, "deployment.apps/web created\n");
+    assert_eq!(kubectl.apply(&deployment(&two)).await, "deployment.apps/web unchanged\n");
+    kubectl.run(&["scale", "deployment", "web", "--replicas", "5"]).await;
+
+    let one = json!([{"name": "b", "image": "b:2"}]);
+    assert_eq!(kubectl.apply(&deployment(&one)).await, "deployment.apps/web configured\n");
+    let containers = ".spec.template.spec.containers[*]['name','image']";
+    assert_eq!(kubectl.value("deployment/web", containers).await, "b b:2");
+    assert_eq!(kubectl.value("deployment/web", ".spec.replicas").await, "2");
+
+    let dry =
+        kubectl.run_with(&["apply", "--dry-run=server", "-f", "-"], &deployment(&two).to_string()).await;
+    assert!(dry.contains("configured (server dry run)"), "{dry}");
+    assert_eq!(kubectl.value("deployment/web", containers).await, "b b:2");
+
+    let mut unknown = config_map("x");
+    unknown["bogus"] = json!(1);
+    let refused = kubectl.fail(&["apply", "-f", "-"], &unknown.to_string()).await;
+    assert!(refused.contains("unknown field \"bogus\""), "{refused}");
+}
+
+#[tokio::test]
+async fn patches_in_three_ways() {
+    let Some(kubectl) = Kubectl::start().await else { return };
+    kubectl.create(&config_map("one")).await;
+    let patch = async |object: &str, kind: &str, patch: &Value| {
+        kubectl.run(&["patch", object, "--type", kind, "--patch", &patch.to_string()]).await
+    };
+    patch("configmap/one", "json", &json!([{"op": "add", "path": "/data/c", "value": "3"}])).await;
+    patch("configmap/one", "merge", &json!({"data": {"a": null}})).await;
+    let data: Value = serde_json::from_str(&kubectl.value("configmap/one", ".data").await).unwrap();
+    assert_eq!(data, json!({"b": "2", "c": "3"}));
+
+    kubectl.create(&deployment(&json!([{"name": "a", "image": "a:1"}]))).await;
+    let sidecar = json!({"spec": {"template": {"spec": {"containers": [{"name": "b", "image": "b:1"}]}}}});
+    patch("deployment/web", "strategic", &sidecar).await;
+    let names = kubectl.value("deployment/web", ".spec.template.spec.containers[*].name").await;
+    assert_eq!(names.split(' ').collect::<std::collections::BTreeSet<_>>(), ["a", "b"].into());
+
+    let failing = json!([{"op": "test", "path": "/data/b", "value": "no"}]).to_string();
+    let refused = kubectl.fail(&["patch", "cm", "one", "--type", "json", "--patch", &failing], "").await;
+    assert!(refused.contains("invalid") || refused.contains("Invalid"), "{refused}");
+}
+
+#[tokio::test]
+async fn labels_and_scales() {
+    let Some(kubectl) = Kubectl::start().await else { return };
+    kubectl.create(&config_map("one")).await;
+    kubectl.create(&config_map("two")).await;
+    assert_eq!(kubectl.run(&["label", "cm", "one", "tier=fe"]).await, "configmap/one labeled\n");
+    let by_label = async |selector: &str| kubectl.run(&["get", "cm", "-o", "name", "-l", selector]).await;
+    assert_eq!(by_label("tier in (fe,be)").await, "configmap/one\n");
+    assert_eq!(by_label("tier!=fe").await, "configmap/two\n");
+    let by_field = kubectl.run(&["get", "cm", "-o", "name", "--field-selector", "metadata.name=two"]).await;
+    assert_eq!(by_field, "configmap/two\n");
+
+    kubectl.create(&deployment(&json!([{"name": "a", "image": "a:1"}]))).await;
+    let scaled =
+        kubectl.run(&["scale", "deployment", "web", "--replicas", "4", "--current-replicas", "2"]).await;
+    assert_eq!(scaled, "deployment.apps/web scaled\n");
+    assert_eq!(kubectl.value("deployment/web", ".spec.replicas").await, "4");
+}
+
+#[tokio::test]
+async fn watches_and_waits() {
+    let Some(kubectl) = Kubectl::start().await else { return };
+    let mut command = kubectl.command(&["get", "cm", "--watch", "--output-watch-events"]);
+    let mut watch: Child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut sees = async |event: &str| loop {
+        let line =
+            timeout(DEADLINE, lines.next_line()).await.unwrap_or_else(|_| panic!("no {event} is shown"));
+        let line = line.unwrap().expect("the watch ended");
+        if line.split_whitespace().take(2).eq([event, "seen"]) {
+            return;
+        }
+    };
+    // Each step waits for the one before it, so the list that the watch begins with can come at any time.
+    kubectl.create(&config_map("seen")).await;
+    sees("ADDED").await;
+    kubectl.run(&["label", "cm", "seen", "a=b"]).await;
+    sees("MODIFIED").await;
+    let wait = kubectl.command(&["wait", "--for=delete", "cm/seen", "--timeout=60s"]).output();
+    let (waited, _) = tokio::join!(timeout(DEADLINE, wait), kubectl.run(&["delete", "cm", "seen"]));
+    sees("DELETED").await;
+    watch.kill().await.unwrap();
+
+    // Either it saw the object go, or there was none left to wait for.
+    let waited = waited.expect("kubectl wait hangs").unwrap();
+    let complaint = String::from_utf8_lossy(&waited.stderr).into_owned();
+    assert!(waited.status.success() || complaint.contains("NotFound"), "{complaint}");
+}
+
+#[tokio::test]
+async fn explains_built_in_and_custom_resources() {
+    let Some(kubectl) = Kubectl::start().await else { return };
+    let resources = kubectl.run(&["api-resources", "--no-headers"]).await;
+    let deployments = resources.lines().find(|line| line.starts_with("deployments ")).unwrap();
+    let words: Vec<_> = deployments.split_whitespace().collect();
+    assert_eq!(words, ["deployments", "deploy", "apps/v1", "true", "Deployment"]);
+    let explained = kubectl.run(&["explain", "pod.spec.containers.ports"]).await;
+    assert!(explained.contains("containerPort") && explained.contains("<integer>"), "{explained}");
+
+    kubectl.create(&widgets()).await;
+    kubectl.run(&["wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=60s"]).await;
+    let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 3}});
+    assert_eq!(kubectl.apply(&widget).await, "widget.example.com/w created\n");
+    let table = kubectl.run(&["get", "wg"]).await;
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows, [["NAME", "SIZE"], ["w", "3"]]);
+    let explained = kubectl.run(&["explain", "widget.spec.size"]).await;
+    assert!(explained.contains("how big it is"), "{explained}");
+}
+
+fn widgets() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "shortNames": ["wg"]},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                    "spec": {"type": "object", "properties": {
+                        "size": {"type": "integer", "description": "how big it is"},
+                    }},
+                }}},
+                "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
+            }],
+        },
+    })
+}
