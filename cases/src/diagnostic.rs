@@ -10,7 +10,7 @@ use crate::span::Span;
 use crate::syntax::Source;
 
 /// Every code that a diagnostic can have.
-pub const CODES: [&str; 47] = [
+pub const CODES: [&str; 48] = [
     "cannot-fail",
     "duplicate",
     "duplicate-id",
@@ -43,6 +43,7 @@ pub const CODES: [&str; 47] = [
     "reserved-name",
     "stale-reason",
     "step-as-value",
+    "unasked-capability",
     "unasked-subject",
     "undefined-variable",
     "unexpected-body",

@@ -4,16 +4,19 @@
 //! read on, and in the end there is either a case without errors or all errors without a case.
 
 mod check;
+mod demands;
 mod expression;
+mod names;
 mod pattern;
 mod scope;
 mod step;
 mod text;
+mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use crate::case::{Case, Level, ResourceName, SubjectFilter, SubjectSet};
+use crate::case::{Capability, Case, Level, ResourceName, SubjectFilter, SubjectSet};
 use crate::diagnostic::Diagnostic;
 use crate::ledger::Ledger;
 use crate::raw::{Has, RawCase, RawSubject};
@@ -47,6 +50,7 @@ pub(crate) fn lower(
         level: Level::May,
         requirements: raw.requirements.value.iter().map(|id| id.value.clone()).collect(),
         subject: None,
+        needs: raw.needs.clone(),
     };
     let case = lowering.case(id, raw);
     if lowering.errors.is_empty() { Ok(case) } else { Err(lowering.errors) }
@@ -64,6 +68,7 @@ struct Lowering<'a> {
     level: Level,
     requirements: Vec<String>,
     subject: Option<SubjectFilter>,
+    needs: Vec<Capability>,
 }
 
 impl Lowering<'_> {
@@ -91,7 +96,7 @@ impl Lowering<'_> {
             requirements: self.requirements.clone(),
             level: self.level,
             subject: self.subject.clone(),
-            needs: raw.needs.clone(),
+            needs: self.needs.clone(),
             catches: raw.catches.iter().map(|fault| fault.value.clone()).collect(),
             steps,
             file: self.source.name.to_string(),

@@ -5,39 +5,11 @@ use std::ops::Range;
 use super::check::Judged;
 use super::scope::Kind;
 use super::{Lowering, first_line};
-use crate::case::{
-    Await, Awaited, Body, Capture, Close, End, EventPattern, Identity, Loop, Request, Step, Times, Together,
-    Until, Watch,
-};
+use crate::case::{Body, Identity, Loop, Request, Step, Times, Together, Until, Watch};
 use crate::forms::{Entries, JsonText};
-use crate::raw::{
-    RawAwait, RawClose, RawEdit, RawEnd, RawEvent, RawGiven, RawLoop, RawRequest, RawStep, RawTogether,
-    RawUntil, RawWatch,
-};
+use crate::raw::{RawEdit, RawGiven, RawLoop, RawRequest, RawStep, RawTogether, RawUntil};
 use crate::syntax::Located;
-use crate::template::Template;
-
-/// Names that expressions and templates use for something else.
-const RESERVED: [&str; 18] = [
-    "collection",
-    "subject",
-    "name",
-    "ns",
-    "run",
-    "i",
-    "fill",
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "for",
-    "function",
-    "if",
-    "else",
-];
+use crate::template::{Part, Template};
 
 /// More rounds than a case may ever need.
 const MAX_ROUNDS: u32 = 10_000;
@@ -75,6 +47,7 @@ impl Lowering<'_> {
     fn given(&mut self, raw: &RawGiven, place: &Range<usize>) -> Request {
         let default = Located { value: "${collection}".to_owned(), place: raw.id.place.clone() };
         let path = self.template(raw.path.as_ref().unwrap_or(&default));
+        self.is_asked_for("POST", &path, place);
         let body = self.body(place, raw.object.as_ref(), raw.json.as_ref(), None, None);
         if body.is_none() {
             self.error(place, "no-body", "`given` creates an object, and there is none")
@@ -101,6 +74,9 @@ impl Lowering<'_> {
     fn request(&mut self, raw: &RawRequest, place: &Range<usize>) -> Request {
         let path = self.template(&raw.path);
         self.path_is_absolute(&raw.path, &path);
+        self.is_asked_for(&raw.method.value, &path, &raw.method.place);
+        self.is_served(&path, &raw.path.place);
+        self.has_identity(raw.identity, place);
         let query = self.entries(raw.query.as_ref());
         let headers = raw.headers.as_ref().map(|headers| self.pairs(&headers.0)).unwrap_or_default();
         let body =
@@ -154,8 +130,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn path_is_absolute(&mut self, raw: &Located<String>, path: &Template) {
-        use crate::template::Part;
+    pub(super) fn path_is_absolute(&mut self, raw: &Located<String>, path: &Template) {
         let absolute = match path.parts.first() {
             Some(Part::Text(text)) => text.starts_with('/'),
             // A captured link may be a whole path.
@@ -164,153 +139,6 @@ impl Lowering<'_> {
         };
         if !absolute {
             self.error(&raw.place, "malformed-path", "a path starts with `/` or with `${collection}`");
-        }
-    }
-
-    fn watch(&mut self, raw: &RawWatch, place: &Range<usize>) -> Request {
-        let path = self.template(&raw.path);
-        self.path_is_absolute(&raw.path, &path);
-        let mut query = self.entries(raw.query.as_ref());
-        if let Some((name, _)) =
-            raw.query.as_ref().and_then(|query| query.0.iter().find(|(name, _)| name.value == "watch"))
-        {
-            self.error(&name.place, "duplicate", "`watch` is added by the step itself");
-        }
-        query.push((
-            "watch".to_owned(),
-            Template {
-                parts: vec![crate::template::Part::Text("true".to_owned())],
-                span: self.source.span(place.start),
-            },
-        ));
-        let accept = raw.accept.as_ref().map(|value| self.template(value));
-        self.step_id(&raw.id, Kind::Watch { open: true });
-        Request {
-            id: raw.id.value.clone(),
-            method: "GET".to_owned(),
-            path,
-            query,
-            headers: Vec::new(),
-            content_type: None,
-            accept,
-            body: None,
-            identity: raw.identity,
-            exact: false,
-            capture: Vec::new(),
-            expect: self.checks(&raw.expect, Judged::Answer),
-            span: self.source.span(place.start),
-        }
-    }
-
-    fn awaits(&mut self, raw: &RawAwait, place: &Range<usize>) -> Option<Await> {
-        self.open_watch(&raw.watch, false);
-        let what = match (&raw.next, &raw.until) {
-            (Some(next), None) => {
-                if next.value.is_empty() {
-                    self.error(&next.place, "never-runs", "no event is awaited");
-                }
-                let events = next.value.iter().map(|event| {
-                    let Some(id) = &event.value.id else {
-                        let place = first_line(&event.place);
-                        self.error(&place, "missing-key", "an event in `next` needs an `id`: it is a check");
-                        return self.event(event, &raw.id);
-                    };
-                    self.check_id(id);
-                    self.event(event, id)
-                });
-                Awaited::Next(events.collect())
-            }
-            (None, Some(until)) => {
-                let id = until.value.id.as_ref().unwrap_or(&raw.id);
-                self.check_id(id);
-                Awaited::Until(self.event(until, id))
-            }
-            _ => {
-                self.error(place, "one-of", "`await` takes either `next` or `until`");
-                return None;
-            }
-        };
-        self.label(&raw.id);
-        Some(Await {
-            watch: raw.watch.value.clone(),
-            id: raw.id.value.clone(),
-            what,
-            span: self.source.span(place.start),
-        })
-    }
-
-    fn event(&mut self, raw: &Located<RawEvent>, id: &Located<String>) -> EventPattern {
-        let event = &raw.value;
-        if event.types.is_none() && event.object.is_none() {
-            self.error(
-                &first_line(&raw.place),
-                "cannot-fail",
-                "any event would do: say which `type` or `object` it must have",
-            );
-        }
-        if event.types.as_ref().is_some_and(|types| types.0.is_empty()) {
-            self.error(&first_line(&raw.place), "empty", "`type` is an empty list");
-        }
-        EventPattern {
-            id: id.value.clone(),
-            types: event
-                .types
-                .iter()
-                .flat_map(|types| &types.0)
-                .map(|name| name.value.name().to_owned())
-                .collect(),
-            object: event.object.as_ref().and_then(|object| self.pattern(object)),
-            capture: self.captures(event.capture.as_ref()),
-            span: self.source.span(raw.place.start),
-        }
-    }
-
-    fn end(&mut self, raw: &RawEnd, place: &Range<usize>) -> End {
-        self.open_watch(&raw.watch, true);
-        let default = Located { value: format!("{}-ends", raw.watch.value), place: raw.watch.place.clone() };
-        let id = raw.id.as_ref().unwrap_or(&default);
-        self.check_id(id);
-        End {
-            watch: raw.watch.value.clone(),
-            id: id.value.clone(),
-            expect: self.checks(&raw.expect, Judged::Earlier),
-            span: self.source.span(place.start),
-        }
-    }
-
-    fn close(&mut self, raw: &RawClose) -> Close {
-        self.open_watch(&raw.watch, true);
-        Close { watch: raw.watch.value.clone() }
-    }
-
-    /// A watch that is read, for the last time or not.
-    fn open_watch(&mut self, id: &Located<String>, last: bool) {
-        let watches: Vec<String> = self
-            .scopes
-            .names()
-            .filter(|name| matches!(name.kind, Kind::Watch { .. }))
-            .map(|name| name.text.clone())
-            .collect();
-        match self.scopes.get_mut(&id.value).map(|name| &mut name.kind) {
-            Some(Kind::Watch { open }) => {
-                let was_open = *open;
-                *open = was_open && !last;
-                if !was_open {
-                    self.error(&id.place, "never-runs", format!("the watch `{}` has ended before", id.value));
-                }
-            }
-            Some(_) => {
-                self.error(&id.place, "unknown-name", format!("`{}` is not a watch", id.value))
-                    .suggest_from(&id.value, watches.iter().map(String::as_str));
-            }
-            None => {
-                self.error(
-                    &id.place,
-                    "unknown-name",
-                    format!("no earlier watch has the name `{}`", id.value),
-                )
-                .suggest_from(&id.value, watches.iter().map(String::as_str));
-            }
         }
     }
 
@@ -431,66 +259,11 @@ impl Lowering<'_> {
         }
     }
 
-    fn entries(&mut self, entries: Option<&Entries<String>>) -> Vec<(String, Template)> {
+    pub(super) fn entries(&mut self, entries: Option<&Entries<String>>) -> Vec<(String, Template)> {
         entries.map(|entries| self.pairs(&entries.0)).unwrap_or_default()
     }
 
     fn pairs(&mut self, entries: &[(Located<String>, Located<String>)]) -> Vec<(String, Template)> {
         entries.iter().map(|(name, value)| (name.value.clone(), self.template(value))).collect()
-    }
-
-    fn captures(&mut self, captures: Option<&Entries<String>>) -> Vec<Capture> {
-        let Some(captures) = captures else { return Vec::new() };
-        let entries = captures.0.iter();
-        entries
-            .map(|(name, pointer)| {
-                if !pointer.value.is_empty() && !pointer.value.starts_with('/') {
-                    self.error(
-                        &pointer.place,
-                        "malformed-pointer",
-                        format!("`{}` is no JSON Pointer", pointer.value),
-                    )
-                    .set_help("it starts with `/`, as `/metadata/resourceVersion`; `\"\"` is the whole body");
-                }
-                self.new_name(name, Kind::Capture);
-                Capture {
-                    name: name.value.clone(),
-                    pointer: pointer.value.clone(),
-                    span: self.source.span(name.place.start),
-                }
-            })
-            .collect()
-    }
-
-    /// The id of a step, which expressions can use from here on.
-    fn step_id(&mut self, id: &Located<String>, kind: Kind) {
-        self.new_name(id, kind);
-    }
-
-    /// The id of a step that reports name and expressions do not: what it reads is kept by its watch.
-    fn label(&mut self, id: &Located<String>) {
-        if !super::is_words(&id.value) {
-            self.error(&id.place, "malformed-id", format!("`{}` is no id", id.value))
-                .set_help("expected words of letters and digits joined by `-`, as `first-events`");
-        }
-    }
-
-    fn new_name(&mut self, name: &Located<String>, kind: Kind) {
-        let text = name.value.as_str();
-        let is_identifier = text.starts_with(|c: char| c.is_ascii_alphabetic())
-            && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if !is_identifier {
-            self.error(&name.place, "malformed-id", format!("`{text}` cannot be a name in expressions"))
-                .set_help("expected a letter, then letters, digits and `_`, as `second` or `afterUpdate`");
-        } else if RESERVED.contains(&text) {
-            self.error(&name.place, "reserved-name", format!("`{text}` has a meaning of its own"));
-        }
-        if let Some(first) = self.scopes.get(text).map(|known| known.place.start) {
-            let line = self.source.span(first).line;
-            self.error(&name.place, "duplicate-id", format!("`{text}` already names something"))
-                .set_help(format!("it stands on line {line}; names are unique where they can be seen"));
-        } else {
-            self.scopes.add(text, kind, &name.place);
-        }
     }
 }
