@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::{self, Authenticator, User};
+use crate::builtin::ClusterIps;
 use crate::discover::Documents;
 use crate::handlers::{self, Call};
 use crate::openapi::Publisher;
@@ -32,11 +33,18 @@ pub(crate) struct Api {
     pub(crate) publisher: Publisher,
     /// Host and port, as discovery tells them.
     pub(crate) address: String,
+    addresses: Mutex<ClusterIps>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
 
 impl Api {
+    /// The addresses of services.
+    pub(crate) fn addresses(&self) -> MutexGuard<'_, ClusterIps> {
+        // An address is taken or given back in one step, so a panic elsewhere has left nothing half done.
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn new(
         config: &Config,
         address: SocketAddr,
@@ -51,6 +59,7 @@ impl Api {
             documents: Documents::default(),
             publisher: Publisher::default(),
             address: address.to_string(),
+            addresses: Mutex::default(),
             tasks,
             stop,
         };

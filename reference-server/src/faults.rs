@@ -37,6 +37,7 @@ faults! {
     GenerationNotBumped "generation-not-bumped" "A change of the spec keeps metadata.generation."
     GenerationAlwaysBumped "generation-always-bumped" "Every change, of labels too, counts as a new generation."
     StatusBumpsGeneration "status-bumps-generation" "A change of the status counts as a new generation."
+    PutCreates "put-creates" "PUT of a name that does not exist creates the object."
     UpdateWritesStatus "update-writes-status" "PUT and PATCH of the main resource also write the status."
     StatusWritesSpec "status-writes-spec" "PUT and PATCH of the status also write the spec."
     StaleWriteAccepted "stale-write-accepted" "PUT with an old resourceVersion is accepted."

@@ -156,8 +156,10 @@ pub(crate) fn delete(
             }
         });
         if let Some(written) = written {
-            if matches!(written, Deleted::Waiting(_)) && !old.is_deleting() {
-                handlers::deletion_began(api, ty, key);
+            match written {
+                Deleted::Waiting(_) if !old.is_deleting() => handlers::deletion_began(api, ty, key),
+                Deleted::Gone(_) => handlers::object_gone(api, ty, &old),
+                _ => {}
             }
             return Ok(written);
         }

@@ -26,6 +26,7 @@ pub(super) fn types() -> Vec<BuiltinType> {
     let schema =
         with_type_meta(object("io.k8s.api.coordination.v1.Lease")).field("spec", lease_spec().or_empty());
     vec![BuiltinType {
+        allows_create_on_update: true,
         allows_unconditional_update: false,
         columns: vec![column("Holder", "string", Cell::Pointer("/spec/holderIdentity")), age()],
         hooks: Hooks { validate, is_new_generation: |_, _| false, ..Hooks::NONE },

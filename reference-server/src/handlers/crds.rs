@@ -110,6 +110,13 @@ pub(super) fn serve(api: &Api, object: &Value) {
     }
 }
 
+/// Stops serving what a CRD defined.
+pub(super) fn withdraw(api: &Api, object: &Value) {
+    if let Some((plural, group)) = object.meta("name").split_once('.') {
+        api.registry.replace(group, plural, Vec::new());
+    }
+}
+
 fn resource_type(custom: &CustomType, version: &Version) -> ResourceType {
     let names = &custom.names;
     let mut ty = ResourceType {
@@ -196,7 +203,7 @@ fn step(api: &Arc<Api>, name: &str) -> bool {
         true
     });
     if done {
-        api.registry.replace(group, plural, Vec::new());
+        withdraw(api, &object);
     }
     done
 }

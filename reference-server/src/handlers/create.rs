@@ -77,7 +77,15 @@ pub(super) fn create(call: &Call, mut object: Value, dry_run: bool) -> Result<Cr
         if ty.table == crds::TABLE {
             crds::accept(&call.api, &mut object, None)?;
         }
-        match commit(call, &object, dry_run) {
+        let service = ty.is_core("services");
+        if service {
+            allocate_address(call, &mut object, dry_run)?;
+        }
+        let committed = commit(call, &object, dry_run);
+        if service && !dry_run && committed.is_err() {
+            call.api.addresses().release(&object);
+        }
+        match committed {
             Err(Refusal::Taken { .. }) if generate.is_some() && attempts < ATTEMPTS => {}
             Err(Refusal::Taken { deleting }) => return Err(taken(call, object.meta("name"), deleting)),
             Err(Refusal::Other(error)) => return Err(error),
@@ -90,6 +98,12 @@ pub(super) fn create(call: &Call, mut object: Value, dry_run: bool) -> Result<Cr
             Ok(None) => return Ok(Created::Dry(object)),
         }
     }
+}
+
+fn allocate_address(call: &Call, service: &mut Value, dry_run: bool) -> Result<(), ApiError> {
+    let mut addresses = call.api.addresses();
+    let given = if dry_run { addresses.propose(service) } else { addresses.allocate(service) };
+    given.map_err(|error| ApiError::invalid(call.ty.subject(), service.meta("name"), &[error]))
 }
 
 /// Why nothing was stored.

@@ -8,6 +8,7 @@ mod list;
 mod modify;
 mod namespaces;
 mod patch;
+mod pods;
 mod scale;
 mod update;
 mod watch;
@@ -88,6 +89,15 @@ pub(crate) fn deletion_began(api: &Arc<Api>, ty: &ResourceType, key: &Key) {
     }
 }
 
+/// Gives back what an object held outside the store.
+pub(crate) fn object_gone(api: &Api, ty: &ResourceType, object: &serde_json::Value) {
+    if ty.is_core("services") {
+        api.addresses().release(object);
+    } else if ty.table == CRD_TABLE {
+        crds::withdraw(api, object);
+    }
+}
+
 /// Does what the method asks for.
 pub(crate) async fn handle(call: Call, method: &Method, body: Incoming) -> Result<Answer, ApiError> {
     let faults = call.faults();
@@ -134,6 +144,7 @@ async fn subresource(call: Call, method: &Method, body: Incoming) -> Option<Resu
         ("status", "PATCH") if call.ty.has_status => patch::handle(&call, update::Part::Status, body).await,
         ("status", _) if call.ty.has_status => return None,
         ("scale", method) if call.ty.scale.is_some() => scale::handle(&call, method, body).await?,
+        ("binding", "POST") if call.ty.is_core("pods") => pods::bind(&call, body).await,
         ("finalize", "PUT") if call.ty.is_core("namespaces") => {
             update::handle(&call, update::Part::Finalize, body).await
         }

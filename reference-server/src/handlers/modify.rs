@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::update::Part;
-use super::{Call, crds, create};
+use super::{Call, crds, create, object_gone};
 use crate::Fault;
 use crate::builtin::meta::{self, MetaRules};
 use crate::encode;
@@ -75,7 +75,9 @@ pub(super) fn modify(
             }
         });
         if let Some(written) = written {
-            if ty.table == crds::TABLE {
+            if finished {
+                object_gone(api, ty, &new);
+            } else if ty.table == crds::TABLE {
                 crds::serve(api, &new);
             }
             return Ok(Changed::Stored(written));
@@ -155,6 +157,7 @@ fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), A
             }
             (ty.hooks.prepare_update)(new, old);
         }
+        Part::Binding => {}
         Part::Status if faults.on(Fault::StatusWritesSpec) => {}
         Part::Status => (ty.hooks.prepare_status_update)(new, old),
         Part::Finalize => {
@@ -185,6 +188,7 @@ fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), A
             errors
         }
         Part::Whole | Part::Finalize => ty.validate_update(new, old, faults),
+        Part::Binding => Vec::new(),
     });
     if !errors.is_empty() {
         return Err(ApiError::invalid(ty.subject(), &call.info.name, &errors));
@@ -226,7 +230,7 @@ fn set_generation(call: &Call, part: Part, new: &mut Value, old: &Value) {
         return;
     }
     let bumps = match part {
-        Part::Whole | Part::Finalize => {
+        Part::Whole | Part::Finalize | Part::Binding => {
             (ty.is_new_generation(new, old) && !faults.on(Fault::GenerationNotBumped))
                 || (new != old && faults.on(Fault::GenerationAlwaysBumped))
         }

@@ -6,6 +6,7 @@ use hyper::body::Incoming;
 use super::Call;
 use super::create::{self, Created};
 use super::modify::{self, Manner};
+use crate::Fault;
 use crate::body::{self, Decoded};
 use crate::negotiate::Target;
 use crate::object::Object;
@@ -23,6 +24,8 @@ pub(super) enum Part {
     Status,
     /// `spec.finalizers` of a namespace.
     Finalize,
+    /// The node of a pod, which no other endpoint changes.
+    Binding,
 }
 
 pub(super) async fn handle(call: &Call, part: Part, body: Incoming) -> Result<Answer, ApiError> {
@@ -31,7 +34,8 @@ pub(super) async fn handle(call: &Call, part: Part, body: Incoming) -> Result<An
     let bytes = call.json_body(body).await?;
     let Decoded { object, warnings } = body::decode(&call.ty, &bytes, options.validation, call.faults())?;
     let missing = || call.api.store.get(&call.ty.table, &call.key()).is_none();
-    if part == Part::Whole && call.ty.allows_create_on_update && missing() {
+    let creates = call.ty.allows_create_on_update || call.faults().on(Fault::PutCreates);
+    if part == Part::Whole && creates && missing() {
         let mut object = object;
         modify::check_identity(call, &mut object)?;
         object.unset_meta("resourceVersion");

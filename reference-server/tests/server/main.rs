@@ -1,5 +1,7 @@
 //! The server as its clients see it, over real sockets.
 
+mod http;
 mod lists;
 mod objects;
 mod support;
+mod types;

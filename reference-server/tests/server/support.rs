@@ -177,6 +177,19 @@ impl Watch {
         tokio::time::timeout(PATIENCE, wait).await.expect("an event or the end comes")
     }
 
+    /// Whether the stream is over, cleanly or not.
+    pub(crate) async fn ended(&mut self) -> bool {
+        let wait = async {
+            loop {
+                match self.body.frame().await {
+                    None | Some(Err(_)) => return true,
+                    Some(Ok(_)) => {}
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, wait).await.unwrap_or_default()
+    }
+
     /// The types and names of the next `count` events.
     pub(crate) async fn take(&mut self, count: usize) -> Vec<String> {
         let mut events = Vec::new();

@@ -1,0 +1,199 @@
+//! What comes before the verbs: users, methods, media types, paths, health.
+
+use http::StatusCode;
+use kubeproof_reference_server::{Config, Fault, Running, Server, Tls};
+use rstest::rstest;
+use serde_json::json;
+
+use crate::support::{CONFIG_MAPS, TestServer, config_map};
+
+#[rstest]
+#[case("Bearer wrong", CONFIG_MAPS, 401)]
+#[case("Bearer wrong", "/healthz", 401)]
+#[case("Bearer user", CONFIG_MAPS, 403)]
+#[case("Bearer user", "/apis/nope.example.com/v1/things", 403)]
+#[case("Bearer user", "/apis", 200)]
+#[case("Bearer user", "/metrics", 403)]
+#[case("Basic YTpi", CONFIG_MAPS, 403)]
+#[case("Bearer ", "/version", 200)]
+#[case("Bearer ", "/api", 403)]
+#[tokio::test]
+async fn users_see_what_they_may_see(#[case] authorization: &str, #[case] path: &str, #[case] code: u16) {
+    let server = TestServer::start().await;
+    let reply = server.send("GET", path, &[("authorization", authorization)], "").await;
+    match code {
+        401 => drop(reply.refused(401, "Unauthorized")),
+        403 => drop(reply.refused(403, "Forbidden")),
+        code => drop(reply.expect(code)),
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_names_user_verb_and_resource() {
+    let server = TestServer::start().await;
+    let user = [("authorization", "Bearer user"), ("content-type", "application/json")];
+    let refused = server.send("POST", CONFIG_MAPS, &user, "{").await.refused(403, "Forbidden");
+    assert_eq!(refused.json["details"], json!({ "kind": "configmaps" }));
+    let message = r#"configmaps is forbidden: User "kubeproof-user" cannot create resource "configmaps" in API group "" in the namespace "default""#;
+    assert_eq!(refused.text_at("/message"), message);
+}
+
+#[rstest]
+#[case("PUT", CONFIG_MAPS, 405)]
+#[case("PATCH", CONFIG_MAPS, 405)]
+#[case("OPTIONS", CONFIG_MAPS, 405)]
+#[case("HEAD", CONFIG_MAPS, 405)]
+#[case("FOO", CONFIG_MAPS, 405)]
+#[case("POST", "/api/v1/namespaces/default/configmaps/a", 405)]
+#[case("POST", "/api/v1/configmaps", 405)]
+#[case("DELETE", "/api/v1/configmaps", 405)]
+#[case("DELETE", "/api/v1/namespaces", 405)]
+#[case("DELETE", "/version", 405)]
+#[case("DELETE", "/apis/apps/v1/namespaces/default/deployments/d/status", 405)]
+#[case("PATCH", "/api/v1/namespaces/default/finalize", 405)]
+#[case("GET", "/api/v1/nothings", 404)]
+#[case("GET", "/api/v2/configmaps", 404)]
+#[case("GET", "/api/v1/namespaces/default/configmaps/a/status", 404)]
+#[case("GET", "/api/v1/namespaces/default/nodes", 404)]
+#[case("GET", "/api/v1/configmaps/a", 404)]
+#[case("GET", "/api/v1/namespaces/default/configmaps/a/b/c", 404)]
+#[tokio::test]
+async fn methods_and_paths_that_are_not_served(#[case] method: &str, #[case] path: &str, #[case] code: u16) {
+    let server = TestServer::start().await;
+    server.post(CONFIG_MAPS, &config_map("a")).await.expect(201);
+    let reply = server.send(method, path, &[], "").await;
+    if method == "HEAD" {
+        assert_eq!((reply.status.as_u16(), reply.text.as_str()), (code, ""));
+    } else {
+        reply.refused(code, if code == 405 { "MethodNotAllowed" } else { "NotFound" });
+    }
+}
+
+#[rstest]
+#[case("/apis/nope.example.com/v1/things")]
+#[case("/nope")]
+#[case("//api/v1/namespaces")]
+#[tokio::test]
+async fn a_path_of_no_api_is_answered_in_plain_text(#[case] path: &str) {
+    let server = TestServer::start().await;
+    let reply = server.get(path).await.expect(404);
+    assert_eq!(reply.headers["content-type"], "text/plain; charset=utf-8");
+    assert_eq!(reply.text, "404 page not found\n");
+}
+
+#[rstest]
+#[case("POST", CONFIG_MAPS, "text/plain")]
+#[case("POST", CONFIG_MAPS, "application/vnd.kubernetes.protobuf")]
+#[case("PUT", "/api/v1/namespaces/default/configmaps/a", "application/x-www-form-urlencoded")]
+#[case("PATCH", "/api/v1/namespaces/default/configmaps/a", "application/json")]
+#[case("PATCH", "/api/v1/namespaces/default/configmaps/a", "application/apply-patch+yaml")]
+#[tokio::test]
+async fn bodies_of_other_media_types_are_refused(
+    #[case] method: &str,
+    #[case] path: &str,
+    #[case] media: &str,
+) {
+    let server = TestServer::start().await;
+    let body = config_map("a").to_string();
+    let reply = server.send(method, path, &[("content-type", media)], &body).await;
+    reply.refused(415, "UnsupportedMediaType");
+}
+
+#[tokio::test]
+async fn a_body_above_the_limit_is_refused_and_the_answer_arrives() {
+    let server = TestServer::start().await;
+    let mut object = config_map("big");
+    object["data"]["x"] = "x".repeat(3 * 1024 * 1024).into();
+    server.post(CONFIG_MAPS, &object).await.refused(413, "RequestEntityTooLarge");
+    assert!(server.get(CONFIG_MAPS).await.names().is_empty());
+}
+
+#[rstest]
+#[case("/healthz", 200, "ok")]
+#[case("/livez/ping", 200, "ok")]
+#[case("/readyz?verbose", 200, "[+]ping ok\n[+]log ok\n[+]store ok\nreadyz check passed\n")]
+#[case("/readyz/nothing", 404, "404 page not found\n")]
+#[tokio::test]
+async fn health(#[case] path: &str, #[case] code: u16, #[case] text: &str) {
+    let server = TestServer::start().await;
+    assert_eq!(server.get(path).await.expect(code).text, text);
+}
+
+#[tokio::test]
+async fn discovery_names_what_is_served() {
+    let server = TestServer::start().await;
+    let groups = server.get("/apis").await.expect(200);
+    assert!(
+        groups.json["groups"]
+            .as_array()
+            .is_some_and(|groups| groups.iter().any(|group| group["name"] == "apps"))
+    );
+    let core = server.get("/api/v1").await.expect(200);
+    let names: Vec<_> =
+        core.json["resources"].as_array().unwrap().iter().map(|entry| &entry["name"]).collect();
+    assert!(
+        names.contains(&&json!("configmaps")) && names.contains(&&json!("namespaces/finalize")),
+        "{names:?}"
+    );
+    let aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    let first = server.send("GET", "/apis", &[("accept", aggregated)], "").await.expect(200);
+    assert_eq!(first.json["kind"], "APIGroupDiscoveryList");
+    let tag = first.headers["etag"].to_str().unwrap();
+    let again = server.send("GET", "/apis", &[("accept", aggregated), ("if-none-match", tag)], "").await;
+    assert_eq!(again.status, StatusCode::NOT_MODIFIED);
+    server.get("/apis/nope.example.com").await.expect(404);
+}
+
+#[tokio::test]
+async fn reviews_answer_and_store_nothing() {
+    let server = TestServer::start().await;
+    let user = [("authorization", "Bearer user"), ("content-type", "application/json")];
+    let who = server
+        .send("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", &user, "{}")
+        .await
+        .expect(201);
+    assert_eq!(who.text_at("/status/userInfo/username"), "kubeproof-user");
+    let token = "/apis/authentication.k8s.io/v1/tokenreviews";
+    let known = server.post(token, &json!({ "spec": { "token": "user" } })).await.expect(201);
+    assert_eq!(known.json["status"]["authenticated"], true);
+    let unknown = server.post(token, &json!({ "spec": { "token": "nope" } })).await.expect(201);
+    assert_ne!(unknown.json["status"]["authenticated"], true);
+    let access = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let question = json!({ "spec": { "resourceAttributes": { "verb": "delete", "resource": "pods" } } });
+    assert_eq!(server.post(access, &question).await.expect(201).json["status"]["allowed"], true);
+    let denied = server.send("POST", access, &user, &question.to_string()).await.expect(201);
+    assert_eq!(denied.json["status"]["allowed"], false);
+    server.post(access, &json!({ "spec": {} })).await.refused(422, "Invalid");
+    server.get(access).await.refused(405, "MethodNotAllowed");
+}
+
+#[tokio::test]
+async fn tls_serves_what_its_kubeconfig_says() {
+    let server: Running =
+        Server::start(Config { tls: Some(Tls::default()), ..Config::default() }).await.unwrap();
+    assert!(server.url().starts_with("https://127.0.0.1:"));
+    assert!(server.ca_pem().is_some_and(|pem| pem.starts_with("-----BEGIN CERTIFICATE-----")));
+    let config: serde_json::Value = serde_json::from_str(&server.kubeconfig()).unwrap();
+    assert_eq!(config["clusters"][0]["cluster"]["server"], server.url());
+    assert!(config["clusters"][0]["cluster"]["certificate-authority-data"].is_string());
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_dropped_answers_no_more() {
+    let server = TestServer::start().await;
+    let addr = server.running.addr();
+    let mut watch = server.watch(&format!("{CONFIG_MAPS}?watch=1")).await;
+    server.running.shutdown().await;
+    assert!(tokio::net::TcpStream::connect(addr).await.is_err());
+    assert!(watch.ended().await);
+}
+
+#[tokio::test]
+async fn a_fault_breaks_its_rule_and_no_other() {
+    let server = TestServer::faulty(Fault::CreateAnswersOk).await;
+    server.post(CONFIG_MAPS, &config_map("a")).await.expect(200);
+    server.post(CONFIG_MAPS, &config_map("a")).await.refused(409, "AlreadyExists");
+    let server = TestServer::faulty(Fault::StatusWithoutReason).await;
+    assert_eq!(server.get(&format!("{CONFIG_MAPS}/a")).await.expect(404).reason(), "");
+}
