@@ -21,7 +21,7 @@ use crate::request_info::{RequestInfo, ResourceInfo};
 use crate::respond::{Answer, Payload};
 use crate::status::ApiError;
 use crate::store::Store;
-use crate::{Config, Faults};
+use crate::{Config, Fault, Faults};
 
 /// All of the server but its listener.
 pub(crate) struct Api {
@@ -114,6 +114,9 @@ impl Api {
     ) -> Result<Call, ApiError> {
         let ty = match self.registry.current().find(&info.group, &info.version, &info.resource) {
             Lookup::Found(ty) => ty,
+            Lookup::NoResource | Lookup::NoGroup if self.faults.on(Fault::UnknownAsBadRequest) => {
+                return Err(ApiError::bad_request("there is no such resource"));
+            }
             Lookup::NoResource => return Err(ApiError::no_such_resource()),
             Lookup::NoGroup => return Err(ApiError::no_such_path()),
         };

@@ -49,6 +49,11 @@ pub(crate) fn media_type(headers: &HeaderMap) -> String {
 
 /// Refuses a body of POST, PUT or DELETE that is not JSON. No media type counts as JSON.
 pub(crate) fn require_json(headers: &HeaderMap, faults: Faults) -> Result<(), ApiError> {
+    if faults.on(Fault::CharsetRefused)
+        && headers.get(header::CONTENT_TYPE).is_some_and(|value| value.as_bytes().contains(&b';'))
+    {
+        return Err(ApiError::unsupported_media_type(&["application/json"]));
+    }
     let media = media_type(headers);
     if media.is_empty() || media == "application/json" || faults.on(Fault::ContentTypeIgnored) {
         return Ok(());
@@ -80,7 +85,10 @@ pub(crate) fn decode(
             return Err(unrecognized(&ty.kind, &what));
         }
     };
-    check_type_meta(ty, &mut object)?;
+    check_type_meta(ty, &mut object, faults)?;
+    if faults.on(Fault::LabelsStringified) {
+        stringify_labels(&mut object);
+    }
     let warnings =
         complaints(ty, &object, &duplicates, validation, faults).map_err(|why| cannot_handle(ty, &why))?;
     ty.schema.check_types(&object).map_err(|error| cannot_handle(ty, &error.message))?;
@@ -137,7 +145,7 @@ fn complaints(
 }
 
 /// Kind and version of a body: left out they are those of the URL, but a custom resource has to say them.
-fn check_type_meta(ty: &ResourceType, object: &mut Value) -> Result<(), ApiError> {
+fn check_type_meta(ty: &ResourceType, object: &mut Value, faults: Faults) -> Result<(), ApiError> {
     let text = |field: &str| match object.get(field) {
         None | Some(Value::Null) => Ok(String::new()),
         Some(Value::String(text)) => Ok(text.clone()),
@@ -148,12 +156,15 @@ fn check_type_meta(ty: &ResourceType, object: &mut Value) -> Result<(), ApiError
         return Err(unrecognized(&ty.kind, &"Object 'Kind' is missing"));
     }
     let expected = ty.api_version();
-    if api_version != expected && (ty.custom || !api_version.is_empty()) {
+    if api_version != expected
+        && (ty.custom || !api_version.is_empty())
+        && !faults.on(Fault::ApiVersionNotChecked)
+    {
         return Err(ApiError::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({expected})"
         )));
     }
-    if kind != ty.kind && !kind.is_empty() {
+    if kind != ty.kind && !kind.is_empty() && !faults.on(Fault::KindNotChecked) {
         if ty.custom {
             let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
             let error = FieldError::invalid("kind", &kind.as_str().into(), &format!("must be {}", ty.kind));
@@ -167,6 +178,17 @@ fn check_type_meta(ty: &ResourceType, object: &mut Value) -> Result<(), ApiError
     object["kind"] = ty.kind.as_str().into();
     object["apiVersion"] = expected.into();
     Ok(())
+}
+
+/// What a fault makes of labels and annotations that are no text.
+fn stringify_labels(object: &mut Value) {
+    for field in ["/metadata/labels", "/metadata/annotations"] {
+        for value in object.pointer_mut(field).and_then(Value::as_object_mut).into_iter().flatten() {
+            if value.1.is_number() {
+                *value.1 = value.1.to_string().into();
+            }
+        }
+    }
 }
 
 fn cannot_handle(ty: &ResourceType, why: &str) -> ApiError {

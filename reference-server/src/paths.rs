@@ -61,7 +61,14 @@ fn discovery(api: &Api, method: &Method, path: &str, headers: &HeaderMap) -> Res
             }
         })
     };
-    let document = match segments.as_slice() {
+    let unknown = |error: ApiError| {
+        if faults.on(Fault::UnknownAsBadRequest) {
+            ApiError::bad_request("there is no such API")
+        } else {
+            error
+        }
+    };
+    let mut document = match segments.as_slice() {
         [root @ ("api" | "apis")] => {
             let core = *root == "api";
             match representation()?.form {
@@ -70,17 +77,24 @@ fn discovery(api: &Api, method: &Method, path: &str, headers: &HeaderMap) -> Res
                 _ => discovery::groups(&resources, faults),
             }
         }
-        ["api", version] => {
-            discovery::resources(&resources, "", version, faults).ok_or_else(ApiError::no_such_resource)?
+        ["api", version] => discovery::resources(&resources, "", version, faults)
+            .ok_or_else(|| unknown(ApiError::no_such_resource()))?,
+        ["apis", group] => {
+            discovery::group(&resources, group, faults).ok_or_else(|| unknown(ApiError::no_such_path()))?
         }
-        ["apis", group] => discovery::group(&resources, group, faults).ok_or_else(ApiError::no_such_path)?,
         ["apis", group, version] => {
             let served = resources.iter().any(|resource| resource.group == *group && !resource.custom);
             discovery::resources(&resources, group, version, faults)
-                .ok_or_else(|| if served { ApiError::no_such_resource() } else { ApiError::no_such_path() })?
+                .ok_or_else(|| if served { ApiError::no_such_resource() } else { ApiError::no_such_path() })
+                .map_err(unknown)?
         }
         _ => return Err(ApiError::no_such_path()),
     };
+    if faults.on(Fault::DiscoveryWithoutKind)
+        && let Some(fields) = document.as_object_mut()
+    {
+        fields.remove("kind");
+    }
     if method != Method::GET && method != Method::HEAD {
         return Err(ApiError::method_not_allowed());
     }

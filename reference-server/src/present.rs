@@ -4,16 +4,16 @@ use http::StatusCode;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::Faults;
 use crate::handlers::Call;
 use crate::negotiate::{Encoding, Form, MetaVersion, Representation};
-use crate::object::Object as _;
+use crate::object::{Object as _, timestamp, uuid};
 use crate::query::Query;
 use crate::registry::ResourceType;
 use crate::respond::Answer;
 use crate::status::ApiError;
 use crate::store::Stored;
 use crate::table::{IncludeObject, View};
+use crate::{Fault, Faults};
 
 /// `metadata` of a list.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +39,20 @@ impl ListMeta {
     }
 }
 
+/// Faults that change every object on its way out.
+const OBJECT_FAULTS: [Fault; 3] =
+    [Fault::AnswersWithoutKind, Fault::NamespaceNotStated, Fault::ClusterScopedInDefault];
+
+/// Faults that change lists and their items on their way out.
+const LIST_FAULTS: [Fault; 6] = [
+    Fault::ListKindIsList,
+    Fault::EmptyListIsNull,
+    Fault::ListLooksLikeObject,
+    Fault::ItemsCarryListVersion,
+    Fault::ItemsCarryListKind,
+    Fault::ItemsAbridged,
+];
+
 /// An object of the store. In plain JSON that is a copy of its bytes.
 pub(crate) fn stored(
     call: &Call,
@@ -46,7 +60,8 @@ pub(crate) fn stored(
     status: StatusCode,
     object: &Stored,
 ) -> Result<Answer, ApiError> {
-    if representation == Representation::JSON && call.ty.serves_as_stored(object) {
+    let bent = call.faults().any(&OBJECT_FAULTS);
+    if representation == Representation::JSON && call.ty.serves_as_stored(object) && !bent {
         let text = object.object();
         let mut bytes = Vec::with_capacity(text.len() + 1);
         bytes.extend_from_slice(text);
@@ -63,6 +78,14 @@ pub(crate) fn value(
     status: StatusCode,
     object: &Value,
 ) -> Result<Answer, ApiError> {
+    let mut bent = Value::Null;
+    let object = if call.faults().any(&OBJECT_FAULTS) {
+        bent.clone_from(object);
+        bend_object(&call.ty, &mut bent, call.faults());
+        &bent
+    } else {
+        object
+    };
     let shown = match representation.form {
         Form::Table(version) => tables(call, std::slice::from_ref(object), &ListMeta::of(object), version)?,
         Form::Metadata(version) => partial(object, version),
@@ -83,7 +106,8 @@ where
 {
     let items: Vec<&Stored> = items.into_iter().map(AsRef::as_ref).collect();
     let ty = &call.ty;
-    if representation == Representation::JSON {
+    let faults = call.faults();
+    if representation == Representation::JSON && !faults.any(&LIST_FAULTS) && !faults.any(&OBJECT_FAULTS) {
         let size: usize = items.iter().map(|item| item.body().len() + ty.head.len() + 1).sum();
         let mut text = Vec::with_capacity(size + 256);
         let head = format!(
@@ -109,7 +133,11 @@ where
         text.extend_from_slice(b"]}\n");
         return Ok(Answer::bytes(StatusCode::OK, text));
     }
-    let objects: Vec<Value> = items.iter().map(|item| ty.load(item, call.faults())).collect();
+    let mut objects: Vec<Value> = items.iter().map(|item| ty.load(item, faults)).collect();
+    for object in &mut objects {
+        bend_object(ty, object, faults);
+        bend_item(ty, object, meta, faults);
+    }
     let shown = match representation.form {
         Form::Table(version) => tables(call, &objects, meta, version)?,
         Form::Metadata(version) => json!({
@@ -125,7 +153,49 @@ where
             "items": objects,
         }),
     };
+    let mut shown = shown;
+    bend_list(&mut shown, faults);
     document(representation, StatusCode::OK, &shown)
+}
+
+fn bend_object(ty: &ResourceType, object: &mut Value, faults: Faults) {
+    if faults.on(Fault::AnswersWithoutKind)
+        && let Some(fields) = object.as_object_mut()
+    {
+        fields.remove("kind");
+        fields.remove("apiVersion");
+    }
+    if faults.on(Fault::NamespaceNotStated) {
+        object.unset_meta("namespace");
+    }
+    if faults.on(Fault::ClusterScopedInDefault) && !ty.namespaced {
+        object.set_meta("namespace", "default");
+    }
+}
+
+fn bend_item(ty: &ResourceType, item: &mut Value, meta: &ListMeta, faults: Faults) {
+    if faults.on(Fault::ItemsCarryListVersion) {
+        item.set_meta("resourceVersion", meta.revision.unwrap_or_default().to_string());
+    }
+    if faults.on(Fault::ItemsCarryListKind) {
+        item["kind"] = ty.list_kind.as_str().into();
+    }
+    if faults.on(Fault::ItemsAbridged) {
+        item.unset_meta("uid");
+    }
+}
+
+fn bend_list(list: &mut Value, faults: Faults) {
+    if faults.on(Fault::ListKindIsList) {
+        list["kind"] = "List".into();
+    }
+    if faults.on(Fault::EmptyListIsNull) && list["items"] == json!([]) {
+        list["items"] = Value::Null;
+    }
+    if faults.on(Fault::ListLooksLikeObject) {
+        list.set_meta("uid", uuid());
+        list.set_meta("creationTimestamp", timestamp(0));
+    }
 }
 
 /// Any document, in the encoding of the representation.

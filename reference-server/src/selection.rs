@@ -23,9 +23,10 @@ impl Selection {
 
     pub(crate) fn parse(query: &Query, ty: &ResourceType, faults: Faults) -> Result<Self, ApiError> {
         let labels = match query.text("labelSelector") {
-            Some(text) if !faults.on(Fault::LabelSelectorIgnored) => {
-                Some(LabelSelector::parse(text).map_err(|error| ApiError::bad_request(error.to_string()))?)
-            }
+            Some(text) if !faults.on(Fault::LabelSelectorIgnored) => match LabelSelector::parse(text) {
+                Err(_) if faults.on(Fault::MalformedSelectorSelectsAll) => None,
+                selector => Some(selector.map_err(|error| ApiError::bad_request(error.to_string()))?),
+            },
             _ => None,
         };
         let fields = match query.text("fieldSelector") {

@@ -69,10 +69,13 @@ pub fn validate_labels(labels: Option<&Value>, path: Path<'_>) -> Vec<FieldError
 fn validate_names(metadata: &Value, rule: NameRule, faults: Faults, errors: &mut Vec<FieldError>) {
     let rule = match rule {
         NameRule::DnsLabel if faults.on(Fault::LabelNamesMayHaveDots) => NameRule::DnsSubdomain,
+        _ if faults.on(Fault::NamesUpTo63) => NameRule::DnsLabel,
         rule => rule,
     };
     let check = |text: &str, prefix: bool| {
-        if faults.on(Fault::UppercaseNames) {
+        if faults.on(Fault::PathNamesAccepted) && (text.contains(['/', '%']) || matches!(text, "." | "..")) {
+            Vec::new()
+        } else if faults.on(Fault::UppercaseNames) {
             rule.check(&text.to_lowercase(), prefix)
         } else {
             rule.check(text, prefix)

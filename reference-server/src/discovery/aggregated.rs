@@ -13,8 +13,9 @@ pub fn aggregated(resources: &[Resource], core: bool, faults: Faults) -> Value {
         .map(|(group, versions)| {
             let versions = versions.into_iter().map(|version| {
                 let resources = sorted(resources, group, version);
+                let hidden = usize::from(faults.on(Fault::AggregatedHidesResources));
                 let resources: Vec<_> =
-                    resources.into_iter().map(|resource| describe(resource, faults)).collect();
+                    resources.into_iter().skip(hidden).map(|resource| describe(resource, faults)).collect();
                 json!({"version": version, "resources": resources, "freshness": "Current"})
             });
             let metadata = if core { json!({}) } else { json!({"name": group}) };

@@ -31,6 +31,9 @@ pub fn groups(resources: &[Resource], faults: Faults) -> Value {
 pub fn group(resources: &[Resource], name: &str, faults: Faults) -> Option<Value> {
     let (name, versions) = versions_by_group(resources).into_iter().find(|(group, _)| *group == name)?;
     let mut document = describe(name, &versions, faults);
+    if faults.on(Fault::DiscoveryGroupWithoutVersions) {
+        document["versions"] = json!([]);
+    }
     document["kind"] = "APIGroup".into();
     document["apiVersion"] = "v1".into();
     Some(document)
@@ -52,7 +55,12 @@ pub fn resources(resources: &[Resource], group: &str, version: &str, faults: Fau
     if found.is_empty() {
         return None;
     }
-    let entries: Vec<Value> = found.into_iter().flat_map(|resource| entries(resource, faults)).collect();
+    let mut entries: Vec<Value> = found.into_iter().flat_map(|resource| entries(resource, faults)).collect();
+    if faults.on(Fault::DiscoveryListsUnserved) {
+        entries.push(json!({
+            "name": "phantoms", "singularName": "phantom", "namespaced": true, "kind": "Phantom", "verbs": ["get", "list"],
+        }));
+    }
     Some(json!({
         "kind": "APIResourceList",
         "apiVersion": "v1",
@@ -65,15 +73,18 @@ pub fn resources(resources: &[Resource], group: &str, version: &str, faults: Fau
 fn entries(resource: &Resource, faults: Faults) -> Vec<Value> {
     let mut entry = Map::new();
     let namespaced = resource.namespaced || faults.on(Fault::DiscoveryAllNamespaced);
+    let singular =
+        if faults.on(Fault::DiscoverySingularIsPlural) { &resource.plural } else { &resource.singular };
     entry.insert("name".into(), json!(resource.plural));
-    entry.insert("singularName".into(), json!(resource.singular));
+    entry.insert("singularName".into(), json!(singular));
     entry.insert("namespaced".into(), json!(namespaced));
     entry.insert("kind".into(), json!(resource.kind));
     entry.insert("verbs".into(), json!(verbs(resource, faults)));
-    if !resource.short_names.is_empty() {
+    let named = !faults.on(Fault::DiscoveryWithoutShortNames);
+    if !resource.short_names.is_empty() && named {
         entry.insert("shortNames".into(), json!(resource.short_names));
     }
-    if !resource.categories.is_empty() {
+    if !resource.categories.is_empty() && named {
         entry.insert("categories".into(), json!(resource.categories));
     }
     if resource.is_persisted() {
@@ -87,10 +98,12 @@ fn entries(resource: &Resource, faults: Faults) -> Vec<Value> {
         let mut entry = Map::new();
         entry.insert("name".into(), json!(format!("{}/{}", resource.plural, subresource.name)));
         entry.insert("singularName".into(), json!(""));
+        let namespaced = namespaced && !faults.on(Fault::DiscoverySubresourcesUnscoped);
         entry.insert("namespaced".into(), json!(namespaced));
-        entry.insert("kind".into(), json!(subresource.kind));
+        let parents = subresource.name == "scale" && faults.on(Fault::DiscoveryScaleHasParentKind);
+        entry.insert("kind".into(), json!(if parents { &resource.kind } else { &subresource.kind }));
         entry.insert("verbs".into(), json!(subresource.verbs));
-        if (&subresource.group, &subresource.version) != (&resource.group, &resource.version) {
+        if !parents && (&subresource.group, &subresource.version) != (&resource.group, &resource.version) {
             entry.insert("group".into(), json!(subresource.group));
             entry.insert("version".into(), json!(subresource.version));
         }
@@ -104,6 +117,9 @@ pub(super) fn verbs(resource: &Resource, faults: Faults) -> Vec<&str> {
     let mut verbs: Vec<_> = resource.verbs.iter().map(String::as_str).collect();
     if faults.on(Fault::DiscoveryListsMissingVerb) && !verbs.contains(&"deletecollection") {
         verbs.push("deletecollection");
+    }
+    if faults.on(Fault::DiscoveryHidesList) && resource.plural == "secrets" {
+        verbs.retain(|verb| *verb != "list");
     }
     verbs
 }

@@ -30,7 +30,10 @@ const ATTEMPTS: usize = 8;
 pub(super) async fn handle(call: &Call, body: Incoming) -> Result<Answer, ApiError> {
     let stored = call.ty.allows("get");
     let representation = call.accept(if stored { Target::Object } else { Target::Document })?;
-    let options = WriteOptions::parse(&call.query, "CreateOptions")?;
+    let options = match WriteOptions::parse(&call.query, "CreateOptions") {
+        Err(_) if call.faults().on(Fault::DryRunValuesUnchecked) => WriteOptions::default(),
+        options => options?,
+    };
     let bytes = call.json_body(body).await?;
     let Decoded { object, warnings } = body::decode(&call.ty, &bytes, options.validation, call.faults())?;
     if !stored {
@@ -60,8 +63,11 @@ pub(super) fn create(call: &Call, mut object: Value, dry_run: bool) -> Result<Cr
     if !matches!(version, "" | "0") && !dry_run && !faults.on(Fault::CreateWithVersionAccepted) {
         return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
     }
-    let generate = object.meta("name").is_empty().then(|| object.meta("generateName").to_owned());
-    let generate = generate.filter(|prefix| !prefix.is_empty());
+    let prefix = object.meta("generateName").to_owned();
+    let generates = !prefix.is_empty()
+        && (object.meta("name").is_empty() || faults.on(Fault::GenerateNameWins))
+        || (object.meta("name").is_empty() && faults.on(Fault::NamesMadeUp));
+    let generate = generates.then_some(prefix);
     call.api.store.write(|write| require_namespace(call, write, object.meta("name")))?;
 
     begin_life(&mut object, faults);
@@ -122,6 +128,7 @@ fn commit(call: &Call, object: &Value, dry_run: bool) -> Result<Option<Arc<Store
         let overwrites = faults.on(Fault::CreateOverwrites)
             || (faults.on(Fault::GeneratedNamesCollide) && !object.meta("generateName").is_empty());
         match write.get(&call.ty.table, &draft.key) {
+            _ if dry_run && faults.on(Fault::DryRunUnchecked) => Ok(None),
             Some(existing) if !overwrites => Err(Refusal::Taken { deleting: existing.facts.deleting }),
             _ if dry_run => Ok(None),
             _ => Ok(Some(write.put(&call.ty.table, draft))),
@@ -180,9 +187,37 @@ fn begin_life(object: &mut Value, faults: Faults) {
     {
         object.unset_meta(field);
     }
-    let uid = if faults.on(Fault::UidReused) { uid_of(&object.key()) } else { uuid() };
+    bend_maps(object, faults);
+    if faults.on(Fault::UidFromClient) && !object.meta("uid").is_empty() {
+        return;
+    }
+    let uid = if faults.on(Fault::UidReused) {
+        uid_of(&object.key())
+    } else if faults.on(Fault::UidFromClock) {
+        uid_of(&Key::new("", timestamp(0)))
+    } else {
+        uuid()
+    };
     object.set_meta("uid", uid);
-    object.set_meta("creationTimestamp", timestamp(0));
+    let now = timestamp(0);
+    let local = faults.on(Fault::CreationTimeLocal);
+    object.set_meta("creationTimestamp", if local { now.replace('T', " ").replace('Z', "") } else { now });
+}
+
+/// What faults do to labels and annotations.
+fn bend_maps(object: &mut Value, faults: Faults) {
+    if faults.on(Fault::EmptyLabelsDropped)
+        && let Some(labels) = object.pointer_mut("/metadata/labels").and_then(Value::as_object_mut)
+    {
+        labels.retain(|_, value| value != "");
+    }
+    if faults.on(Fault::AnnotationsTrimmed)
+        && let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut)
+    {
+        for value in annotations.values_mut() {
+            *value = value.as_str().unwrap_or_default().trim().into();
+        }
+    }
 }
 
 /// What a fault takes for unique.
@@ -210,7 +245,8 @@ fn validate(call: &Call, object: &Value) -> Result<(), ApiError> {
 fn generated_name(prefix: &str, faults: Faults) -> String {
     let limit = if faults.on(Fault::GenerateNameNotCut) { usize::MAX } else { MAX_PREFIX };
     let end = prefix.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= limit).last();
-    let mut name = prefix[..end.unwrap_or_default()].to_owned();
+    let kept = if faults.on(Fault::GenerateNameIgnoresPrefix) { 0 } else { end.unwrap_or_default() };
+    let mut name = prefix[..kept].to_owned();
     let mut rng = rand::rng();
     let letters = if faults.on(Fault::GeneratedNamesCollide) { 1 } else { SUFFIX };
     name.extend((0..letters).map(|_| char::from(SUFFIX_ALPHABET[rng.random_range(..SUFFIX_ALPHABET.len())])));

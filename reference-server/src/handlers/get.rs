@@ -20,9 +20,22 @@ pub(super) fn handle(call: &Call) -> Result<Answer, ApiError> {
         }
     }
     match call.api.store.get(&call.ty.table, &call.key()) {
+        Some(stored)
+            if call.faults().on(Fault::GetAtExactVersion)
+                && version(&call.query)?.is_some_and(|asked| asked != stored.revision) =>
+        {
+            Err(call.not_found())
+        }
         Some(stored) => present::stored(call, representation, StatusCode::OK, &stored),
         None if call.faults().on(Fault::MissingObjectIsNull) => {
             Ok(Answer::json(StatusCode::OK, &serde_json::Value::Null))
+        }
+        None if call.faults().on(Fault::GetByPrefix) => {
+            let (all, _) = call.api.store.snapshot(&call.ty.table, call.scope());
+            match all.iter().find(|stored| stored.key.name.starts_with(&call.info.name)) {
+                Some(stored) => present::stored(call, representation, StatusCode::OK, stored),
+                None => Err(call.not_found()),
+            }
         }
         None => Err(call.not_found()),
     }

@@ -34,7 +34,7 @@ pub(super) fn read_all(call: &Call) -> Result<(Page, ListMeta), ApiError> {
 
 fn read_selected(call: &Call, selection: &Selection) -> Result<(Page, ListMeta), ApiError> {
     let faults = call.faults();
-    let options = ListOptions::parse(&call.query)?;
+    let options = ListOptions::parse(&call.query, faults)?;
     let current = call.api.store.revision();
     if options.not_older > current && !faults.on(Fault::FutureVersionAccepted) {
         return Err(ApiError::future_version(options.not_older, current));
@@ -42,6 +42,7 @@ fn read_selected(call: &Call, selection: &Selection) -> Result<(Page, ListMeta),
     let limit = options.limit.map(|limit| if faults.on(Fault::LimitOffByOne) { limit + 1 } else { limit });
     let revision = match options.revision {
         Some(_) if faults.on(Fault::ContinueReadsLatest) && options.after.is_some() => None,
+        None if faults.on(Fault::ListLags) => Some(current.saturating_sub(1)),
         revision => revision,
     };
     let range = Range { namespace: call.scope(), revision, after: options.after.as_ref(), limit };
@@ -77,8 +78,9 @@ struct ListOptions {
 }
 
 impl ListOptions {
-    fn parse(query: &Query) -> Result<Self, ApiError> {
+    fn parse(query: &Query, faults: Faults) -> Result<Self, ApiError> {
         let token = query.text("continue");
+        let token = token.filter(|token| !faults.on(Fault::ContinueStartsOver) || read_token(token).is_ok());
         validate(query, token.is_some())?;
         let mut options = Self { continued: token.is_some(), ..Self::default() };
         if let Some(limit) = query.number("limit")? {

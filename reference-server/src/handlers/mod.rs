@@ -22,7 +22,7 @@ use hyper::body::Incoming;
 use crate::api::Api;
 use crate::auth::User;
 use crate::body;
-use crate::negotiate::{Representation, Target, negotiate};
+use crate::negotiate::{Encoding, Representation, Target, negotiate};
 use crate::query::Query;
 use crate::registry::ResourceType;
 use crate::request_info::ResourceInfo;
@@ -49,16 +49,26 @@ impl Call {
     /// The object that the URL names.
     pub(crate) fn key(&self) -> Key {
         let namespace = if self.ty.namespaced { self.info.namespace.as_str() } else { "" };
-        Key::new(namespace, self.info.name.as_str())
+        let name = self.info.name.as_str();
+        Key::new(namespace, if self.faults().on(Fault::NamesTrimmed) { name.trim() } else { name })
     }
 
     /// The namespace of a list; none for all.
     pub(crate) fn scope(&self) -> Option<&str> {
+        if self.ty.namespaced
+            && self.info.namespace.is_empty()
+            && self.faults().on(Fault::AllNamespacesIsDefault)
+        {
+            return Some("default");
+        }
         (self.ty.namespaced && !self.info.namespace.is_empty()).then_some(self.info.namespace.as_str())
     }
 
     /// The form of the answer; decided before anything is done.
     pub(crate) fn accept(&self, target: Target) -> Result<Representation, ApiError> {
+        if self.faults().on(Fault::YamlByDefault) && !self.headers.contains_key(http::header::ACCEPT) {
+            return Ok(Representation { encoding: Encoding::Yaml, ..Representation::JSON });
+        }
         match negotiate(&self.headers, target) {
             Ok(representation) => Ok(representation),
             Err(_) if self.faults().on(Fault::AcceptIgnored) => Ok(Representation::JSON),

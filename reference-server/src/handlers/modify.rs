@@ -194,6 +194,9 @@ fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), A
         return Err(ApiError::invalid(ty.subject(), &call.info.name, &errors));
     }
     set_generation(call, part, new, old);
+    if new != old && faults.on(Fault::UidMadeAnew) {
+        new.set_meta("uid", crate::object::uuid());
+    }
     Ok(())
 }
 

@@ -91,6 +91,9 @@ fn drop_finalizer(namespace: &mut Value) {
 /// The namespaces that a server begins with.
 pub(crate) fn create_initial(api: &Api, ty: &ResourceType) {
     for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+        if name == "default" && api.faults.on(Fault::DefaultNamespaceMissing) {
+            continue;
+        }
         let mut namespace =
             serde_json::json!({ "kind": "Namespace", "apiVersion": "v1", "metadata": { "name": name } });
         namespace.set_meta("uid", crate::object::uuid());

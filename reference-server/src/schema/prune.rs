@@ -78,7 +78,10 @@ impl Schema {
             schema.prune_node(field, typed, depth + 1, faults);
         }
         if typed {
-            fields.retain(|name, field| self.properties.get(name).is_none_or(|schema| schema.writes(field)));
+            fields.retain(|name, field| {
+                (field.is_null() && faults.on(Fault::NullsKept))
+                    || self.properties.get(name).is_none_or(|schema| schema.writes(field))
+            });
         }
     }
 
