@@ -157,7 +157,7 @@ fn validate(object: &Value, faults: Faults) -> Vec<FieldError> {
     let path = spec.field("selector");
     let mut errors = workload::validate_selector(selector, path);
     if selector.is_object() && workload::is_empty(selector) {
-        errors.push(FieldError::invalid(path, selector, "empty selector is invalid for deployment"));
+        errors.push(FieldError::invalid(path, selector, "an empty selector would select every pod"));
     }
     errors.extend(workload::validate_template(object, selector, faults));
     errors

@@ -33,8 +33,12 @@ pub fn validate(object: &Value, rules: MetaRules, faults: Faults) -> Vec<FieldEr
         errors.extend(validate_labels(metadata.get("labels"), Path::Root.field("metadata").field("labels")));
     }
     validate_annotations(metadata.get("annotations"), &mut errors);
-    validate_owners(metadata.get("ownerReferences"), &mut errors);
-    validate_finalizers(metadata.get("finalizers"), rules, &mut errors);
+    if !faults.on(Fault::OwnersNotValidated) {
+        validate_owners(metadata.get("ownerReferences"), &mut errors);
+    }
+    if !faults.on(Fault::FinalizersNotValidated) {
+        validate_finalizers(metadata.get("finalizers"), rules, &mut errors);
+    }
     errors
 }
 
@@ -209,6 +213,8 @@ mod tests {
     #[case(Fault::UppercaseNames, json!({"name": "Upper"}))]
     #[case(Fault::LabelsNotValidated, json!({"name": "a", "labels": {"a b": "x"}}))]
     #[case(Fault::LabelNamesMayHaveDots, json!({"name": "a.b"}))]
+    #[case(Fault::OwnersNotValidated, json!({"name": "a", "ownerReferences": [{}]}))]
+    #[case(Fault::FinalizersNotValidated, json!({"name": "a", "finalizers": ["foo"]}))]
     fn faults_let_it_pass(#[case] fault: Fault, #[case] metadata: Value) {
         let rules = MetaRules { name: NameRule::DnsLabel, ..RULES };
         assert!(!fields(&metadata, rules, Faults::none()).is_empty());

@@ -3,6 +3,7 @@
 //! The server asks in this order: [`complete`] fills a manifest in, [`validate`] checks it, [`status`] says whether its
 //! names are free, and once it [`is_established`], [`CustomType::from_manifest`] makes the type.
 
+mod keywords;
 mod manifest;
 mod status;
 mod structural;
@@ -83,7 +84,8 @@ impl CustomType {
     }
 }
 
-/// Fills in what a manifest need not say: the singular and the list kind, and that versions differ in name only.
+/// Fills in what a manifest need not say: the singular and the list kind, and that versions differ in name only. What
+/// its schemas say in words that nobody knows is dropped.
 pub fn complete(definition: &mut Value) {
     let spec = &mut definition["spec"];
     let kind = text(&spec["names"], "kind").to_owned();
@@ -94,6 +96,11 @@ pub fn complete(definition: &mut Value) {
     }
     if spec.get("conversion").is_none() {
         spec["conversion"] = json!({"strategy": "None"});
+    }
+    for version in spec.get_mut("versions").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(document) = version.pointer_mut("/schema/openAPIV3Schema") {
+            keywords::drop_unknown(document);
+        }
     }
 }
 

@@ -3,11 +3,11 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::faults::Faults;
+use crate::faults::{Fault, Faults};
 use crate::schema::{FieldError, Path, Schema};
 
 /// Keywords of JSON Schema that a structural schema does not have.
-const FORBIDDEN: [&str; 6] = ["$ref", "definitions", "dependencies", "deprecated", "id", "patternProperties"];
+const FORBIDDEN: [&str; 5] = ["$ref", "definitions", "dependencies", "id", "patternProperties"];
 
 /// Keywords that only the skeleton of a schema may have, not its value validations.
 const SKELETON_ONLY: [&str; 8] = [
@@ -33,6 +33,9 @@ enum Place {
 /// Mistakes in the schema of one version, which stands at `path`.
 pub(super) fn validate(document: &Value, path: Path<'_>, faults: Faults) -> Vec<FieldError> {
     let mut check = Check { errors: Vec::new() };
+    if faults.on(Fault::NonStructuralAccepted) {
+        return check.errors;
+    }
     check.node(document, path, Place::Root);
     if check.errors.is_empty() {
         match Schema::from_openapi_at(document, path) {

@@ -52,7 +52,9 @@ impl Walk {
             return;
         }
         if !schema.has_type(value) {
-            self.wrong_type(schema, value, path);
+            if !self.faults.on(Fault::WrongTypesAccepted) {
+                self.wrong_type(schema, value, path);
+            }
             return;
         }
         self.alternatives(schema, value, path, typed);
@@ -168,6 +170,7 @@ impl Walk {
 
     fn string(&mut self, schema: &Schema, text: &str, path: Path<'_>, typed: bool) {
         let value = Value::from(text);
+        let faults = self.faults;
         let characters = text.chars().count() as u64;
         if let Some(most) = schema.limits.max_length.filter(|most| characters > *most) {
             self.push(FieldError::too_long(self.place(&path), most));
@@ -180,7 +183,9 @@ impl Walk {
         if let Some(least) = schema.limits.min_length.filter(|least| characters < *least) {
             complain(format!("should be at least {least} chars long"));
         }
-        if let Some(pattern) = schema.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
+        if let Some(pattern) = schema.pattern.as_ref().filter(|pattern| !pattern.is_match(text))
+            && !faults.on(Fault::PatternIgnored)
+        {
             complain(format!("should match '{pattern}'"));
         }
         let Some(format) = schema.format.as_ref().filter(|format| !typed && !format.accepts(text)) else {
@@ -206,6 +211,12 @@ impl Walk {
             };
             self.push(FieldError::invalid(place, value, &detail));
         };
+        if let (true, Some(least), Some(most)) = (typed, limits.minimum, limits.maximum) {
+            if number < least || number > most + slack {
+                complain(format!("should be between {least} and {most}, inclusive"));
+            }
+            return;
+        }
         match limits.minimum {
             Some(least) if limits.exclusive_minimum && number <= least => {
                 complain(format!("should be greater than {least}"));
@@ -463,6 +474,8 @@ mod tests {
     #[case(Fault::MaximumOffByOne, json!({"size": 101}), &[])]
     #[case(Fault::EnumIgnored, json!({"color": "blue"}), &[])]
     #[case(Fault::FormatIgnored, json!({"when": "nope"}), &[])]
+    #[case(Fault::PatternIgnored, json!({"name": "ABC"}), &[])]
+    #[case(Fault::WrongTypesAccepted, json!({"size": "x"}), &[])]
     #[case(Fault::DuplicatesAccepted, json!({"tags": ["a", "a"]}), &[])]
     #[case(Fault::OneBasedIndexes, json!({"tags": [1]}), &["spec.tags[1]"])]
     #[case(Fault::FieldPathLeafOnly, json!({"size": 0}), &["size"])]
