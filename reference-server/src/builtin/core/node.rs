@@ -27,9 +27,10 @@ definitions! {
     node_status NodeStatus {
         addresses: list(node_address()).merge_by("type"), allocatable: map(quantity()),
         capacity: map(quantity()), conditions: list(node_condition()).merge_by("type"),
-        config: node_config_status(), daemonEndpoints: node_daemon_endpoints().or_empty(),
+        config: node_config_status(), declaredFeatures: list(string()),
+        daemonEndpoints: node_daemon_endpoints().or_empty(),
         features: node_features(), images: list(container_image()),
-        nodeInfo: node_system_info().or_empty(), phase: string(),
+        nodeInfo: node_system_info(), phase: string(),
         runtimeHandlers: list(node_runtime_handler()), volumesAttached: list(attached_volume()),
         volumesInUse: list(string()),
     }

@@ -45,7 +45,7 @@ pub(super) fn pods() -> BuiltinType {
         field_labels: FIELD_LABELS,
         columns: columns::columns(),
         hooks: Hooks {
-            default: |pod| complete_spec(&mut pod["spec"]),
+            default: complete,
             validate,
             validate_update: update::validate_update,
             prepare_create,
@@ -72,6 +72,14 @@ const FIELD_LABELS: &[FieldLabel] = &[
     FieldLabel { label: "status.podIP", pointer: "/status/podIP", absent: "" },
     FieldLabel { label: "status.nominatedNodeName", pointer: "/status/nominatedNodeName", absent: "" },
 ];
+
+fn complete(pod: &mut Value) {
+    // A default of pods alone: templates leave the question open.
+    if pod["spec"].get("enableServiceLinks").is_none() {
+        pod["spec"]["enableServiceLinks"] = json!(true);
+    }
+    complete_spec(&mut pod["spec"]);
+}
 
 fn prepare_create(pod: &mut Value, faults: Faults) {
     if faults.on(crate::Fault::StatusKeptOnCreate) && pod.get("status").is_some() {

@@ -17,7 +17,7 @@ definitions! {
         automountServiceAccountToken: boolean(), need containers: list(container()).merge_by("name"),
         dnsConfig: pod_dns_config(),
         dnsPolicy: choice(&["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"]).or("ClusterFirst"),
-        enableServiceLinks: boolean().or(true),
+        enableServiceLinks: boolean(),
         ephemeralContainers: list(ephemeral_container()).merge_by("name"),
         hostAliases: list(host_alias()).merge_by("ip"), hostIPC: boolean(), hostNetwork: boolean(),
         hostPID: boolean(), hostUsers: boolean(), hostname: string(),
