@@ -4,7 +4,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -84,6 +84,12 @@ impl Api {
     pub(crate) async fn handle(self: Arc<Self>, request: Request<Incoming>) -> Response<Payload> {
         let pretty = request.uri().query().is_some_and(|query| Query::parse(query).flag("pretty"));
         let faults = self.faults;
+        if request.version() == Version::HTTP_11
+            && request.headers().get_all(header::HOST).iter().count() != 1
+        {
+            let text = "400 Bad Request: one Host header is required";
+            return Answer::text(StatusCode::BAD_REQUEST, text).into_response();
+        }
         let answer = self.route(request).await.unwrap_or_else(|error| Answer::from_error(&error, faults));
         answer.pretty(pretty).into_response()
     }

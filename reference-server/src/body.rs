@@ -58,6 +58,9 @@ pub(crate) fn require_json(headers: &HeaderMap, faults: Faults) -> Result<(), Ap
     if media.is_empty() || media == "application/json" || faults.on(Fault::ContentTypeIgnored) {
         return Ok(());
     }
+    if faults.on(Fault::UnsupportedMediaTypeAsBadRequest) {
+        return Err(ApiError::bad_request("the body is not JSON"));
+    }
     Err(ApiError::unsupported_media_type(&["application/json"]))
 }
 
@@ -75,8 +78,12 @@ pub(crate) fn decode(
     validation: FieldValidation,
     faults: Faults,
 ) -> Result<Decoded, ApiError> {
-    let json::Decoded { value, duplicates } =
-        json::decode(bytes).map_err(|error| unrecognized(&ty.kind, &error))?;
+    let json::Decoded { value, duplicates } = json::decode(bytes).map_err(|error| {
+        if faults.on(Fault::MalformedBodyAsServerError) {
+            return ApiError::internal(error.to_string());
+        }
+        unrecognized(&ty.kind, &error)
+    })?;
     let mut object = match value {
         Value::Object(fields) => Value::Object(fields),
         Value::Null if !ty.custom => Value::Object(Map::new()),

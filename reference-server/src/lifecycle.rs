@@ -12,7 +12,7 @@ use crate::registry::ResourceType;
 use crate::schema::FieldError;
 use crate::status::ApiError;
 use crate::store::{Key, Stored};
-use crate::{Fault, handlers};
+use crate::{Fault, Faults, handlers};
 
 /// What becomes of the objects that the deleted one owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,7 +137,7 @@ pub(crate) fn delete(
             api.store.get(&ty.table, key).ok_or_else(|| ApiError::not_found(ty.resource(), &key.name))?;
         check_preconditions(api, ty, &stored, options)?;
         let old = ty.load(&stored, faults);
-        let new = doomed(ty, &old, options);
+        let new = doomed(ty, &old, options, faults);
         let waits = new.as_ref().filter(|_| !faults.on(Fault::FinalizersIgnored));
         match waits {
             Some(new) if *new == old => return Ok(Deleted::Waiting(stored)),
@@ -194,10 +194,11 @@ fn check_preconditions(
 }
 
 /// The object while it waits for its end; none when nothing keeps it.
-fn doomed(ty: &ResourceType, old: &Value, options: &DeleteOptions) -> Option<Value> {
+fn doomed(ty: &ResourceType, old: &Value, options: &DeleteOptions, faults: Faults) -> Option<Value> {
     let mut new = old.clone();
     let mut finalizers = old.meta_list("finalizers");
     let (drop, add) = match options.propagation {
+        _ if faults.on(Fault::PropagationPolicyIgnored) => (None, None),
         None => (None, None),
         Some(Propagation::Orphan) => (Some([FOREGROUND, FOREGROUND]), Some(ORPHAN)),
         Some(Propagation::Foreground) => (Some([ORPHAN, ORPHAN]), Some(FOREGROUND)),
@@ -216,7 +217,8 @@ fn doomed(ty: &ResourceType, old: &Value, options: &DeleteOptions) -> Option<Val
     let namespace = ty.is_core("namespaces");
     let kept = namespace
         && old.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
-    let grace = if ty.is_core("pods") { pod_grace(old, options) } else { 0 };
+    let grace =
+        if ty.is_core("pods") && !faults.on(Fault::GracePeriodIgnored) { pod_grace(old, options) } else { 0 };
     if finalizers.is_empty() && grace == 0 && !kept {
         return None;
     }
@@ -226,7 +228,7 @@ fn doomed(ty: &ResourceType, old: &Value, options: &DeleteOptions) -> Option<Val
         new.set_meta("finalizers", json!(finalizers));
     }
     let left = old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
-    if left.is_none_or(|left| grace < left) {
+    if left.is_none_or(|left| grace < left) || faults.on(Fault::SecondDeleteBumpsVersion) {
         new.set_meta("deletionTimestamp", timestamp(grace));
         new.set_meta("deletionGracePeriodSeconds", grace);
         if old.generation() > 0 && !old.is_deleting() {

@@ -171,6 +171,11 @@ impl Answer {
                 status.retain(|field, _| !fields.contains(&field.as_str()));
             }
         }
+        if faults.on(Fault::DetailsNameMissing)
+            && let Some(details) = status["details"].as_object_mut()
+        {
+            details.remove("name");
+        }
         if faults.on(Fault::StatusCodeMismatch) {
             status["code"] = 500.into();
         }

@@ -16,10 +16,12 @@ use crate::query::WriteOptions;
 use crate::respond::Answer;
 use crate::reviews;
 use crate::status::ApiError;
-use crate::store::{Key, Stored, Write};
+use crate::store::{Key, Stored};
 use crate::{Fault, Faults};
 use std::sync::Arc;
 
+/// The table of the namespaces.
+const NAMESPACES: &str = "namespaces";
 /// The longest prefix of a generated name, and what is put behind it.
 const MAX_PREFIX: usize = 58;
 const SUFFIX: usize = 5;
@@ -68,7 +70,8 @@ pub(super) fn create(call: &Call, mut object: Value, dry_run: bool) -> Result<Cr
         && (object.meta("name").is_empty() || faults.on(Fault::GenerateNameWins))
         || (object.meta("name").is_empty() && faults.on(Fault::NamesMadeUp));
     let generate = generates.then_some(prefix);
-    call.api.store.write(|write| require_namespace(call, write, object.meta("name")))?;
+    let namespace = call.api.store.get(NAMESPACES, &Key::new("", call.info.namespace.as_str()));
+    require_namespace(call, namespace.as_ref(), object.meta("name"))?;
 
     begin_life(&mut object, faults);
     ty.prepare_create(&mut object, faults);
@@ -124,7 +127,8 @@ fn commit(call: &Call, object: &Value, dry_run: bool) -> Result<Option<Arc<Store
     let dry_run = dry_run && !faults.on(Fault::DryRunPersists);
     call.api.store.write(|write| {
         // Checked again here: the namespace may have gone since.
-        require_namespace(call, write, object.meta("name")).map_err(Refusal::Other)?;
+        let namespace = write.get(NAMESPACES, &Key::new("", call.info.namespace.as_str()));
+        require_namespace(call, namespace, object.meta("name")).map_err(Refusal::Other)?;
         let overwrites = faults.on(Fault::CreateOverwrites)
             || (faults.on(Fault::GeneratedNamesCollide) && !object.meta("generateName").is_empty());
         match write.get(&call.ty.table, &draft.key) {
@@ -165,14 +169,14 @@ pub(super) fn place(call: &Call, object: &mut Value) -> Result<(), ApiError> {
 }
 
 /// The namespace must be there, and not on its way out.
-fn require_namespace(call: &Call, write: &Write<'_>, name: &str) -> Result<(), ApiError> {
+fn require_namespace(call: &Call, found: Option<&Arc<Stored>>, name: &str) -> Result<(), ApiError> {
     let namespace = call.info.namespace.as_str();
     if !call.ty.namespaced {
         return Ok(());
     }
-    match write.get("namespaces", &Key::new("", namespace)) {
+    match found {
         None if call.faults().on(Fault::MissingNamespaceAccepted) => Ok(()),
-        None => Err(ApiError::not_found(crate::status::Subject { group: "", word: "namespaces" }, namespace)),
+        None => Err(ApiError::not_found(crate::status::Subject { group: "", word: NAMESPACES }, namespace)),
         Some(found) if found.facts.deleting && !call.faults().on(Fault::TerminatingNamespaceAccepts) => {
             Err(ApiError::namespace_terminating(call.ty.resource(), name, namespace))
         }

@@ -19,7 +19,15 @@ use crate::{Fault, Faults};
 pub(super) async fn handle(call: &Call, body: Incoming) -> Result<Answer, ApiError> {
     let representation = call.accept(Target::Object)?;
     let options = options(call, body).await?;
-    match lifecycle::delete(&call.api, &call.ty, &call.key(), &options)? {
+    let missing = |error: &ApiError| error.code == StatusCode::NOT_FOUND;
+    let deleted = match lifecycle::delete(&call.api, &call.ty, &call.key(), &options) {
+        Err(error) if missing(&error) && call.faults().on(Fault::DeleteMissingSucceeds) => {
+            let status = status::success(&Details { name: call.info.name.clone(), ..Details::default() });
+            return present::document(representation, StatusCode::OK, &status);
+        }
+        deleted => deleted?,
+    };
+    match deleted {
         Deleted::Waiting(object) => present::stored(call, representation, StatusCode::OK, &object),
         Deleted::WouldWait(object) => present::value(call, representation, StatusCode::OK, &object),
         Deleted::Gone(object) if call.ty.deletion_returns_object() => {

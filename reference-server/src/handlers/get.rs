@@ -30,6 +30,7 @@ pub(super) fn handle(call: &Call) -> Result<Answer, ApiError> {
         None if call.faults().on(Fault::MissingObjectIsNull) => {
             Ok(Answer::json(StatusCode::OK, &serde_json::Value::Null))
         }
+        None if call.faults().on(Fault::MissingObjectAsServerError) => Err(ApiError::internal("no such key")),
         None if call.faults().on(Fault::GetByPrefix) => {
             let (all, _) = call.api.store.snapshot(&call.ty.table, call.scope());
             match all.iter().find(|stored| stored.key.name.starts_with(&call.info.name)) {

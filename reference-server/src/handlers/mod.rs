@@ -61,7 +61,8 @@ impl Call {
         {
             return Some("default");
         }
-        (self.ty.namespaced && !self.info.namespace.is_empty()).then_some(self.info.namespace.as_str())
+        let one = self.ty.namespaced && !self.info.namespace.is_empty();
+        (one && !self.faults().on(Fault::ListIgnoresNamespace)).then_some(self.info.namespace.as_str())
     }
 
     /// The form of the answer; decided before anything is done.

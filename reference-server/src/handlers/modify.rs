@@ -4,12 +4,12 @@
 //! conflict depends on the candidate, which names the version that it was made from or none.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::update::Part;
 use super::{Call, crds, create, object_gone};
-use crate::Fault;
 use crate::builtin::meta::{self, MetaRules};
 use crate::encode;
 use crate::object::Object;
@@ -17,6 +17,7 @@ use crate::respond::Answer;
 use crate::schema::FieldError;
 use crate::status::ApiError;
 use crate::store::Stored;
+use crate::{Fault, Faults};
 
 /// What came of a change.
 pub(super) enum Changed {
@@ -35,8 +36,11 @@ pub(super) struct Manner {
     pub(super) needs_version: bool,
 }
 
+/// How long a fault leaves between the check of a version and the write.
+const RACE_WINDOW: Duration = Duration::from_millis(5);
+
 /// Changes the object that the URL names to what `candidate` makes of it.
-pub(super) fn modify(
+pub(super) async fn modify(
     call: &Call,
     manner: Manner,
     mut candidate: impl FnMut(&Value) -> Result<Value, ApiError>,
@@ -59,6 +63,10 @@ pub(super) fn modify(
         }
         if manner.dry_run && !faults.on(Fault::DryRunPersists) {
             return Ok(Changed::Dry(new));
+        }
+        if faults.on(Fault::LostUpdate) {
+            // Without a wait here the gap between check and write is too short for anybody to fall into.
+            tokio::time::sleep(RACE_WINDOW).await;
         }
         let finished = is_finished(&new);
         let draft = encode::draft(ty, &new);
@@ -103,7 +111,9 @@ pub(super) fn check_identity(call: &Call, new: &mut Value) -> Result<(), ApiErro
             "the name of the object ({asked} based on URL) was undeterminable: name must be provided"
         )));
     }
-    if given != asked {
+    if given != asked && call.faults().on(Fault::NameMismatchAccepted) {
+        new.set_meta("name", asked);
+    } else if given != asked {
         return Err(ApiError::bad_request(format!(
             "the name of the object ({given}) does not match the name on the URL ({asked})"
         )));
@@ -131,6 +141,9 @@ fn check_version(call: &Call, manner: Manner, new: &Value, stored: &Stored) -> R
             Ok(version) if version > stored.revision && call.faults().on(Fault::FutureWriteAccepted) => {
                 Ok(())
             }
+            Ok(_) if call.faults().on(Fault::ConflictAsBadRequest) => {
+                Err(ApiError::bad_request("the object has been modified"))
+            }
             Ok(_) => Err(ApiError::modified(ty.resource(), &call.info.name)),
         },
     }
@@ -149,7 +162,7 @@ fn check_uid(call: &Call, manner: Manner, new: &Value, old: &Value) -> Result<()
 /// Makes the candidate what would be stored, or says what is wrong with it.
 fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), ApiError> {
     let (ty, faults) = (&*call.ty, call.faults());
-    restore_system_fields(new, old);
+    restore_system_fields(new, old, faults);
     match part {
         Part::Whole => {
             if ty.has_status && !faults.on(Fault::UpdateWritesStatus) {
@@ -173,7 +186,7 @@ fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), A
     }
     ty.default(new, faults);
     let mut errors = meta::validate_update(new, old);
-    if faults.on(Fault::DeletionTimestampMayChange) {
+    if faults.on(Fault::DeletionTimestampMayChange) || faults.on(Fault::DeletionCanBeUndone) {
         errors.retain(|error| !error.field.starts_with("metadata.deletion"));
     }
     let rules = MetaRules { name: ty.name_rule, qualified_finalizers: !ty.custom };
@@ -201,13 +214,14 @@ fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), A
 }
 
 /// What the client sends of these is of no account.
-fn restore_system_fields(new: &mut Value, old: &Value) {
+fn restore_system_fields(new: &mut Value, old: &Value, faults: Faults) {
     for field in ["generation", "creationTimestamp", "resourceVersion", "managedFields", "selfLink"] {
         new.adopt_meta(field, old);
     }
     // Left out they stay; another value is a mistake that validation names.
     for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-        if new.metadata().is_none_or(|metadata| metadata.get(field).is_none_or(Value::is_null)) {
+        let undone = field != "uid" && faults.on(Fault::DeletionCanBeUndone);
+        if !undone && new.metadata().is_none_or(|metadata| metadata.get(field).is_none_or(Value::is_null)) {
             new.adopt_meta(field, old);
         }
     }

@@ -47,7 +47,8 @@ pub(super) async fn handle(call: &Call, part: Part, body: Incoming) -> Result<An
         let decoded = body::recast(ty, patched, &patch.duplicates, options.validation, faults)?;
         warnings = decoded.warnings;
         Ok(decoded.object)
-    })?;
+    })
+    .await?;
     Ok(modify::answer(call, representation, &changed)?.warnings(&warnings))
 }
 

@@ -28,7 +28,7 @@ pub(super) async fn bind(call: &Call, body: Incoming) -> Result<Answer, ApiError
     })?;
     let node = target(call, &binding)?;
     let manner = Manner { part: Part::Binding, dry_run: options.dry_run, needs_version: false };
-    modify::modify(call, manner, |pod| assign(call, pod, &binding, node))?;
+    modify::modify(call, manner, |pod| assign(call, pod, &binding, node)).await?;
     let status = json!({ "kind": "Status", "apiVersion": "v1", "metadata": Map::new(), "status": "Success", "code": 201 });
     present::document(representation, StatusCode::CREATED, &status)
 }

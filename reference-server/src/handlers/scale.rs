@@ -48,7 +48,8 @@ async fn update(call: &Call, scale: &Scale, body: Incoming) -> Result<Answer, Ap
     let changed = modify::modify(call, manner, |old| {
         check(call, &wanted)?;
         Ok(apply(call, scale, old, &wanted))
-    })?;
+    })
+    .await?;
     answer(call, representation, scale, &changed)
 }
 
@@ -61,7 +62,8 @@ async fn change(call: &Call, scale: &Scale, body: Incoming) -> Result<Answer, Ap
         let wanted = patch.apply(&show(scale, old), &Schema::default(), call.faults())?;
         check(call, &wanted)?;
         Ok(apply(call, scale, old, &wanted))
-    })?;
+    })
+    .await?;
     answer(call, representation, scale, &changed)
 }
 

@@ -10,6 +10,7 @@ use crate::Fault;
 use crate::body::{self, Decoded};
 use crate::negotiate::Target;
 use crate::object::Object;
+use crate::patch;
 use crate::present;
 use crate::query::WriteOptions;
 use crate::respond::Answer;
@@ -46,6 +47,12 @@ pub(super) async fn handle(call: &Call, part: Part, body: Incoming) -> Result<An
         return Ok(answer.warnings(&warnings));
     }
     let manner = Manner { part, dry_run: options.dry_run, needs_version: true };
-    let changed = modify::modify(call, manner, |_| Ok(object.clone()))?;
+    let changed = modify::modify(call, manner, |old| {
+        if call.faults().on(Fault::PutMerges) {
+            return patch::merge::apply(old, &object, call.faults()).map_err(ApiError::from);
+        }
+        Ok(object.clone())
+    })
+    .await?;
     Ok(modify::answer(call, representation, &changed)?.warnings(&warnings))
 }

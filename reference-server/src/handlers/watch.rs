@@ -277,6 +277,10 @@ impl Watcher {
     }
 
     fn encode(&mut self, change: Change, object: &Stored) -> Bytes {
+        if change == Change::Deleted && self.faults().on(Fault::WatchDeletedIsBare) {
+            let bare = json!({ "metadata": { "name": object.key.name, "namespace": object.key.namespace } });
+            return format!("{}{bare}{EVENT_END}", change.prefix()).into();
+        }
         let text = match self.form {
             Form::Plain | Form::AggregatedDiscovery if self.ty.serves_as_stored(object) => {
                 // The text that all watchers share, unless this event is something else to this one.
@@ -310,7 +314,8 @@ impl Watcher {
             return;
         }
         bookmarks.last = self.cursor;
-        let mut metadata = json!({ "resourceVersion": self.cursor.to_string() });
+        let version = self.cursor - u64::from(faults.on(Fault::BookmarkBehind)) * 5;
+        let mut metadata = json!({ "resourceVersion": version.to_string() });
         if faults.on(Fault::BookmarkWithoutVersion) {
             metadata = json!({});
         }

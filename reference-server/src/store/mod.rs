@@ -239,3 +239,6 @@ impl Write<'_> {
         Some(object)
     }
 }
+
+#[cfg(test)]
+mod tests;

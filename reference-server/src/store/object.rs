@@ -109,6 +109,11 @@ impl Stored {
         [prefix.as_bytes(), &self.line[self.object.start..]].concat().into()
     }
 
+    /// The bytes that it holds.
+    pub(crate) fn size(&self) -> usize {
+        self.line.len()
+    }
+
     /// The object as JSON.
     pub(crate) fn object(&self) -> &[u8] {
         &self.line[self.object.clone()]

@@ -13,6 +13,9 @@ use tokio::sync::watch;
 
 use super::object::{Change, Draft, Key, Stored};
 
+/// How many bytes a log holds before its oldest events go.
+const MAX_WEIGHT: usize = 64 * 1024 * 1024;
+
 /// One change of one object.
 #[derive(Debug)]
 pub(crate) struct Event {
@@ -31,6 +34,8 @@ pub(super) struct Table {
     /// The newest version whose successor may be missing from the log.
     floor: u64,
     capacity: usize,
+    /// The bytes of the objects in the log.
+    weight: usize,
     signal: watch::Sender<u64>,
 }
 
@@ -41,6 +46,7 @@ impl Table {
             log: VecDeque::new(),
             floor,
             capacity: capacity.max(1),
+            weight: 0,
             signal: watch::Sender::new(floor),
         }
     }
@@ -91,11 +97,12 @@ impl Table {
     }
 
     fn record(&mut self, event: Event) {
+        self.weight += event.object.size();
         self.log.push_back(Arc::new(event));
-        while self.log.len() > self.capacity {
-            if let Some(expired) = self.log.pop_front() {
-                self.floor = expired.revision;
-            }
+        while self.log.len() > self.capacity || (self.weight > MAX_WEIGHT && self.log.len() > 1) {
+            let Some(expired) = self.log.pop_front() else { return };
+            self.weight -= expired.object.size();
+            self.floor = expired.revision;
         }
     }
 

@@ -148,20 +148,20 @@ async fn of_writers_at_once_one_wins_and_patches_all_win() {
     let puts = (0..20).map(|n| {
         let mut object = created.json.clone();
         object["data"] = json!({ "winner": n.to_string() });
-        let (server, path) = (&server, path("a"));
-        async move { server.put(&path, &object).await.status.as_u16() }
+        let (server, target) = (&server, path("a"));
+        async move { server.put(&target, &object).await.status.as_u16() }
     });
     let mut codes = futures_util::future::join_all(puts).await;
     codes.sort_unstable();
     assert_eq!(codes[0], 200);
     assert!(codes[1..].iter().all(|code| *code == 409), "{codes:?}");
 
-    let patches = (0..20).map(|n| {
+    let merges = (0..20).map(|n| {
         let patch = json!({ "data": { format!("k{n}"): "1" } });
-        let (server, path) = (&server, path("a"));
-        async move { server.merge(&path, &patch).await.status.as_u16() }
+        let (server, target) = (&server, path("a"));
+        async move { server.merge(&target, &patch).await.status.as_u16() }
     });
-    assert!(futures_util::future::join_all(patches).await.into_iter().all(|code| code == 200));
+    assert!(futures_util::future::join_all(merges).await.into_iter().all(|code| code == 200));
     let data = server.get(&path("a")).await.json["data"].as_object().map(serde_json::Map::len);
     assert_eq!(data, Some(21), "every patch is there, and the winner of the puts");
 }

@@ -202,7 +202,7 @@ impl Watch {
     }
 }
 
-/// A ConfigMap.
+/// A config map.
 pub(crate) fn config_map(name: &str) -> Value {
     serde_json::json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "a": "1" } })
 }

@@ -108,7 +108,7 @@ async fn a_scale_is_the_replicas_of_its_object() {
     let mut scale = server.get(&path).await.expect(200).json;
     assert_eq!((&scale["kind"], &scale["apiVersion"]), (&json!("Scale"), &json!("autoscaling/v1")));
     assert_eq!(scale["status"]["selector"], "app=d");
-    let stale = scale.clone();
+    let outdated = scale.clone();
     scale["spec"]["replicas"] = 5.into();
     server.put(&path, &scale).await.expect(200);
     let object = server.get(&format!("{DEPLOYMENTS}/d")).await;
@@ -116,7 +116,7 @@ async fn a_scale_is_the_replicas_of_its_object() {
         (&object.json["spec"]["replicas"], &object.json["metadata"]["generation"]),
         (&json!(5), &json!(2))
     );
-    server.put(&path, &stale).await.refused(409, "Conflict");
+    server.put(&path, &outdated).await.refused(409, "Conflict");
     let negative = json!({ "metadata": { "name": "d" }, "spec": { "replicas": -1 } });
     let refused = server.put(&path, &negative).await.refused(422, "Invalid");
     assert_eq!(refused.text_at("/details/kind"), "Scale");

@@ -1,0 +1,185 @@
+use std::collections::BTreeMap;
+use std::thread;
+
+use super::*;
+
+const TABLE: &str = "things";
+
+fn draft(namespace: &str, name: &str, text: &str) -> Draft {
+    let before = r#"{"kind":"Thing","metadata":{"resourceVersion":""#.to_owned();
+    let body = r#"{"kind":"Thing","#.len();
+    let after = format!(r#"","name":"{name}"}},"text":"{text}"}}"#);
+    Draft { key: Key::new(namespace, name), facts: Facts::default(), before, after, body }
+}
+
+fn put(store: &Store, namespace: &str, name: &str, text: &str) -> Arc<Stored> {
+    store.write(|write| write.put(TABLE, draft(namespace, name, text)))
+}
+
+fn names(page: &Page) -> Vec<&str> {
+    page.items.iter().map(|item| item.key.name.as_str()).collect()
+}
+
+fn list(store: &Store, range: Range<'_>) -> Page {
+    store.list(TABLE, range, |_| true).expect("a version that is there")
+}
+
+#[test]
+fn an_object_is_a_slice_of_the_event_that_announced_it() {
+    let store = Store::new(10);
+    let object = put(&store, "", "a", "x");
+    let text = format!(
+        r#"{{"kind":"Thing","metadata":{{"resourceVersion":"{}","name":"a"}},"text":"x"}}"#,
+        object.revision
+    );
+    assert_eq!(object.object(), text.as_bytes());
+    assert_eq!(object.body(), &text.as_bytes()[r#"{"kind":"Thing","#.len()..]);
+    let event = |kind: &str| format!("{{\"type\":\"{kind}\",\"object\":{text}}}\n");
+    assert_eq!(object.line_as(Change::Added), event("ADDED"));
+    assert_eq!(object.line_as(Change::Deleted), event("DELETED"));
+    assert_eq!(
+        object.line_as(Change::Added).as_ptr(),
+        object.line_as(Change::Added).as_ptr(),
+        "one buffer for all"
+    );
+}
+
+#[test]
+fn another_version_of_an_object_differs_in_nothing_else() {
+    let store = Store::new(10);
+    let object = put(&store, "", "a", "x");
+    let later = object.at(123_456_789, Change::Modified);
+    let expected =
+        String::from_utf8_lossy(object.object()).replace(&object.revision.to_string(), "123456789");
+    assert_eq!(later.object(), expected.as_bytes());
+    assert!(later.same_content(&draft("", "a", "x")));
+    assert!(!later.same_content(&draft("", "a", "y")));
+}
+
+#[test]
+fn a_list_at_a_version_undoes_what_came_after() {
+    let store = Store::new(100);
+    for name in ["a", "b", "c"] {
+        put(&store, "n", name, "1");
+    }
+    let then = store.revision();
+    put(&store, "n", "b", "2");
+    put(&store, "n", "bb", "1");
+    store.write(|write| write.delete(TABLE, &Key::new("n", "c")));
+    put(&store, "n", "c", "again");
+    store.write(|write| write.delete(TABLE, &Key::new("n", "a")));
+
+    let past = list(&store, Range { revision: Some(then), ..Range::default() });
+    assert_eq!((names(&past), past.revision), (vec!["a", "b", "c"], then));
+    assert!(past.items.iter().all(|item| item.object().ends_with(br#""text":"1"}"#)), "the states of then");
+    assert_eq!(names(&list(&store, Range::default())), ["b", "bb", "c"]);
+}
+
+#[test]
+fn pages_cover_a_namespace_and_count_what_remains() {
+    let store = Store::new(100);
+    for (namespace, name) in [("m", "z"), ("n", "a"), ("n", "b"), ("n", "c"), ("o", "a")] {
+        put(&store, namespace, name, "");
+    }
+    let range = Range { namespace: Some("n"), limit: Some(2), ..Range::default() };
+    let first = list(&store, range);
+    assert_eq!((names(&first), first.more, first.remaining), (vec!["a", "b"], true, 1));
+    let last = list(&store, Range { after: first.items.last().map(|item| &item.key), ..range });
+    assert_eq!((names(&last), last.more, last.remaining), (vec!["c"], false, 0));
+}
+
+#[test]
+fn a_version_outside_the_log_is_expired_and_one_not_yet_made_is_in_the_future() {
+    let store = Store::new(2);
+    let first = put(&store, "", "a", "0").revision;
+    for text in ["1", "2", "3"] {
+        put(&store, "", "a", text);
+    }
+    let current = store.revision();
+    assert_eq!(
+        store.news(TABLE, first, 10).map(|news| news.revision),
+        Err(RevisionError::Expired { oldest: current - 2 })
+    );
+    let range = |revision| Range { revision: Some(revision), ..Range::default() };
+    assert!(matches!(store.list(TABLE, range(first), |_| true), Err(RevisionError::Expired { .. })));
+    assert_eq!(names(&list(&store, range(current - 2))), ["a"]);
+    assert!(matches!(
+        store.list(TABLE, range(current + 1), |_| true),
+        Err(RevisionError::Future { current: now }) if now == current
+    ));
+}
+
+#[test]
+fn news_come_in_order_and_say_how_far_they_go() {
+    let store = Store::new(100);
+    let start = store.revision();
+    for name in ["a", "b", "c"] {
+        put(&store, "", name, "");
+    }
+    store.write(|write| write.put("others", draft("", "x", "")));
+    let first = store.news(TABLE, start, 2).expect("fresh");
+    assert_eq!((first.events.len(), first.revision), (2, start + 2));
+    let rest = store.news(TABLE, first.revision, 2).expect("fresh");
+    assert_eq!(rest.events.len(), 1);
+    assert_eq!(rest.revision, start + 4, "nothing is missing up to the newest version of the whole store");
+}
+
+#[test]
+fn writers_and_readers_at_once_see_one_history() {
+    const WRITERS: usize = 4;
+    const WRITES: usize = 200;
+    let store = Store::new(WRITERS * WRITES + 1);
+    let start = store.revision();
+    thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let store = &store;
+            scope.spawn(move || {
+                for n in 0..WRITES {
+                    put(store, "", &format!("o{}", n % 7), &format!("{writer}-{n}"));
+                }
+            });
+        }
+        for _ in 0..2 {
+            scope.spawn(|| {
+                // Replays the log while it grows, and must arrive where the store is.
+                let mut seen: BTreeMap<String, u64> = BTreeMap::new();
+                let mut cursor = start;
+                let mut events = 0;
+                while events < WRITERS * WRITES {
+                    let news = store.news(TABLE, cursor, 16).expect("the log is long enough");
+                    for event in &news.events {
+                        assert!(event.revision > cursor, "in order, without gaps or repeats");
+                        let previous = event.previous.as_ref().map(|previous| previous.revision);
+                        assert_eq!(previous, seen.insert(event.object.key.name.clone(), event.revision));
+                        cursor = event.revision;
+                        events += 1;
+                    }
+                    thread::yield_now();
+                }
+            });
+        }
+    });
+    assert_eq!(store.revision(), start + (WRITERS * WRITES) as u64);
+    let page = list(&store, Range::default());
+    assert_eq!(page.items.len(), 7);
+}
+
+#[tokio::test]
+async fn a_write_wakes_the_watchers_of_its_table_alone() {
+    let store = Store::new(10);
+    let (mut mine, other) = (store.subscribe(TABLE), store.subscribe("others"));
+    mine.mark_unchanged();
+    let written = put(&store, "", "a", "").revision;
+    mine.changed().await.expect("the store is there");
+    assert_eq!(*mine.borrow(), written);
+    assert!(!other.has_changed().expect("the store is there"));
+}
+
+#[test]
+fn a_closure_that_writes_nothing_makes_no_version() {
+    let store = Store::new(10);
+    let before = store.revision();
+    assert!(store.write(|write| write.delete(TABLE, &Key::new("", "nothing"))).is_none());
+    assert_eq!(store.revision(), before);
+    assert!(!store.write(|write| write.has_namespace("n")));
+}
