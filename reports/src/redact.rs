@@ -1,0 +1,284 @@
+//! Takes out what must not be seen before any report sees it.
+//!
+//! Three things are secret: the run's own tokens, wherever they turn up; the headers that carry credentials; and the
+//! data of Secrets and the tokens of reviews, in bodies, in checks, and in texts made from them. A run reads Secrets that
+//! are not its own when it lists all namespaces, so even the suite's harmless ones are treated alike.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use bytes::Bytes;
+use kubeproof_cases::case::Identity;
+use kubeproof_harness::event::{CaseResult, CheckResult, NamedExchange, Verdict};
+use kubeproof_harness::exchange::{Outcome, Received, WatchEnd};
+use serde_json::Value;
+
+use crate::document::{CheckRecord, EventRecord, ExchangeRecord, Record};
+
+/// What stands in the place of a secret.
+pub const REDACTED: &str = "[redacted]";
+
+/// Shorter values stay in free text, where they would blot out ordinary words; in structured data they never do.
+const SHORTEST_IN_TEXT: usize = 4;
+
+const HEADERS: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "set-cookie"];
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Knows what is secret in this run.
+#[derive(Clone, Debug, Default)]
+pub struct Redactor {
+    tokens: Vec<String>,
+}
+
+impl Redactor {
+    /// Hides these tokens, and everything that is secret in any run.
+    pub fn new(tokens: impl IntoIterator<Item = String>) -> Self {
+        Self { tokens: tokens.into_iter().filter(|token| !token.is_empty()).collect() }
+    }
+
+    /// A text without the run's tokens.
+    pub fn text(&self, text: &str) -> String {
+        self.tokens.iter().fold(text.to_owned(), |text, token| text.replace(token, REDACTED))
+    }
+
+    /// A result as reports may see it. Exchanges are kept for remarkable results, or for all.
+    pub(crate) fn record(&self, result: &CaseResult, every_exchange: bool) -> Record {
+        let mut pass = Pass { redactor: self, secret: is_about_secrets(result), found: BTreeSet::new() };
+        let wanted = every_exchange
+            || pass.secret
+            || result.known.is_some()
+            || !matches!(result.verdict, Verdict::Pass | Verdict::Skip);
+        let mut exchanges = Vec::new();
+        if wanted {
+            exchanges = result.exchanges.iter().map(|named| pass.exchange(named)).collect();
+        }
+        let mut checks: Vec<_> = result.checks.iter().map(|check| pass.check(check)).collect();
+        // Only now is every secret value known that a text could repeat.
+        let mut reason = result.reason.clone();
+        pass.texts(std::iter::once(&mut reason));
+        for check in &mut checks {
+            pass.values([&mut check.expected, &mut check.actual]);
+            pass.texts(
+                [Some(&mut check.message), check.diff.as_mut(), check.curl.as_mut(), check.means.as_mut()]
+                    .into_iter()
+                    .flatten(),
+            );
+        }
+        for exchange in &mut exchanges {
+            pass.texts(
+                [Some(&mut exchange.target), exchange.broken.as_mut(), exchange.json_fault.as_mut()]
+                    .into_iter()
+                    .flatten(),
+            );
+            pass.texts([&mut exchange.request_body, &mut exchange.response_body]);
+            pass.texts(exchange.request_headers.iter_mut().map(|(_, value)| value));
+            pass.texts(exchange.response_headers.iter_mut().map(|(_, value)| value));
+            pass.values(exchange.events.iter_mut().map(|event| &mut event.object));
+        }
+        Record {
+            id: result.id.clone(),
+            subject: result.subject.clone(),
+            level: result.level,
+            requirements: result.requirements.clone(),
+            verdict: result.verdict,
+            reason: one_line(&reason),
+            duration_ms: milliseconds(result.duration),
+            checks,
+            summary: result.summary.clone(),
+            why: result.why.clone(),
+            known: result.known.clone(),
+            exchanges,
+        }
+    }
+}
+
+/// A case that touches Secrets: all `data` in it is secret, also in bodies that name no kind, such as patches.
+fn is_about_secrets(result: &CaseResult) -> bool {
+    result.subject.split('.').next() == Some("secrets")
+        || result.exchanges.iter().any(|named| {
+            let path = named.exchange.request.target.split('?').next().unwrap_or_default();
+            path.split('/').any(|segment| segment == "secrets")
+        })
+}
+
+/// The redaction of one result.
+struct Pass<'a> {
+    redactor: &'a Redactor,
+    secret: bool,
+    found: BTreeSet<String>,
+}
+
+impl Pass<'_> {
+    fn check(&mut self, check: &CheckResult) -> CheckRecord {
+        let mut record = CheckRecord {
+            id: check.id.clone(),
+            verdict: check.verdict,
+            expected: check.expected.clone(),
+            actual: check.actual.clone(),
+            level: check.level,
+            requirements: check.requirements.clone(),
+            message: one_line(&check.message),
+            means: check.means.clone(),
+            diff: check.diff.clone(),
+            curl: check.curl.clone(),
+            step: check.step.clone(),
+        };
+        self.strip(&mut record.expected);
+        self.strip(&mut record.actual);
+        record
+    }
+
+    fn exchange(&mut self, named: &NamedExchange) -> ExchangeRecord {
+        let exchange = &named.exchange;
+        let mut record = ExchangeRecord {
+            step: named.step.clone(),
+            method: exchange.request.method.clone(),
+            target: exchange.request.target.clone(),
+            identity: identity(exchange.request.identity).to_owned(),
+            request_headers: headers(&exchange.request.headers),
+            request_body: self.body(&exchange.request.body, None),
+            started_ms: milliseconds(exchange.started),
+            took_ms: milliseconds(exchange.took),
+            ..ExchangeRecord::default()
+        };
+        match &exchange.outcome {
+            Outcome::Answered(received) => self.answer(received, &mut record),
+            Outcome::Broken(broken) => record.broken = Some(broken.message.clone()),
+        }
+        record
+    }
+
+    fn answer(&mut self, received: &Received, record: &mut ExchangeRecord) {
+        record.status = Some(received.status);
+        received.version.clone_into(&mut record.http_version);
+        record.response_headers = headers(&received.headers);
+        record.response_body = self.body(&received.body, received.json.as_deref());
+        record.json_fault.clone_from(&received.json_fault);
+        record.events = received
+            .events
+            .iter()
+            .map(|event| {
+                let mut object = Value::clone(&event.object);
+                self.strip(&mut object);
+                EventRecord { kind: event.kind.clone(), object, at_ms: milliseconds(event.at) }
+            })
+            .collect();
+        record.end = received.end.as_ref().map(|end| match end {
+            WatchEnd::Server => "the server ended it".to_owned(),
+            WatchEnd::Client => "the client hung up".to_owned(),
+            WatchEnd::Broken(why) => format!("broken: {why}"),
+            WatchEnd::Budget(why) => format!("cut off: {why}"),
+        });
+    }
+
+    fn body(&mut self, body: &Bytes, json: Option<&Value>) -> String {
+        let Ok(text) = std::str::from_utf8(body) else {
+            return format!("({} bytes that are no UTF-8)", body.len());
+        };
+        let parsed = json.cloned().or_else(|| serde_json::from_str(text).ok());
+        let Some(mut value) = parsed else {
+            // What is no JSON cannot be searched for the data of a Secret.
+            let hide = self.secret && !text.is_empty();
+            return if hide { format!("{REDACTED} ({} bytes)", text.len()) } else { text.to_owned() };
+        };
+        if self.strip(&mut value) { value.to_string() } else { text.to_owned() }
+    }
+
+    /// Takes secrets out of a value, and remembers them. Whether there was one.
+    fn strip(&mut self, value: &mut Value) -> bool {
+        let before = self.found.len();
+        let mut stripped = false;
+        self.walk(value, self.secret, &mut stripped);
+        stripped || self.found.len() > before
+    }
+
+    fn walk(&mut self, value: &mut Value, secret: bool, stripped: &mut bool) {
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(|item| self.walk(item, secret, stripped)),
+            Value::Object(members) => {
+                let kind = members.get("kind").and_then(Value::as_str).unwrap_or_default();
+                let secret = secret || matches!(kind, "Secret" | "SecretList");
+                let review = matches!(kind, "TokenReview" | "TokenRequest");
+                let patched = members.get("path").and_then(Value::as_str).is_some_and(|path| {
+                    path.starts_with("/data") || path.starts_with("/stringData")
+                });
+                for (key, member) in members.iter_mut() {
+                    let hide = match key.as_str() {
+                        "data" | "stringData" | LAST_APPLIED => secret,
+                        "value" => secret && patched,
+                        "status" | "spec" if review => {
+                            if let Some(token) = member.get_mut("token") {
+                                self.blot(token, stripped);
+                            }
+                            false
+                        }
+                        _ => false,
+                    };
+                    if hide { self.blot(member, stripped) } else { self.walk(member, secret, stripped) }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn blot(&mut self, value: &mut Value, stripped: &mut bool) {
+        match value {
+            Value::String(text) => {
+                *stripped = true;
+                let text = std::mem::replace(text, REDACTED.to_owned());
+                if text.len() >= SHORTEST_IN_TEXT && text != REDACTED {
+                    self.found.insert(text);
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.blot(item, stripped)),
+            Value::Object(members) => members.values_mut().for_each(|member| self.blot(member, stripped)),
+            _ => {}
+        }
+    }
+
+    fn texts<'a>(&self, texts: impl IntoIterator<Item = &'a mut String>) {
+        for text in texts {
+            for secret in self.redactor.tokens.iter().chain(&self.found) {
+                if text.contains(secret.as_str()) {
+                    *text = text.replace(secret.as_str(), REDACTED);
+                }
+            }
+        }
+    }
+
+    fn values<'a>(&self, values: impl IntoIterator<Item = &'a mut Value>) {
+        for value in values {
+            match value {
+                Value::String(text) => self.texts([text]),
+                Value::Array(items) => self.values(items),
+                Value::Object(members) => self.values(members.values_mut()),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn headers(headers: &[(String, String)]) -> Vec<(String, String)> {
+    let hide = |name: &str| HEADERS.iter().any(|secret| name.eq_ignore_ascii_case(secret));
+    headers
+        .iter()
+        .map(|(name, value)| (name.clone(), if hide(name) { REDACTED.to_owned() } else { value.clone() }))
+        .collect()
+}
+
+fn identity(identity: Identity) -> &'static str {
+    match identity {
+        Identity::Admin => "admin",
+        Identity::Second => "second",
+        Identity::Anonymous => "anonymous",
+        Identity::Invalid => "invalid",
+    }
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_micros() as f64 / 1000.0
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
