@@ -17,7 +17,7 @@ use crate::document::{Document, Head, Record};
 use crate::paint::Paint;
 use crate::requirements::Requirements;
 use crate::text::{self, Limits};
-use crate::{Report, ReportError};
+use crate::{Exchanges, Report, ReportError};
 
 /// How much is told.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
@@ -93,8 +93,8 @@ impl<W: Write + Send> Console<W> {
 }
 
 impl<W: Write + Send> Report for Console<W> {
-    fn wants_every_exchange(&self) -> bool {
-        self.options.verbosity == Verbosity::Exchanges
+    fn wants(&self) -> Exchanges {
+        if self.options.verbosity == Verbosity::Exchanges { Exchanges::All } else { Exchanges::OfFailures }
     }
 
     fn started(&mut self, head: &Head) -> Result<(), ReportError> {
@@ -119,7 +119,6 @@ impl<W: Write + Send> Report for Console<W> {
 
     fn finished(&mut self, document: &Document) -> Result<(), ReportError> {
         self.live.finish();
-        // -vv holds every exchange in memory only until here: passing results were dropped from the document.
         for record in &document.results {
             self.result(record)?;
         }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{fs, io};
 
 use kubeproof_cases::case::{Edition, Level};
@@ -209,8 +210,11 @@ impl Record {
 
     /// The checks that did not pass, worst first.
     pub fn broken_checks(&self) -> Vec<&CheckRecord> {
-        let mut checks: Vec<_> =
-            self.checks.iter().filter(|check| !matches!(check.verdict, Verdict::Pass | Verdict::Skip)).collect();
+        let mut checks: Vec<_> = self
+            .checks
+            .iter()
+            .filter(|check| !matches!(check.verdict, Verdict::Pass | Verdict::Skip))
+            .collect();
         checks.sort_by_key(|check| std::cmp::Reverse(check.verdict));
         checks
     }
@@ -313,7 +317,7 @@ impl Document {
 
     /// Takes in the end of the run, and puts the results into their stable order.
     pub fn close(&mut self, finished: &RunFinished) {
-        self.duration_ms = finished.duration.as_micros() as f64 / 1000.0;
+        self.duration_ms = milliseconds(finished.duration);
         self.interrupted = finished.interrupted;
         self.sort();
     }
@@ -346,6 +350,11 @@ impl Document {
     fn sort(&mut self) {
         self.results.sort_by(|a, b| (&a.id, &a.subject).cmp(&(&b.id, &b.subject)));
     }
+}
+
+/// To the microsecond.
+pub(crate) fn milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
 /// Why a report cannot be read.

@@ -94,4 +94,3 @@ pub fn render(document: &Document) -> Result<String, ReportError> {
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(Wire).to_value()
 }
-

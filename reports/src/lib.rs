@@ -32,9 +32,9 @@ use crate::redact::Redactor;
 
 /// One way of telling how a run went.
 pub trait Report: Send {
-    /// Whether the report wants the exchanges of results that passed, too: they cost time and memory.
-    fn wants_every_exchange(&self) -> bool {
-        false
+    /// Which exchanges the report wants to see.
+    fn wants(&self) -> Exchanges {
+        Exchanges::OfFailures
     }
 
     /// The run begins.
@@ -59,6 +59,17 @@ pub trait Report: Send {
 
     /// The run has ended; the results are in their stable order.
     fn finished(&mut self, document: &Document) -> Result<(), ReportError>;
+}
+
+/// The exchanges that a report wants to see: more of them cost time and memory.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Exchanges {
+    /// Those of results that are not as they should be.
+    OfFailures,
+    /// All, as each case finishes.
+    OfEach,
+    /// All, until the end.
+    All,
 }
 
 /// Why a report could not be made. The run, and the other reports, are not affected.
@@ -89,14 +100,14 @@ pub enum ReportError {
 pub struct Reports {
     redactor: Redactor,
     document: Document,
-    reports: Vec<Box<dyn Report>>,
+    listeners: Vec<Box<dyn Report>>,
     errors: Vec<ReportError>,
 }
 
 impl Reports {
     /// Reports that hide what the redactor knows to be secret.
-    pub fn new(redactor: Redactor, reports: Vec<Box<dyn Report>>) -> Self {
-        Self { redactor, document: Document::default(), reports, errors: Vec::new() }
+    pub fn new(redactor: Redactor, listeners: Vec<Box<dyn Report>>) -> Self {
+        Self { redactor, document: Document::default(), listeners, errors: Vec::new() }
     }
 
     /// Takes one event. A report that fails is told nothing more; its error is in [`Finished::errors`].
@@ -105,10 +116,11 @@ impl Reports {
             Event::RunStarted(started) => self.started(started),
             Event::CaseStarted { id, subject } => self.each(|report| report.case_started(id, subject)),
             Event::CaseFinished(result) => {
-                let every = self.reports.iter().any(|report| report.wants_every_exchange());
-                let mut record = self.redactor.record(result, every);
+                let wants =
+                    self.listeners.iter().map(|report| report.wants()).max().unwrap_or(Exchanges::OfFailures);
+                let mut record = self.redactor.record(result, wants > Exchanges::OfFailures);
                 self.each(|report| report.case_finished(&record));
-                if !record.is_remarkable() {
+                if !record.is_remarkable() && wants < Exchanges::All {
                     record.exchanges = Vec::new();
                 }
                 self.document.add(record);
@@ -141,7 +153,7 @@ impl Reports {
 
     fn each(&mut self, tell: impl Fn(&mut dyn Report) -> Result<(), ReportError>) {
         let errors = &mut self.errors;
-        self.reports.retain_mut(|report| match tell(report.as_mut()) {
+        self.listeners.retain_mut(|report| match tell(report.as_mut()) {
             Ok(()) => true,
             Err(error) => {
                 errors.push(error);

@@ -15,14 +15,21 @@ const DETAILED: usize = 50;
 /// Renders the results.
 pub fn render(document: &Document, requirements: &Requirements) -> String {
     let summary = document.summary;
-    let verdict = if summary.fail > 0 { "not conformant" } else { "conformant" };
-    let interrupted = if document.interrupted { ", interrupted" } else { "" };
-    let mut page = format!("# kubeproof: {verdict}{interrupted}\n\n");
+    let mut page = format!("# kubeproof: {}\n\n", outcome(document));
     let head = &document.head;
     let version = head.target.version.as_deref().unwrap_or("unknown version");
-    _ = writeln!(page, "`{}` ({}), {}, seed {}.\n", code(&head.target.server), cell(version), results(document), head.seed);
+    _ = writeln!(
+        page,
+        "`{}` ({}), {}, seed {}.\n",
+        code(&head.target.server),
+        cell(version),
+        results(document),
+        head.seed
+    );
 
-    page.push_str("| area | pass | deviation | warn | fail | error | skip |\n|---|--:|--:|--:|--:|--:|--:|\n");
+    page.push_str(
+        "| area | pass | deviation | warn | fail | error | skip |\n|---|--:|--:|--:|--:|--:|--:|\n",
+    );
     let rows = document.areas().into_iter().map(|(area, counts)| (cell(area), counts));
     for (area, counts) in rows.chain([("**all**".to_owned(), summary)]) {
         let counts = counts.counts().map(|(_, count)| count.to_string());
@@ -33,6 +40,18 @@ pub fn render(document: &Document, requirements: &Requirements) -> String {
         section(&mut page, verdict, &records, requirements);
     }
     page
+}
+
+fn outcome(document: &Document) -> &'static str {
+    if document.failures(false).next().is_some() {
+        "not conformant"
+    } else if document.interrupted {
+        "interrupted"
+    } else if document.errors().next().is_some() || document.summary.total() == document.summary.skip {
+        "not judged in full"
+    } else {
+        "conformant"
+    }
 }
 
 fn results(document: &Document) -> String {

@@ -5,7 +5,6 @@
 //! are not its own when it lists all namespaces, so even the suite's harmless ones are treated alike.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use bytes::Bytes;
 use kubeproof_cases::case::Identity;
@@ -13,7 +12,7 @@ use kubeproof_harness::event::{CaseResult, CheckResult, NamedExchange, Verdict};
 use kubeproof_harness::exchange::{Outcome, Received, WatchEnd};
 use serde_json::Value;
 
-use crate::document::{CheckRecord, EventRecord, ExchangeRecord, Record};
+use crate::document::{CheckRecord, EventRecord, ExchangeRecord, Record, milliseconds};
 
 /// What stands in the place of a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -199,9 +198,10 @@ impl Pass<'_> {
                 let kind = members.get("kind").and_then(Value::as_str).unwrap_or_default();
                 let secret = secret || matches!(kind, "Secret" | "SecretList");
                 let review = matches!(kind, "TokenReview" | "TokenRequest");
-                let patched = members.get("path").and_then(Value::as_str).is_some_and(|path| {
-                    path.starts_with("/data") || path.starts_with("/stringData")
-                });
+                let patched = members
+                    .get("path")
+                    .and_then(Value::as_str)
+                    .is_some_and(|path| path.starts_with("/data") || path.starts_with("/stringData"));
                 for (key, member) in members.iter_mut() {
                     let hide = match key.as_str() {
                         "data" | "stringData" | LAST_APPLIED => secret,
@@ -273,10 +273,6 @@ fn identity(identity: Identity) -> &'static str {
         Identity::Anonymous => "anonymous",
         Identity::Invalid => "invalid",
     }
-}
-
-fn milliseconds(duration: Duration) -> f64 {
-    duration.as_micros() as f64 / 1000.0
 }
 
 fn one_line(text: &str) -> String {

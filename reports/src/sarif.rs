@@ -20,8 +20,7 @@ pub fn render(document: &Document, requirements: &Requirements) -> Result<String
     let remarkable: Vec<_> = document.results.iter().filter(|record| record.is_remarkable()).collect();
     let ids: BTreeSet<&str> = remarkable.iter().map(|record| rule_of(record)).collect();
     let rules: Vec<_> = ids.iter().map(|id| rule(id, requirements)).collect();
-    let results: Vec<_> =
-        remarkable.iter().map(|record| result(record, document, requirements)).collect();
+    let results: Vec<_> = remarkable.iter().map(|record| result(record, document, requirements)).collect();
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",

@@ -27,8 +27,9 @@ impl Limits {
 /// The first line of a result: verdict, case and subject.
 pub(crate) fn title(record: &Record, paint: Paint) -> String {
     let verdict = format!("{:<9}", word(record.verdict).to_uppercase());
-    let mut line = format!("{} {}", paint.verdict(record.verdict, verdict), paint.bold(record.title()));
-    let headline = record.headline();
+    let mut line =
+        format!("{} {}", paint.verdict(record.verdict, verdict), paint.bold(printable(&record.title())));
+    let headline = printable(&record.headline());
     if !headline.is_empty() {
         _ = write!(line, "  {headline}");
     }
@@ -77,16 +78,18 @@ struct Text {
 impl Text {
     fn check(&mut self, check: &CheckRecord, exchange: Option<&ExchangeRecord>) {
         let verdict = self.paint.verdict(check.verdict, word(check.verdict));
-        self.line(1, &format!("{verdict} of check {}: {}", self.paint.bold(&check.id), check.message));
+        self.line(
+            1,
+            &format!("{verdict} of check {}: {}", self.paint.bold(&check.id), printable(&check.message)),
+        );
         if let Some(means) = &check.means {
             self.block(2, "means ", means);
         }
-        match &check.diff {
-            Some(diff) => self.block(2, "", diff),
-            None => {
-                self.value("expected ", &check.expected);
-                self.value("actual   ", &check.actual);
-            }
+        if let Some(diff) = &check.diff {
+            self.block(2, "", diff);
+        } else {
+            self.value("expected ", &check.expected);
+            self.value("actual   ", &check.actual);
         }
         if let Some(exchange) = exchange {
             self.exchange(exchange);
@@ -109,9 +112,10 @@ impl Text {
     }
 
     fn exchange(&mut self, exchange: &ExchangeRecord) {
-        let whose = if exchange.identity == "admin" { String::new() } else { format!(" as {}", exchange.identity) };
+        let whose =
+            if exchange.identity == "admin" { String::new() } else { format!(" as {}", exchange.identity) };
         let step = if exchange.step.is_empty() { String::new() } else { format!("{}: ", exchange.step) };
-        self.line(2, &format!("{step}{} {}{whose}", exchange.method, exchange.target));
+        self.line(2, &format!("{step}{} {}{whose}", exchange.method, printable(&exchange.target)));
         for (name, value) in &exchange.request_headers {
             self.block(3, "> ", &format!("{name}: {value}"));
         }
@@ -146,7 +150,8 @@ impl Text {
             if compact.len() <= self.limits.columns { compact } else { format!("{value:#}") }
         });
         // A body that is shown whole is shown as it was sent.
-        let text = if self.limits.lines == usize::MAX { body.to_owned() } else { pretty.unwrap_or(body.to_owned()) };
+        let text =
+            if self.limits.lines == usize::MAX { body.to_owned() } else { pretty.unwrap_or(body.to_owned()) };
         self.block(3, mark, &text);
     }
 
@@ -156,7 +161,7 @@ impl Text {
         let total = text.lines().count();
         for (at, line) in text.lines().take(self.limits.lines).enumerate() {
             let label = if at == 0 || is_mark { label.to_owned() } else { " ".repeat(label.len()) };
-            let line = shorten(line, self.limits.columns);
+            let line = printable(&shorten(line, self.limits.columns));
             let line = if label.is_empty() { self.paint.diff_line(&line) } else { line };
             self.line(indent, &format!("{}{line}", self.paint.dim(label)));
         }
@@ -179,6 +184,22 @@ pub(crate) fn shorten(line: &str, columns: usize) -> String {
         None => line.to_owned(),
         Some((cut, _)) => format!("{}... ({} more characters)", &line[..cut], line[cut..].chars().count()),
     }
+}
+
+/// What a server sent must not steer the terminal.
+fn printable(text: &str) -> String {
+    let steers = |c: char| c.is_control() && c != '\t';
+    if !text.contains(steers) {
+        return text.to_owned();
+    }
+    text.chars().fold(String::new(), |mut safe, c| {
+        if steers(c) {
+            safe.extend(c.escape_unicode())
+        } else {
+            safe.push(c)
+        }
+        safe
+    })
 }
 
 /// A count and its noun.

@@ -1,13 +1,12 @@
 //! One file per case with everything that was sent and received.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::document::{Document, Record};
 use crate::paint::{Paint, word};
 use crate::text::{self, Limits};
-use crate::{Report, ReportError, atomic};
+use crate::{Exchanges, Report, ReportError, atomic};
 
 /// Writes `<area>/<case>@<subject>.txt` as each case finishes, so that a run that dies leaves its traces.
 #[derive(Debug)]
@@ -18,18 +17,15 @@ pub struct Trace {
 impl Trace {
     /// Writes below this directory, which is made if it is missing.
     pub fn new(directory: &Path) -> Result<Self, ReportError> {
-        let made = fs::create_dir_all(directory).and_then(|()| match fs::metadata(directory)?.is_dir() {
-            true => Ok(()),
-            false => Err(io::Error::new(io::ErrorKind::NotADirectory, "it is a file")),
-        });
-        made.map_err(|source| ReportError::Write { path: directory.to_owned(), source })?;
+        fs::create_dir_all(directory)
+            .map_err(|source| ReportError::Write { path: directory.to_owned(), source })?;
         Ok(Self { directory: directory.to_owned() })
     }
 }
 
 impl Report for Trace {
-    fn wants_every_exchange(&self) -> bool {
-        true
+    fn wants(&self) -> Exchanges {
+        Exchanges::OfEach
     }
 
     fn case_finished(&mut self, record: &Record) -> Result<(), ReportError> {
@@ -56,6 +52,7 @@ fn file_name(record: &Record) -> PathBuf {
         if text.starts_with('.') { format!("_{text}") } else { text }
     };
     let name = record.id.split_once('/').map_or("", |(_, name)| name);
-    let subject = if record.subject.is_empty() { String::new() } else { format!("@{}", tame(&record.subject)) };
+    let subject =
+        if record.subject.is_empty() { String::new() } else { format!("@{}", tame(&record.subject)) };
     Path::new(&tame(record.area())).join(format!("{}{subject}.txt", tame(name)))
 }

@@ -51,7 +51,8 @@ impl Live {
     }
 
     pub(super) fn started(&mut self, head: &Head) {
-        let version = head.target.version.as_deref().map(|version| format!(" ({version})")).unwrap_or_default();
+        let version =
+            head.target.version.as_deref().map(|version| format!(" ({version})")).unwrap_or_default();
         let namespace = match head.target.namespace.as_str() {
             "" => String::new(),
             namespace => format!(", namespace {namespace}"),
@@ -90,7 +91,9 @@ impl Live {
         }
         let told = match verbosity {
             Verbosity::Quiet => false,
-            Verbosity::Normal => record.is_remarkable() && record.verdict != Verdict::Deviation && !record.is_known(),
+            Verbosity::Normal => {
+                record.is_remarkable() && record.verdict != Verdict::Deviation && !record.is_known()
+            }
             Verbosity::Passes | Verbosity::Exchanges => true,
         };
         if told {
@@ -123,7 +126,9 @@ impl Live {
         let Sink::Bar(bar) = &self.sink else { return };
         let counts = self.counts.counts().into_iter().filter(|(_, count)| *count > 0);
         let mut words: Vec<_> = counts
-            .map(|(verdict, count)| self.paint.verdict(verdict, format!("{count} {}", crate::paint::word(verdict))))
+            .map(|(verdict, count)| {
+                self.paint.verdict(verdict, format!("{count} {}", crate::paint::word(verdict)))
+            })
             .collect();
         words.extend(self.running.keys().take(NAMED).map(|name| self.paint.dim(shorten(name, NAME_COLUMNS))));
         if self.running.len() > NAMED {

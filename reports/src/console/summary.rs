@@ -40,7 +40,11 @@ pub(super) fn render(document: &Document, options: &Options) -> String {
     let seconds = document.duration_ms / 1000.0;
     let results = plural(document.summary.total(), "result");
     let head = &document.head;
-    _ = writeln!(text, "{results}: {counts}{known}; seed {}, {seconds:.2} s, {}", head.seed, head.target.server);
+    _ = writeln!(
+        text,
+        "{results}: {counts}{known}; seed {}, {seconds:.2} s, {}",
+        head.seed, head.target.server
+    );
     text
 }
 
