@@ -4,7 +4,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use http::{Request, Response, StatusCode, Version, header};
+use http::{HeaderMap, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -90,8 +90,10 @@ impl Api {
             let text = "400 Bad Request: one Host header is required";
             return Answer::text(StatusCode::BAD_REQUEST, text).into_response();
         }
+        let gzip = accepts_gzip(request.headers());
         let answer = self.route(request).await.unwrap_or_else(|error| Answer::from_error(&error, faults));
-        answer.pretty(pretty).into_response()
+        let answer = answer.pretty(pretty);
+        if gzip { answer.compressed().into_response() } else { answer.into_response() }
     }
 
     async fn route(self: Arc<Self>, request: Request<Incoming>) -> Result<Answer, ApiError> {
@@ -132,4 +134,14 @@ impl Api {
         }
         Ok(Call { api: self, ty, info, query, headers, user })
     }
+}
+
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok()).any(|value| {
+        value.split(',').any(|coding| {
+            let (name, parameters) = coding.split_once(';').unwrap_or((coding, ""));
+            let refused = parameters.trim().trim_start_matches("q=").parse() == Ok(0.0);
+            name.trim().eq_ignore_ascii_case("gzip") && !refused
+        })
+    })
 }

@@ -58,7 +58,7 @@ impl DeleteOptions {
                 query.text("orphanDependents").map(|_| query.flag("orphanDependents")),
             )
         } else {
-            let given: Given = serde_json::from_slice(body)
+            let given = Given::parse(body)
                 .map_err(|error| ApiError::bad_request(format!("the body is no DeleteOptions: {error}")))?;
             if !given.kind.is_empty() && given.kind != "DeleteOptions" {
                 let kind = given.kind;
@@ -100,6 +100,17 @@ struct Given {
     preconditions: Preconditions,
     propagation_policy: Option<String>,
     orphan_dependents: Option<bool>,
+}
+
+impl Given {
+    /// Null counts as absent.
+    fn parse(body: &[u8]) -> Result<Self, serde_json::Error> {
+        let mut value: Value = serde_json::from_slice(body)?;
+        if let Some(fields) = value.as_object_mut() {
+            fields.retain(|_, field| !field.is_null());
+        }
+        serde_json::from_value(value)
+    }
 }
 
 #[derive(Debug, Default, serde::Deserialize)]

@@ -2,10 +2,13 @@
 
 use std::convert::Infallible;
 use std::fmt;
+use std::io::Write as _;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use futures_util::Stream;
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
@@ -137,6 +140,22 @@ impl Answer {
         self
     }
 
+    /// Compresses a long body.
+    #[must_use]
+    pub(crate) fn compressed(mut self) -> Self {
+        let Payload::Whole(bytes) = &self.payload else { return self };
+        if bytes.len() < WORTH_COMPRESSING
+            || self.headers.iter().any(|(name, _)| name == header::CONTENT_ENCODING)
+        {
+            return self;
+        }
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        let Ok(compressed) = encoder.write_all(bytes).and_then(|()| encoder.finish()) else { return self };
+        self.payload = Payload::Whole(compressed.into());
+        self.header(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))
+            .header(header::VARY, HeaderValue::from_static("Accept-Encoding"))
+    }
+
     pub(crate) fn into_response(self) -> Response<Payload> {
         let mut response = Response::new(self.payload);
         *response.status_mut() = self.status;
@@ -186,6 +205,9 @@ impl Answer {
         answer
     }
 }
+
+/// How long a body is that is worth the time of compressing it.
+const WORTH_COMPRESSING: usize = 128 * 1024;
 
 /// How many bytes of warnings one answer carries, and how many characters each.
 const MAX_WARNINGS: usize = 4096;

@@ -180,6 +180,34 @@ async fn tls_serves_what_its_kubeconfig_says() {
 }
 
 #[tokio::test]
+async fn http_2_is_spoken_to_who_begins_with_it() {
+    let server = TestServer::start().await;
+    let stream = tokio::net::TcpStream::connect(server.running.addr()).await.unwrap();
+    let executor = hyper_util::rt::TokioExecutor::new();
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(executor, hyper_util::rt::TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let request =
+        http::Request::get("http://test/healthz").body(http_body_util::Empty::<bytes::Bytes>::new()).unwrap();
+    let reply = sender.send_request(request).await.unwrap();
+    assert_eq!((reply.version(), reply.status()), (http::Version::HTTP_2, StatusCode::OK));
+}
+
+#[tokio::test]
+async fn long_answers_are_compressed_for_who_can_read_that() {
+    let server = TestServer::start().await;
+    let mut object = config_map("big");
+    object["data"]["x"] = "x".repeat(200_000).into();
+    server.post(CONFIG_MAPS, &object).await.expect(201);
+    let plain = server.get(CONFIG_MAPS).await.expect(200);
+    assert!(!plain.headers.contains_key("content-encoding"));
+    let compressed = server.open("GET", CONFIG_MAPS, &[("accept-encoding", "gzip")], "").await;
+    assert_eq!(compressed.headers()["content-encoding"], "gzip");
+    let length: usize = compressed.headers()["content-length"].to_str().unwrap().parse().unwrap();
+    assert!(length < plain.text.len() / 10);
+}
+
+#[tokio::test]
 async fn a_server_that_is_dropped_answers_no_more() {
     let server = TestServer::start().await;
     let addr = server.running.addr();
