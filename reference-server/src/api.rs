@@ -117,7 +117,7 @@ impl Api {
         self: Arc<Self>,
         info: ResourceInfo,
         query: Query,
-        headers: http::HeaderMap,
+        headers: HeaderMap,
         user: User,
     ) -> Result<Call, ApiError> {
         let ty = match self.registry.current().find(&info.group, &info.version, &info.resource) {
