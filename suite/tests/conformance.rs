@@ -1,0 +1,57 @@
+//! Every case over the reference server: one trial for each case on each of its subjects.
+//!
+//! The plan is made once, against a server of its own, to name the trials and their skips. A trial then starts a
+//! server of its own, so that `cargo test conformance -- watch/` runs those and nothing else.
+
+mod support;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use kubeproof_cases::Catalogue;
+use kubeproof_harness::event::Verdict;
+use kubeproof_harness::plan::PlannedRun;
+use kubeproof_harness::run::RunOptions;
+use kubeproof_harness::selection::Selection;
+use kubeproof_reference_server::Faults;
+use libtest_mimic::{Arguments, Failed, Trial};
+use tokio::runtime::Runtime;
+
+fn main() -> anyhow::Result<ExitCode> {
+    let arguments = Arguments::from_args();
+    let catalogue = Arc::new(Catalogue::embedded().map_err(|diagnostics| anyhow::anyhow!("{diagnostics}"))?);
+    let runtime = Arc::new(Runtime::new()?);
+    let planned = runtime.block_on(async {
+        let (_server, client) = support::serve(Faults::none()).await?;
+        support::planned(&catalogue, &client, &RunOptions { dry_run: true, ..RunOptions::default() }).await
+    })?;
+    let trials = planned.runs.iter().map(|planned| trial(planned, &catalogue, &runtime)).collect();
+    Ok(libtest_mimic::run(&arguments, trials).exit_code())
+}
+
+fn trial(planned: &PlannedRun, catalogue: &Arc<Catalogue>, runtime: &Arc<Runtime>) -> Trial {
+    let id = planned.case.id.clone();
+    let subject = planned.subject_name();
+    let name = if subject.is_empty() { id.clone() } else { format!("{id}@{subject}") };
+    let (catalogue, runtime) = (Arc::clone(catalogue), Arc::clone(runtime));
+    let pattern = name.clone();
+    Trial::test(name, move || Ok(runtime.block_on(judge(&catalogue, &pattern))?))
+        // Decided here, not in the trial: a trial that leaves early looks like one that passed.
+        .with_ignored_flag(planned.skip.is_some())
+}
+
+async fn judge(catalogue: &Catalogue, pattern: &str) -> Result<(), Failed> {
+    let (server, client) = support::serve(Faults::none()).await?;
+    let selection = Selection { only: vec![pattern.parse()?], ..Selection::default() };
+    let options = RunOptions { selection, ..RunOptions::default() };
+    let plan = support::planned(catalogue, &client, &options).await?;
+    let results = support::results(plan, client, &options).await?;
+    server.shutdown().await;
+    let [result] = results.as_slice() else {
+        return Err(format!("{pattern} planned {} results, expected one", results.len()).into());
+    };
+    if result.verdict > Verdict::Deviation || result.verdict == Verdict::Skip {
+        return Err(support::explain(result).into());
+    }
+    Ok(())
+}

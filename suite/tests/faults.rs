@@ -1,0 +1,78 @@
+//! Every fault of the reference server is caught by the cases that say they catch it.
+//!
+//! This is the proof that a case can fail. A fault that no case lists, and a case that lists a fault it does not
+//! catch, both fail here; so does a case that ends in an error instead of a verdict.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use kubeproof_cases::Catalogue;
+use kubeproof_harness::event::Verdict;
+use kubeproof_harness::run::RunOptions;
+use kubeproof_harness::selection::{Pattern, Selection};
+use kubeproof_reference_server::{Fault, Faults};
+use libtest_mimic::{Arguments, Failed, Trial};
+use tokio::runtime::Runtime;
+
+fn main() -> anyhow::Result<ExitCode> {
+    let arguments = Arguments::from_args();
+    let catalogue = Arc::new(Catalogue::embedded().map_err(|diagnostics| anyhow::anyhow!("{diagnostics}"))?);
+    let runtime = Arc::new(Runtime::new()?);
+    let mut trials = vec![unknown_faults(&catalogue)];
+    for fault in Fault::all() {
+        let (catalogue, runtime) = (Arc::clone(&catalogue), Arc::clone(&runtime));
+        trials.push(Trial::test(fault.name(), move || Ok(runtime.block_on(caught(&catalogue, fault))?)));
+    }
+    Ok(libtest_mimic::run(&arguments, trials).exit_code())
+}
+
+fn unknown_faults(catalogue: &Catalogue) -> Trial {
+    let mut unknown: Vec<String> = Vec::new();
+    for case in &catalogue.cases {
+        for fault in case.catches.iter().filter(|fault| Fault::from_name(fault).is_none()) {
+            unknown.push(format!("{} lists {fault}, which the reference server does not have", case.id));
+        }
+    }
+    Trial::test("cases list faults that exist", move || {
+        if unknown.is_empty() { Ok(()) } else { Err(unknown.join("\n").into()) }
+    })
+}
+
+async fn caught(catalogue: &Catalogue, fault: Fault) -> Result<(), Failed> {
+    let claims: Vec<&str> = catalogue
+        .cases
+        .iter()
+        .filter(|case| case.catches.iter().any(|name| name == fault.name()))
+        .map(|case| case.id.as_str())
+        .collect();
+    if claims.is_empty() {
+        return Err(format!("no case lists {} under `catches`: {}", fault.name(), fault.summary()).into());
+    }
+    let (server, client) = support::serve(Faults::none().with(fault)).await?;
+    let only = claims.iter().map(|id| id.parse()).collect::<Result<Vec<Pattern>, _>>()?;
+    let options =
+        RunOptions { selection: Selection { only, ..Selection::default() }, ..RunOptions::default() };
+    let plan = support::planned(catalogue, &client, &options).await?;
+    let results = support::results(plan, client, &options).await?;
+    server.shutdown().await;
+
+    // A fault may show on some subjects only: strategic merge has none of its rules on custom resources.
+    let mut worst: BTreeMap<&str, Verdict> = claims.iter().map(|id| (*id, Verdict::Skip)).collect();
+    let mut wrong: Vec<String> = Vec::new();
+    for result in &results {
+        if result.verdict == Verdict::Error {
+            wrong.push(format!("{} @ {} {}", result.id, result.subject, support::explain(result)));
+        } else if let Some(verdict) = worst.get_mut(result.id.as_str()) {
+            *verdict = (*verdict).max(result.verdict);
+        }
+    }
+    for (id, verdict) in worst {
+        if verdict < Verdict::Warn {
+            wrong.push(format!("{id} says it catches {}, and its verdict is {verdict:?}", fault.name()));
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }
+}
