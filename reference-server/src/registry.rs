@@ -14,7 +14,7 @@ use crate::object::Object;
 use crate::schema::{FieldError, Schema};
 use crate::status::Subject;
 use crate::store::Stored;
-use crate::{Fault, Faults};
+use crate::{Fault, Faults, json};
 
 /// One version of one resource, as the handlers see it.
 #[derive(Debug)]
@@ -130,8 +130,8 @@ impl ResourceType {
 
     /// The object as this version of the API serves it.
     pub(crate) fn load(&self, stored: &Stored, faults: Faults) -> Value {
-        // The store holds what this server wrote.
-        let mut object: Value = serde_json::from_slice(stored.object()).unwrap_or_default();
+        // The store holds what this server wrote, as deeply nested as its decoder allows.
+        let mut object = json::parse(stored.object()).unwrap_or_default();
         if !self.serves_as_stored(stored) {
             object["apiVersion"] = self.api_version().into();
             self.schema.prune(&mut object, faults);

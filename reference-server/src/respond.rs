@@ -15,7 +15,7 @@ use http_body::{Body, Frame, SizeHint};
 use serde_json::Value;
 
 use crate::status::ApiError;
-use crate::{Fault, Faults};
+use crate::{Fault, Faults, json};
 
 /// Chunks of a stream without end.
 pub(crate) type Chunks = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
@@ -133,7 +133,7 @@ impl Answer {
     #[must_use]
     pub(crate) fn pretty(mut self, pretty: bool) -> Self {
         if let (true, JSON, Payload::Whole(bytes)) = (pretty, self.content_type, &self.payload)
-            && let Ok(value) = serde_json::from_slice::<Value>(bytes)
+            && let Ok(value) = json::parse(bytes)
         {
             self.payload = Payload::Whole(format!("{value:#}\n").into());
         }
