@@ -73,11 +73,14 @@ pub fn validate_labels(labels: Option<&Value>, path: Path<'_>) -> Vec<FieldError
 fn validate_names(metadata: &Value, rule: NameRule, faults: Faults, errors: &mut Vec<FieldError>) {
     let rule = match rule {
         NameRule::DnsLabel if faults.on(Fault::LabelNamesMayHaveDots) => NameRule::DnsSubdomain,
-        _ if faults.on(Fault::NamesUpTo63) => NameRule::DnsLabel,
         rule => rule,
     };
     let check = |text: &str, prefix: bool| {
-        if faults.on(Fault::PathNamesAccepted) && (text.contains(['/', '%']) || matches!(text, "." | "..")) {
+        if faults.on(Fault::NamesUpTo63) && text.len() > 63 {
+            vec!["must be no more than 63 bytes".to_owned()]
+        } else if faults.on(Fault::PathNamesAccepted)
+            && (text.contains(['/', '%']) || matches!(text, "." | ".."))
+        {
             Vec::new()
         } else if faults.on(Fault::UppercaseNames) {
             rule.check(&text.to_lowercase(), prefix)

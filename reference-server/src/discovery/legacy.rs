@@ -23,7 +23,10 @@ pub fn versions(resources: &[Resource], server_address: &str) -> Value {
 /// `/apis`: every group but the core group.
 pub fn groups(resources: &[Resource], faults: Faults) -> Value {
     let groups = versions_by_group(resources).into_iter().filter(|(group, _)| !group.is_empty());
-    let groups: Vec<_> = groups.map(|(name, versions)| describe(name, &versions, faults)).collect();
+    let mut groups: Vec<_> = groups.map(|(name, versions)| describe(name, &versions, faults)).collect();
+    if faults.on(Fault::DiscoveryOddGroup) {
+        groups.push(describe("Odd_Group", &["V1"], faults));
+    }
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
@@ -56,6 +59,11 @@ pub fn resources(resources: &[Resource], group: &str, version: &str, faults: Fau
         return None;
     }
     let mut entries: Vec<Value> = found.into_iter().flat_map(|resource| entries(resource, faults)).collect();
+    if faults.on(Fault::DiscoveryListsStatuses) {
+        entries.push(json!({
+            "name": "statuses", "singularName": "status", "namespaced": true, "kind": "Status", "verbs": ["get"],
+        }));
+    }
     if faults.on(Fault::DiscoveryListsUnserved) {
         entries.push(json!({
             "name": "phantoms", "singularName": "phantom", "namespaced": true, "kind": "Phantom", "verbs": ["get", "list"],

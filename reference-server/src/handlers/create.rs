@@ -43,9 +43,14 @@ pub(super) async fn handle(call: &Call, body: Incoming) -> Result<Answer, ApiErr
         return Ok(present::document(representation, StatusCode::CREATED, &review)?.warnings(&warnings));
     }
     let status = if call.faults().on(Fault::CreateAnswersOk) { StatusCode::OK } else { StatusCode::CREATED };
-    let answer = match create(call, object, options.dry_run)? {
-        Created::Stored(object) => present::stored(call, representation, status, &object)?,
-        Created::Dry(object) => present::value(call, representation, status, &object)?,
+    let sent = call.faults().on(Fault::CreateAnswersRequest).then(|| object.clone());
+    let answer = match (create(call, object, options.dry_run)?, sent) {
+        (Created::Stored(object), Some(mut sent)) => {
+            sent.adopt("metadata", &call.ty.load(&object, call.faults()));
+            present::value(call, representation, status, &sent)?
+        }
+        (Created::Stored(object), None) => present::stored(call, representation, status, &object)?,
+        (Created::Dry(object), _) => present::value(call, representation, status, &object)?,
     };
     Ok(answer.warnings(&warnings))
 }

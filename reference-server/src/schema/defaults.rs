@@ -16,7 +16,9 @@ impl Schema {
         }
         match value {
             Value::Object(fields) => {
-                fields.retain(|name, field| !field.is_null() || self.holds_null(name, faults));
+                if !faults.on(Fault::NullsKept) {
+                    fields.retain(|name, field| !field.is_null() || self.holds_null(name, faults));
+                }
                 for (name, schema) in &self.properties {
                     let Some(default) = &schema.default else { continue };
                     let nullable = schema.nullable && !faults.on(Fault::NullableIgnored);

@@ -53,6 +53,11 @@ impl Schema {
                     schema.prune_node(item, typed, depth + 1, faults);
                 }
             }
+            Value::String(text)
+                if self.format == Some(Format::MicroTime) && faults.on(Fault::MicroTimesCut) =>
+            {
+                *text = format!("{}.000000Z", text.split('.').next().unwrap_or_default());
+            }
             scalar if typed => self.canonicalize(scalar),
             Value::Number(number) if self.kind == Some(Kind::Integer) => {
                 if let Some(whole) = number.as_f64().filter(|_| number.is_f64()).and_then(whole_number) {
