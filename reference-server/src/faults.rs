@@ -34,6 +34,8 @@ faults! {
     GeneratedNamesCollide "generated-names-collide" "Names from generateName end in one random letter, and a name that is taken is overwritten."
     CreateAnswersRequest "create-answers-request" "POST answers the object as it was sent, before defaults."
     MicroTimesCut "micro-times-cut" "Times with microseconds are cut to whole seconds."
+    NamesTakenEverywhere "names-taken-everywhere" "A name that is taken in one namespace is taken in all."
+    TerminatingNamespaceIsActive "terminating-namespace-is-active" "A namespace that is being deleted keeps the phase Active."
     NamesMadeUp "names-made-up" "POST without a name and without generateName makes up a name."
     GenerateNameWins "generate-name-wins" "generateName is used although there is a name."
     GenerateNameIgnoresPrefix "generate-name-ignores-prefix" "A generated name is random from its first letter on."

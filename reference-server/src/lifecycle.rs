@@ -247,7 +247,8 @@ fn doomed(ty: &ResourceType, old: &Value, options: &DeleteOptions, faults: Fault
         }
     }
     if namespace {
-        new["status"]["phase"] = "Terminating".into();
+        let active = faults.on(Fault::TerminatingNamespaceIsActive);
+        new["status"]["phase"] = if active { "Active" } else { "Terminating" }.into();
     }
     Some(new)
 }

@@ -130,6 +130,12 @@ fn commit(call: &Call, object: &Value, dry_run: bool) -> Result<Option<Arc<Store
     let faults = call.faults();
     let draft = encode::draft(&call.ty, object);
     let dry_run = dry_run && !faults.on(Fault::DryRunPersists);
+    if faults.on(Fault::NamesTakenEverywhere) {
+        let (everywhere, _) = call.api.store.snapshot(&call.ty.table, None);
+        if everywhere.iter().any(|other| other.key.name == draft.key.name) {
+            return Err(Refusal::Taken { deleting: false });
+        }
+    }
     call.api.store.write(|write| {
         // Checked again here: the namespace may have gone since.
         let namespace = write.get(NAMESPACES, &Key::new("", call.info.namespace.as_str()));
