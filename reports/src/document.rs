@@ -347,7 +347,7 @@ impl Document {
         areas
     }
 
-    fn sort(&mut self) {
+    pub(crate) fn sort(&mut self) {
         self.results.sort_by(|a, b| (&a.id, &a.subject).cmp(&(&b.id, &b.subject)));
     }
 }

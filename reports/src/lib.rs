@@ -6,6 +6,7 @@
 //! JSON report (`kubeproof report`).
 
 pub mod atomic;
+pub mod compare;
 pub mod console;
 pub mod document;
 pub mod file;

@@ -194,9 +194,9 @@ fn printable(text: &str) -> String {
     }
     text.chars().fold(String::new(), |mut safe, c| {
         if steers(c) {
-            safe.extend(c.escape_unicode())
+            safe.extend(c.escape_unicode());
         } else {
-            safe.push(c)
+            safe.push(c);
         }
         safe
     })
