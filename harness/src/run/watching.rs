@@ -49,7 +49,8 @@ impl Scope<'_> {
         for pattern in patterns {
             let asks_for_bookmark = pattern.types.iter().any(|kind| kind == BOOKMARK);
             let event = loop {
-                match watch.lock().await.next(self.deadline).await {
+                let next = watch.lock().await.next(self.deadline).await;
+                match next {
                     Next::Event(event) if event.kind == BOOKMARK && !asks_for_bookmark => {}
                     Next::Event(event) => break event,
                     end => return Err(self.no_event(watch, pattern, id, &end, None).await),
@@ -73,7 +74,8 @@ impl Scope<'_> {
     async fn until_event(&mut self, watch: &SharedWatch, pattern: &EventPattern, id: &str) -> Flow {
         let mut nearest = None;
         loop {
-            let event = match watch.lock().await.next(self.deadline).await {
+            let next = watch.lock().await.next(self.deadline).await;
+            let event = match next {
                 Next::Event(event) => event,
                 end => return Err(self.no_event(watch, pattern, id, &end, nearest).await),
             };
