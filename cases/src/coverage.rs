@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::case::Level;
+use crate::case::{Edition, Level};
 use crate::catalogue::Catalogue;
-use crate::ledger::{Testability, WithoutKind};
+use crate::ledger::{Requirement, Testability, WithoutKind};
 
 /// The ledger against the cases.
 #[derive(Clone, Debug, Serialize)]
@@ -46,6 +46,12 @@ pub struct Counts {
 
 /// Compares the ledger with the cases.
 pub fn compute(catalogue: &Catalogue) -> Coverage {
+    compute_in(catalogue, None)
+}
+
+/// Compares what an edition asks for with the cases; `None`: what any edition asks for.
+pub fn compute_in(catalogue: &Catalogue, edition: Option<Edition>) -> Coverage {
+    let asked = |requirement: &&Requirement| edition.is_none_or(|e| requirement.editions.contains(&e));
     let mut cases: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for case in &catalogue.cases {
         for requirement in &case.requirements {
@@ -55,7 +61,7 @@ pub fn compute(catalogue: &Catalogue) -> Coverage {
     let mut coverage =
         Coverage { rows: Vec::new(), total: Counts::default(), testable: Counts::default(), cases };
     let mut sections: Vec<&str> = Vec::new();
-    for requirement in &catalogue.requirements {
+    for requirement in catalogue.requirements.iter().filter(asked) {
         if !sections.contains(&requirement.section.as_str()) {
             sections.push(&requirement.section);
         }

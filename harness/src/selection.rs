@@ -148,7 +148,7 @@ impl Pattern {
 }
 
 /// The error for `text`, with the nearest of what there is.
-pub(crate) fn no_match<'a>(
+pub fn no_match<'a>(
     what: &'static str,
     text: &str,
     there_are: impl Iterator<Item = &'a str>,
@@ -157,7 +157,7 @@ pub(crate) fn no_match<'a>(
 }
 
 /// The most similar of the candidates, unless none is similar at all.
-pub(crate) fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
+pub fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
     let id = text.split('@').next().unwrap_or(text).replace(['*', '?'], "");
     candidates
         .map(|candidate| {

@@ -121,7 +121,7 @@ pub async fn plan(catalogue: &Catalogue, client: &Client, options: &RunOptions) 
     let cases: Vec<&Case> = catalogue
         .cases
         .iter()
-        .filter(|case| options.selection.takes_case(case) && stands(case, catalogue, options))
+        .filter(|case| options.selection.takes_case(case) && catalogue.asks_for(case, options.edition))
         .collect();
     let mut random = StdRng::seed_from_u64(options.seed);
     let run = run_id(options.seed);
@@ -241,13 +241,6 @@ fn home(capabilities: &Capabilities, options: &RunOptions, own: String) -> Home 
         (None, None) => Home::Own(own),
         (None, Some(reason)) => Home::Nowhere(format!("{reason}; name a namespace to use with --namespace")),
     }
-}
-
-/// Whether one of the case's requirements is part of the edition.
-fn stands(case: &Case, catalogue: &Catalogue, options: &RunOptions) -> bool {
-    let mut requirements =
-        case.requirements.iter().filter_map(|id| catalogue.requirements.get(id)).peekable();
-    requirements.peek().is_none() || requirements.any(|r| r.editions.contains(&options.edition))
 }
 
 fn check_known_failures(

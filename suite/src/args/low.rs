@@ -1,0 +1,488 @@
+//! What was typed. The help texts are the comments here.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use kubeproof_harness::selection::{Pattern, Shard};
+
+/// Tests whether a server that speaks the Kubernetes API keeps the Kubernetes API Conventions
+#[derive(Debug, Parser)]
+#[command(name = "kubeproof", version, max_term_width = 100, subcommand_required = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// Colours in the output
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub(crate) color: Color,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Tests a server; without a target, the bundled one
+    Run(Box<Run>),
+    /// Lists the cases
+    List(List),
+    /// Tells all about a case or a requirement
+    Explain(Explain),
+    /// Shows which requirements have cases, per section and level
+    Coverage(Coverage),
+    /// Checks a directory of case files
+    Lint(Lint),
+    /// Runs the reference server until it is interrupted
+    Serve(Serve),
+    /// Prints the JSON Schema of a kind of file
+    Schema(Schema),
+    /// Prints the completions for a shell
+    Completions(Completions),
+    /// Prints a manual page
+    Man(Man),
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless `NO_COLOR` is set
+    #[default]
+    Auto,
+    /// Everywhere
+    Always,
+    /// Nowhere
+    Never,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) cases: Cases,
+    #[command(flatten)]
+    pub(crate) selection: Selection,
+    #[command(flatten)]
+    pub(crate) safety: Safety,
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+    #[command(flatten)]
+    pub(crate) reports: Reports,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    conformant
+  1    failures
+  2    the command line, or a file that it names, is wrong
+  3    the target cannot be reached, or does not accept the credential
+  4    nothing ran: a pattern matches nothing, or every case was skipped
+  5    no failures, but errors: the harness could not tell
+  130  interrupted; what was created is removed, and the reports are written";
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Target")]
+pub(crate) struct Target {
+    /// URL of the server to test
+    #[arg(long, value_name = "URL", group = "address")]
+    pub(crate) server: Option<String>,
+
+    /// Bearer token of the run
+    #[arg(long, value_name = "TOKEN", requires = "server", conflicts_with = "token_file")]
+    pub(crate) token: Option<String>,
+
+    /// File that holds the bearer token; read again while the run goes on
+    #[arg(long, value_name = "FILE", requires = "server")]
+    pub(crate) token_file: Option<PathBuf>,
+
+    /// PEM file with the authorities to trust, instead of the system's
+    #[arg(long, value_name = "FILE", requires = "server", conflicts_with = "insecure_skip_tls_verify")]
+    pub(crate) certificate_authority: Option<PathBuf>,
+
+    /// Trust any certificate
+    #[arg(long, requires = "server")]
+    pub(crate) insecure_skip_tls_verify: bool,
+
+    /// PEM file with the client's certificate
+    #[arg(long, value_name = "FILE", requires_all = ["server", "client_key"])]
+    pub(crate) client_certificate: Option<PathBuf>,
+
+    /// PEM file with the key of the client's certificate
+    #[arg(long, value_name = "FILE", requires = "client_certificate")]
+    pub(crate) client_key: Option<PathBuf>,
+
+    /// Test the server of a kubeconfig; without FILE: of KUBECONFIG, else of ~/.kube/config
+    #[arg(long, value_name = "FILE", num_args = 0..=1, group = "address")]
+    #[expect(clippy::option_option, reason = "how clap tells a flag without its value from no flag")]
+    pub(crate) kubeconfig: Option<Option<PathBuf>>,
+
+    /// Context of the kubeconfig, instead of its current one
+    #[arg(long, value_name = "NAME", requires = "kubeconfig")]
+    pub(crate) context: Option<String>,
+
+    /// User to act as (impersonation)
+    #[arg(long = "as", value_name = "USER", requires = "address")]
+    pub(crate) act_as: Option<String>,
+
+    /// Bearer token of a user without rights, for the cases about 403
+    #[arg(long, value_name = "TOKEN", requires = "address")]
+    pub(crate) second_token: Option<String>,
+}
+
+/// Which cases: what `run`, `list` and others have in common.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Selection")]
+pub(crate) struct Cases {
+    /// Only cases whose id matches, as `watch/*`, or that match with their subject, as `create/*@secrets.v1`
+    #[arg(long, value_name = "GLOB", num_args = 1..)]
+    pub(crate) only: Vec<Pattern>,
+
+    /// No case that matches
+    #[arg(long, value_name = "GLOB", num_args = 1..)]
+    pub(crate) skip: Vec<Pattern>,
+
+    /// Only cases of these areas: the first part of their ids
+    #[arg(long, value_name = "AREA", num_args = 1..)]
+    pub(crate) area: Vec<String>,
+
+    /// Only cases of this level or a stronger one
+    #[arg(long, value_enum)]
+    pub(crate) level: Option<Level>,
+
+    /// The state of the conventions to judge by
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) edition: Edition,
+
+    /// Directory of case files to add
+    #[arg(long = "cases", value_name = "DIR")]
+    pub(crate) directories: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Selection")]
+pub(crate) struct Selection {
+    /// Judge by the text alone: what deployed servers do instead is a failure
+    #[arg(long)]
+    pub(crate) letter: bool,
+
+    /// Run the cases on this resource too; FILE holds an object of it that the server accepts
+    #[arg(long, value_name = "GROUP/VERSION/RESOURCE[=FILE]", num_args = 1..)]
+    pub(crate) subject: Vec<String>,
+
+    /// Only the M-th of N parts of the run
+    #[arg(long, value_name = "M/N")]
+    pub(crate) shard: Option<Shard>,
+
+    /// Only what failed in the run of this JSON report
+    #[arg(long, value_name = "REPORT")]
+    pub(crate) rerun: Option<PathBuf>,
+
+    /// List of failures that do not fail the run
+    #[arg(long, value_name = "FILE")]
+    pub(crate) known_failures: Option<PathBuf>,
+
+    /// Write what fails into the list of known failures, and remove what passes
+    #[arg(long, requires = "known_failures")]
+    pub(crate) update_known_failures: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Safety")]
+pub(crate) struct Safety {
+    /// Use this namespace, and create none
+    #[arg(long, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
+
+    /// Run only the cases that write nothing
+    #[arg(long)]
+    pub(crate) read_only: bool,
+
+    /// Requests a second, at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_rps: Option<u32>,
+
+    /// Print what would run, what not and why, and what would be created; send only reads
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Execution")]
+pub(crate) struct Execution {
+    /// Cases at once
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = positive)]
+    pub(crate) jobs: usize,
+
+    /// Time for the whole run, as 90s or 5m; cases that it leaves no time for end as errors
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Time for each case
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    pub(crate) case_timeout: Duration,
+
+    /// Order of the cases [default: random]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+
+    /// How often each case runs
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) repeat: u32,
+
+    /// Skip the rest after this many results that fail the run
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) max_fail: Option<usize>,
+
+    /// Warnings and deviations fail the run too
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Reports")]
+pub(crate) struct Reports {
+    #[command(flatten)]
+    pub(crate) files: ReportFiles,
+
+    /// Print annotations for GitHub Actions
+    #[arg(long)]
+    pub(crate) github: bool,
+
+    /// Write what was sent and received into a file per case in this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) trace: Option<PathBuf>,
+
+    /// Print the summary alone
+    #[arg(long, short, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+
+    /// Print every result; twice: every exchange too
+    #[arg(long, short, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+
+    /// Tell nothing while the run goes
+    #[arg(long)]
+    pub(crate) no_progress: bool,
+}
+
+/// Reports that are files.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Reports")]
+pub(crate) struct ReportFiles {
+    /// Write a JUnit report
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+
+    /// Write a JSON report
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Write an HTML page
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+
+    /// Write a Markdown summary
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+
+    /// Write a SARIF report
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sarif: Option<PathBuf>,
+
+    /// Write a TAP report
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tap: Option<PathBuf>,
+}
+
+/// How strongly the conventions ask for something.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Level {
+    /// A MUST: what breaks it fails
+    Must,
+    /// A SHOULD: what breaks it is a warning
+    Should,
+    /// A MAY: what breaks it is a warning
+    May,
+}
+
+/// A state of the conventions.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum Edition {
+    /// Of Kubernetes 1.0
+    #[value(name = "v1.0")]
+    V1_0,
+    /// Of Kubernetes 1.3
+    #[value(name = "v1.3")]
+    V1_3,
+    /// Of March 2022
+    #[value(name = "2022")]
+    Y2022,
+    /// Of 2024
+    #[value(name = "2024")]
+    Y2024,
+    /// Of today
+    #[default]
+    #[value(name = "head")]
+    Head,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    pub(crate) cases: Cases,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// Id of a case, as `watch/resumes-from-every-version`, or of a requirement
+    pub(crate) id: String,
+
+    /// Directory of case files to add
+    #[arg(long = "cases", value_name = "DIR")]
+    pub(crate) directories: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Coverage {
+    /// Only what this state of the conventions asks for
+    #[arg(long, value_enum)]
+    pub(crate) edition: Option<Edition>,
+
+    /// Directory of case files to add
+    #[arg(long = "cases", value_name = "DIR")]
+    pub(crate) directories: Vec<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Lint {
+    /// Directory of case files, laid out as AREA/NAME.yaml
+    pub(crate) directory: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    pub(crate) listen: SocketAddr,
+
+    /// Serve TLS, with certificates made for this run
+    #[arg(long)]
+    pub(crate) tls: bool,
+
+    /// Bearer token of the administrator [default: random]
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) token: Option<String>,
+
+    /// Bearer token of a user without rights [default: there is none]
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) user_token: Option<String>,
+
+    /// Deliberate bugs to switch on
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    pub(crate) fault: Vec<String>,
+
+    /// List the deliberate bugs, and exit
+    #[arg(long)]
+    pub(crate) list_faults: bool,
+
+    /// Events to keep per resource; older versions are answered 410 Gone
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = positive)]
+    pub(crate) history: usize,
+
+    /// Write a kubeconfig for the administrator to this file, which only its owner may read
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig_out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    /// The kind of file
+    #[arg(value_enum, default_value_t)]
+    pub(crate) of: SchemaOf,
+}
+
+/// Kinds of files with a JSON Schema.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum SchemaOf {
+    /// Case files
+    #[default]
+    Case,
+    /// Definitions of subjects
+    Subject,
+    /// The ledger of requirements
+    Requirements,
+    /// JSON reports
+    Report,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// The command to print the page of, instead of that of kubeproof itself
+    pub(crate) command: Option<String>,
+}
+
+/// As `90s`, `5m`, `1m 30s`, `500ms`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let duration: jiff::SignedDuration =
+        text.parse().map_err(|_| "expected a number with its unit, as 500ms, 90s or 5m".to_owned())?;
+    match Duration::try_from(duration) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err("expected more than no time".to_owned()),
+    }
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "expected a number from 1".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("1m 30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        for wrong in ["90", "", "0s", "-5s", "soon"] {
+            assert!(duration(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn the_kubeconfig_needs_no_file() {
+        let parse = |line: &str| Cli::try_parse_from(line.split(' ')).expect("parsed");
+        let Command::Run(run) = parse("kubeproof run --kubeconfig --context staging").command else {
+            panic!("expected run")
+        };
+        assert_eq!(run.target.kubeconfig, Some(None));
+        assert_eq!(run.target.context.as_deref(), Some("staging"));
+        let Command::Run(run) = parse("kubeproof run --kubeconfig a/b").command else {
+            panic!("expected run")
+        };
+        assert_eq!(run.target.kubeconfig, Some(Some("a/b".into())));
+    }
+}

@@ -1,0 +1,51 @@
+//! What each command does. A command writes to the output it is given and ends with an exit code.
+
+mod completions;
+mod coverage;
+mod explain;
+mod lint;
+mod list;
+mod man;
+mod run;
+mod schema;
+mod serve;
+
+use std::io::{self, Write};
+
+use tokio::runtime::Runtime;
+
+use crate::args::low::{Cli, Command};
+use crate::error::Error;
+use crate::exit_code::Exit;
+
+/// Does what was asked for.
+pub(crate) fn dispatch(cli: Cli) -> Result<Exit, Error> {
+    let mut out = io::BufWriter::new(io::stdout());
+    let exit = match cli.command {
+        Command::Run(run) => on_runtime(run::run(&run, cli.color)),
+        Command::Serve(serve) => on_runtime(serve::serve(&serve)),
+        Command::List(list) => list::list(&list, &mut out),
+        Command::Explain(explain) => explain::explain(&explain, &mut out),
+        Command::Coverage(coverage) => coverage::coverage(&coverage, &mut out),
+        Command::Lint(lint) => lint::lint(&lint, cli.color, &mut out),
+        Command::Schema(schema) => schema::schema(&schema, &mut out),
+        Command::Completions(completions) => completions::completions(&completions, &mut out),
+        Command::Man(man) => man::man(&man, &mut out),
+    }?;
+    out.flush()?;
+    Ok(exit)
+}
+
+/// What still runs when the command has ended is left behind: a second Ctrl-C waits for nothing.
+fn on_runtime(command: impl Future<Output = Result<Exit, Error>>) -> Result<Exit, Error> {
+    let runtime = Runtime::new().map_err(Error::Runtime)?;
+    let exit = runtime.block_on(command);
+    runtime.shutdown_background();
+    exit
+}
+
+/// Pretty JSON and a newline.
+fn write_json(out: &mut dyn Write, value: &impl serde::Serialize) -> Result<(), Error> {
+    serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
+    Ok(writeln!(out)?)
+}

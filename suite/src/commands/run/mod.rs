@@ -1,0 +1,170 @@
+//! `kubeproof run`: target, plan, run, reports, exit code.
+
+mod dry;
+mod target;
+mod teller;
+
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use kubeproof_harness::event::{Event, RunFinished, RunStarted, Target};
+use kubeproof_harness::known_failures::KnownFailures;
+use kubeproof_harness::plan::{Plan, plan};
+use kubeproof_harness::run::{RunOptions, run as run_plan};
+use kubeproof_harness::transport::{Client, Limits};
+use tokio::sync::mpsc::unbounded_channel;
+use tokio_util::sync::CancellationToken;
+
+use self::target::Opened;
+use self::teller::{Teller, Told};
+use crate::args::{high, low};
+use crate::error::Error;
+use crate::exit_code::Exit;
+use crate::signals::Signals;
+
+/// Tests the target.
+pub(super) async fn run(run: &low::Run, color: low::Color) -> Result<Exit, Error> {
+    // From here on, Ctrl-C is ours to handle.
+    let mut signals = Signals::listen().map_err(Error::Runtime)?;
+    let interrupt = CancellationToken::new();
+    let stopped_twice = async {
+        signals.next().await;
+        interrupt.cancel();
+        signals.next().await;
+    };
+    tokio::select! {
+        biased;
+        exit = test(run, color, &interrupt) => exit,
+        () = stopped_twice => Ok(Exit::INTERRUPTED),
+    }
+}
+
+async fn test(run: &low::Run, color: low::Color, interrupt: &CancellationToken) -> Result<Exit, Error> {
+    let options = high::run_options(run)?;
+    let catalogue = high::catalogue(&run.cases.directories)?;
+    let target = Opened::open(&run.target).await?;
+    let limits = Limits { max_rps: run.safety.max_rps, ..Limits::default() };
+    let client = Client::new(&target.config, limits)?;
+    // Places that no report can be written to are an error of the command line, so they come before the first request.
+    let teller = if options.dry_run {
+        None
+    } else {
+        Some(Teller::new(run, color, &catalogue, target.secrets.clone())?)
+    };
+
+    let planned = tokio::select! {
+        planned = plan(&catalogue, &client, &options) => Some(planned?),
+        () = interrupt.cancelled() => None,
+    };
+    let exit = match (planned, teller) {
+        (Some(plan), _) if plan.runs.is_empty() => return Err(Error::NothingSelected),
+        (Some(plan), Some(teller)) => go(run, teller, plan, client, options, interrupt).await?,
+        (Some(plan), None) => dry::tell(run, &plan, options.seed, &mut io::stdout().lock())?,
+        (None, Some(teller)) => {
+            let server = target.config.display_url();
+            interrupted_early(teller, server, catalogue.digest(), &options).await?
+        }
+        (None, None) => Exit::INTERRUPTED,
+    };
+    target.close().await;
+    Ok(exit)
+}
+
+async fn go(
+    run: &low::Run,
+    teller: Teller,
+    plan: Plan,
+    client: Client,
+    options: RunOptions,
+    interrupt: &CancellationToken,
+) -> Result<Exit, Error> {
+    let nothing_ran = plan.runs_nothing().then(|| Error::AllSkipped(dry::reasons(&plan)));
+    let known_failures = options.known_failures.clone();
+    let (events, heard) = unbounded_channel();
+    let telling = teller.listen(heard);
+    let interrupted = {
+        let (events, interrupt) = (events.clone(), interrupt.clone());
+        tokio::spawn(async move {
+            interrupt.cancelled().await;
+            let text = "interrupted: what was created is being removed (once more: stop at once)";
+            // Nobody hears it when the run has ended in the meantime.
+            let _ = events.send(Event::Notice(text.to_owned()));
+        })
+    };
+    let interrupt = interrupt.clone();
+    let running = tokio::spawn(async move { run_plan(plan, client, &options, events, interrupt).await });
+    let ended = running.await;
+    interrupted.abort();
+    let told = telling.await.map_err(|error| Error::Died(error.to_string()))?;
+    let exit = judged(&told, run);
+    if let Err(error) = ended {
+        return Err(Error::Died(error.to_string()));
+    }
+    match (nothing_ran, known_failures) {
+        _ if exit == Exit::INTERRUPTED => Ok(exit),
+        (Some(error), _) => Err(error),
+        (None, Some(list)) if run.selection.update_known_failures => updated(&told, &list, run),
+        _ => Ok(exit),
+    }
+}
+
+/// Stopped before there was a plan: the reports say that much.
+async fn interrupted_early(
+    teller: Teller,
+    server: String,
+    catalogue_digest: &str,
+    options: &RunOptions,
+) -> Result<Exit, Error> {
+    let (events, heard) = unbounded_channel();
+    let telling = teller.listen(heard);
+    // The teller listens until the end of the run.
+    let _ = events.send(Event::RunStarted(RunStarted {
+        target: Target { server, ..Target::default() },
+        edition: options.edition,
+        letter: options.letter,
+        seed: options.seed,
+        catalogue_digest: catalogue_digest.to_owned(),
+        planned: 0,
+    }));
+    let _ = events.send(Event::RunFinished(RunFinished {
+        summary: [].into(),
+        duration: std::time::Duration::ZERO,
+        interrupted: true,
+    }));
+    telling.await.map_err(|error| Error::Died(error.to_string()))?;
+    Ok(Exit::INTERRUPTED)
+}
+
+/// The exit code of a run whose reports are told. What a report could not be written for comes last: a failing target is
+/// the greater news.
+fn judged(told: &Told, run: &low::Run) -> Exit {
+    let document = &told.document;
+    for error in told.errors.iter().filter(|error| !is_broken_pipe(error)) {
+        let _ = writeln!(io::stderr(), "error: {error}");
+    }
+    if document.interrupted {
+        Exit::INTERRUPTED
+    } else if document.failures(run.execution.strict).next().is_some() {
+        Exit::FAILURES
+    } else if document.errors().next().is_some() {
+        Exit::ERRORS
+    } else if told.errors.iter().any(|error| !is_broken_pipe(error)) {
+        Exit::USAGE
+    } else {
+        Exit::CONFORMANT
+    }
+}
+
+/// Brings the list of known failures up to date. From then on every failure is a known one, so the run is conformant.
+fn updated(told: &Told, list: &KnownFailures, run: &low::Run) -> Result<Exit, Error> {
+    let text = list.updated(&told.results, run.execution.strict);
+    let path: &Path = list.path();
+    kubeproof_reports::atomic::write(path, text.as_bytes())?;
+    let _ = writeln!(io::stderr(), "{} is up to date; give a reason for each new entry", path.display());
+    Ok(Exit::CONFORMANT)
+}
+
+fn is_broken_pipe(error: &kubeproof_reports::ReportError) -> bool {
+    let kubeproof_reports::ReportError::Output(error) = error else { return false };
+    error.kind() == io::ErrorKind::BrokenPipe
+}
