@@ -13,9 +13,10 @@ pub fn aggregated(resources: &[Resource], core: bool, faults: Faults) -> Value {
         .map(|(group, versions)| {
             let versions = versions.into_iter().map(|version| {
                 let resources = sorted(resources, group, version);
-                let hidden = usize::from(faults.on(Fault::AggregatedHidesResources));
+                let hidden = usize::from(faults.on(Fault::AggregatedHidesResources) && resources.len() > 1);
+                let shown = resources.len() - hidden;
                 let resources: Vec<_> =
-                    resources.into_iter().skip(hidden).map(|resource| describe(resource, faults)).collect();
+                    resources.into_iter().take(shown).map(|resource| describe(resource, faults)).collect();
                 json!({"version": version, "resources": resources, "freshness": "Current"})
             });
             let metadata = if core { json!({}) } else { json!({"name": group}) };
