@@ -258,7 +258,8 @@ fn validate(call: &Call, object: &Value) -> Result<(), ApiError> {
 
 /// The prefix, cut so that the whole fits into a label, and a random end.
 fn generated_name(prefix: &str, faults: Faults) -> String {
-    let end = prefix.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= MAX_PREFIX).last();
+    let end =
+        prefix.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= MAX_PREFIX).last();
     let kept = if faults.on(Fault::GenerateNameIgnoresPrefix) { 0 } else { end.unwrap_or_default() };
     let mut name = prefix[..kept].to_owned();
     let mut rng = rand::rng();
