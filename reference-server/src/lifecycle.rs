@@ -239,8 +239,9 @@ fn doomed(ty: &ResourceType, old: &Value, options: &DeleteOptions, faults: Fault
         new.set_meta("finalizers", json!(finalizers));
     }
     let left = old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
-    if left.is_none_or(|left| grace < left) || faults.on(Fault::SecondDeleteBumpsVersion) {
-        new.set_meta("deletionTimestamp", timestamp(grace));
+    let moves = old.is_deleting() && faults.on(Fault::SecondDeleteBumpsVersion);
+    if left.is_none_or(|left| grace < left) || moves {
+        new.set_meta("deletionTimestamp", timestamp(grace + i64::from(moves)));
         new.set_meta("deletionGracePeriodSeconds", grace);
         if old.generation() > 0 && !old.is_deleting() {
             new.set_meta("generation", old.generation() + 1);

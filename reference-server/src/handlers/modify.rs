@@ -37,7 +37,7 @@ pub(super) struct Manner {
 }
 
 /// How long a fault leaves between the check of a version and the write.
-const RACE_WINDOW: Duration = Duration::from_millis(5);
+const RACE_WINDOW: Duration = Duration::from_millis(20);
 
 /// Changes the object that the URL names to what `candidate` makes of it.
 pub(super) async fn modify(
@@ -168,7 +168,11 @@ fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), A
             if ty.has_status && !faults.on(Fault::UpdateWritesStatus) {
                 new.adopt("status", old);
             }
+            let given = new.get("status").cloned();
             (ty.hooks.prepare_update)(new, old);
+            if let (true, Some(given)) = (faults.on(Fault::UpdateWritesStatus), given) {
+                new["status"] = given;
+            }
         }
         Part::Binding => {}
         Part::Status if faults.on(Fault::StatusWritesSpec) => {}

@@ -135,7 +135,7 @@ impl TestServer {
     pub(crate) async fn watch(&self, path: &str) -> Watch {
         let response = self.open("GET", path, &[], "").await;
         assert_eq!(response.status(), StatusCode::OK);
-        Watch { body: response.into_body(), rest: Vec::new() }
+        Watch::new(response.into_body())
     }
 
     /// Reads until `done` says so; every read follows a change in the server, so there is no fixed wait.
@@ -160,6 +160,10 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
+    pub(crate) fn new(body: Incoming) -> Self {
+        Self { body, rest: Vec::new() }
+    }
+
     /// The next event; none at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         let wait = async {
