@@ -107,6 +107,11 @@ pub enum PlanError {
     /// A subject of the user cannot be used.
     #[error(transparent)]
     Subject(#[from] SubjectError),
+    /// The namespace to use is not there.
+    #[error(
+        "the namespace {0:?} does not exist; create it, or leave out --namespace to have one made for the run"
+    )]
+    NoNamespace(String),
     /// The list of known failures is wrong.
     #[error(transparent)]
     KnownFailures(#[from] KnownFailuresError),
@@ -143,9 +148,16 @@ pub async fn plan(catalogue: &Catalogue, client: &Client, options: &RunOptions) 
     let deadline = Instant::now() + options.case_timeout;
     let capabilities = Capabilities::discover(client, &questions, deadline).await?;
 
+    let asker = Asker { client, deadline };
+    if let Some(namespace) = &options.namespace
+        && serves_namespaces(&capabilities)
+        && asker.get(&format!("/api/v1/namespaces/{namespace}"), "application/json").await.status() == 404
+    {
+        return Err(PlanError::NoNamespace(namespace.clone()));
+    }
+
     let mut roster = Roster::new(&catalogue.subjects, &capabilities, options, &run)?;
     if roster.is_empty() && options.subjects.is_empty() {
-        let asker = Asker { client, deadline };
         roster.adopt(adopt(&asker, &capabilities.resources, &questions).await);
     }
     check_known_failures(catalogue, &roster, options)?;
@@ -232,12 +244,16 @@ fn installs(catalogue: &Catalogue, runs: &[PlannedRun]) -> Vec<Install> {
     catalogue.subjects.iter().filter_map(install).collect()
 }
 
+fn serves_namespaces(capabilities: &Capabilities) -> bool {
+    capabilities.resources.keys().any(|name| name.resource == "namespaces" && name.group.is_empty())
+}
+
 fn home(capabilities: &Capabilities, options: &RunOptions, own: String) -> Home {
-    let serves_namespaces =
-        capabilities.resources.keys().any(|name| name.resource == "namespaces" && name.group.is_empty());
     match (&options.namespace, capabilities.missing(Capability::Namespaces)) {
         (Some(given), _) => Home::Borrowed(given.clone()),
-        (None, _) if options.read_only || !serves_namespaces => Home::Borrowed("default".to_owned()),
+        (None, _) if options.read_only || !serves_namespaces(capabilities) => {
+            Home::Borrowed("default".to_owned())
+        }
         (None, None) => Home::Own(own),
         (None, Some(reason)) => Home::Nowhere(format!("{reason}; name a namespace to use with --namespace")),
     }

@@ -19,6 +19,13 @@ pub(crate) fn writes(steps: &[Step]) -> bool {
     requests(steps).iter().any(|request| !matches!(request.method.as_str(), "GET" | "HEAD" | "OPTIONS"))
 }
 
+/// Whether a step waits for the server to end a watch, which takes a second at least.
+pub(crate) fn awaits_an_end(steps: &[Step]) -> bool {
+    let mut found = false;
+    walk(steps, &mut |step| found |= matches!(step, Step::End(_)));
+    found
+}
+
 /// Whether a step deletes a whole collection, not a selected part.
 pub(crate) fn empties_collection(steps: &[Step]) -> bool {
     let selects =

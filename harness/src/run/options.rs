@@ -56,7 +56,7 @@ impl Default for RunOptions {
             dry_run: false,
             known_failures: None,
             strict: false,
-            jobs: 16,
+            jobs: 24,
             timeout: None,
             case_timeout: Duration::from_secs(10),
             seed: 0,

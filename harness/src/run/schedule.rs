@@ -18,7 +18,7 @@ use super::case::{Session, result_of};
 use super::setup::{self, Obstacles};
 use crate::cleanup::{Cleaner, Property};
 use crate::event::{CaseResult, Event, RunFinished, RunStarted, Verdict};
-use crate::plan::{Plan, PlannedRun};
+use crate::plan::{Plan, PlannedRun, survey};
 use crate::subject::Origin;
 use crate::transport::Client;
 use crate::verdict::Judging;
@@ -90,8 +90,9 @@ pub async fn run(
     finished
 }
 
-/// Runs what is to run. Cases on the suite's own resources come after the others, which meanwhile gives the server
-/// the time it needs to serve these.
+/// Runs what is to run. Cases on the suite's own resources join in as soon as the server serves these. Cases that
+/// wait for the server to end a watch begin first, so that the others run meanwhile; beyond that the order is the
+/// plan's.
 async fn cases(
     plan: &Plan,
     running: Vec<PlannedRun>,
@@ -103,7 +104,11 @@ async fn cases(
 ) {
     let is_custom =
         |run: &PlannedRun| run.subject.as_ref().is_some_and(|subject| subject.origin == Origin::Suite);
-    let (custom, others): (Vec<PlannedRun>, Vec<PlannedRun>) = running.into_iter().partition(is_custom);
+    let (mut custom, mut others): (Vec<PlannedRun>, Vec<PlannedRun>) =
+        running.into_iter().partition(is_custom);
+    for runs in [&mut custom, &mut others] {
+        runs.sort_by_cached_key(|run| !survey::awaits_an_end(&run.case.steps));
+    }
     let patience = setup::PATIENCE.max(options.case_timeout);
     let namespace = match plan.makes_namespace() {
         Some(name) => setup::namespace(&session.client, name, Instant::now() + patience).await,
@@ -121,8 +126,9 @@ async fn cases(
         stream::iter(custom).map(move |planned| (planned, Arc::clone(&obstacles)))
     };
     let at_once = Arc::new(obstacles.clone());
-    let runs =
-        stream::iter(others).map(|planned| (planned, Arc::clone(&at_once))).chain(later.flatten_stream());
+    let others = stream::iter(others).map(|planned| (planned, Arc::clone(&at_once)));
+    // Either side waits for a free place, and takes turns with the other.
+    let runs = stream::select(Box::pin(later.flatten_stream()), others);
     let all = runs.for_each_concurrent(options.jobs.max(1), |(planned, obstacles)| {
         let (session, book, interrupt) = (Arc::clone(session), Arc::clone(book), interrupt.clone());
         // Outside of the task, so that it outlives a panic in there.

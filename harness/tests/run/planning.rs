@@ -154,6 +154,14 @@ async fn a_subject_of_the_user_must_be_served() {
 }
 
 #[tokio::test]
+async fn a_namespace_to_use_must_exist() {
+    let (_server, client) = reference().await;
+    let options = RunOptions { namespace: Some("nowhere".into()), ..options() };
+    let error = plan(&catalogue(&[("a/b", CREATES)]), &client, &options).await.unwrap_err();
+    assert!(matches!(error, PlanError::NoNamespace(_)), "{error}");
+}
+
+#[tokio::test]
 async fn a_target_that_does_not_know_us_has_no_plan() {
     let peer = Peer::start(|_, _, _| Reply::Json(401, json!({}))).await;
     let error = plan(&catalogue(&[("a/b", CREATES)]), &peer.client, &options()).await.unwrap_err();
