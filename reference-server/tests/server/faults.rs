@@ -213,7 +213,7 @@ async fn create(talk: &mut Record) {
 
 async fn read(talk: &mut Record) {
     talk.post("/api/v1/namespaces", &json!({ "metadata": { "name": "second" } })).await;
-    for name in ["elsewhere", "unseen"] {
+    for name in ["elsewhere", "unseen", "a"] {
         talk.post("/api/v1/namespaces/second/configmaps", &config_map(name)).await;
     }
     for (name, tier) in [("l1", "front"), ("l2", "back"), ("l21", "frontier"), ("l3", "back")] {
@@ -409,6 +409,9 @@ async fn types(talk: &mut Record) {
         let secret = json!({ "metadata": { "name": "s" }, "stringData": secret["stringData"], "data": secret["data"] });
         talk.post("/api/v1/namespaces/default/secrets", &secret).await;
     }
+    let lease =
+        json!({ "metadata": { "name": "l" }, "spec": { "renewTime": "2026-01-01T00:00:00.123456Z" } });
+    talk.post("/apis/coordination.k8s.io/v1/namespaces/default/leases", &lease).await;
     let service = json!({ "metadata": { "name": "svc" }, "spec": { "ports": [{ "port": 80 }, { "port": 80, "name": "x" }] } });
     talk.post("/api/v1/namespaces/default/services", &service).await;
     talk.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &json!({ "spec": {} })).await;
