@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use crate::Faults;
 use crate::api::Api;
 use crate::builtin::{Hooks, NameRule};
-use crate::crd::{CustomType, Version};
+use crate::crd::{self, CustomType, Version};
 use crate::encode;
 use crate::lifecycle::{self, CRD_CLEANUP, DeleteOptions};
 use crate::object::{Object, timestamp};
-use crate::registry::{Catalogue, Lookup, ResourceType, Selectable, next_schema_id, table_name};
-use crate::status::ApiError;
+use crate::registry::{Lookup, ResourceType, Selectable, next_schema_id, table_name};
+use crate::status::{ApiError, Subject};
 use crate::store::Key;
 
 const GROUP: &str = "apiextensions.k8s.io";
@@ -21,89 +21,23 @@ const PLURAL: &str = "customresourcedefinitions";
 pub(crate) const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 /// Checks a CRD that is about to be stored, and says in its status what the server makes of it.
-pub(super) fn accept(api: &Api, object: &mut Value, old: Option<&Value>) -> Result<(), ApiError> {
-    let subject = crate::status::Subject { group: GROUP, word: "CustomResourceDefinition" };
-    let custom = CustomType::from_manifest(object)
+pub(super) fn accept(api: &Api, object: &mut Value) -> Result<(), ApiError> {
+    let subject = Subject { group: GROUP, word: "CustomResourceDefinition" };
+    CustomType::from_manifest(object)
         .map_err(|errors| ApiError::invalid(subject, object.meta("name"), &errors))?;
-    let conflict = conflict(&api.registry.current(), &custom);
-    let accepted = conflict.is_none();
-    let mut stored_versions: Vec<Value> = old
-        .and_then(|old| old.pointer("/status/storedVersions"))
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
-    if let Some(version) = custom.storage_version()
-        && !stored_versions.iter().any(|known| *known == version.name)
-    {
-        stored_versions.push(version.name.as_str().into());
-    }
-    let mut names = object.pointer("/spec/names").cloned().unwrap_or_default();
-    if !accepted {
-        names = json!({ "plural": "", "kind": "" });
-    }
-    let reason = conflict.as_ref().map_or("NoConflicts", |(reason, _)| *reason);
-    let message = conflict.as_ref().map_or("no conflicts found", |(_, message)| message.as_str());
-    let (established, why) = if accepted {
-        ("InitialNamesAccepted", "the initial names have been accepted")
-    } else {
-        ("NotAccepted", "not all names are accepted")
-    };
-    object["status"] = json!({
-        "conditions": [
-            condition("NamesAccepted", accepted, reason, message, old),
-            condition("Established", accepted, established, why, old),
-        ],
-        "acceptedNames": names,
-        "storedVersions": stored_versions,
-    });
+    let (others, _) = api.store.snapshot(TABLE, None);
+    // The store holds what this server wrote.
+    let others: Vec<Value> =
+        others.iter().filter_map(|other| serde_json::from_slice(other.object()).ok()).collect();
+    object["status"] = crd::status(object, &others, &timestamp(0));
     Ok(())
-}
-
-fn condition(name: &str, holds: bool, reason: &str, message: &str, old: Option<&Value>) -> Value {
-    let status = if holds { "True" } else { "False" };
-    let before = old
-        .and_then(|old| old.pointer("/status/conditions"))
-        .and_then(Value::as_array)
-        .and_then(|conditions| conditions.iter().find(|condition| condition["type"] == name));
-    let since = before
-        .filter(|before| before["status"] == status)
-        .and_then(|before| before["lastTransitionTime"].as_str())
-        .map_or_else(|| timestamp(0), str::to_owned);
-    json!({ "type": name, "status": status, "lastTransitionTime": since, "reason": reason, "message": message })
-}
-
-/// A name that another resource of the group has already.
-fn conflict(catalogue: &Catalogue, custom: &CustomType) -> Option<(&'static str, String)> {
-    let names = &custom.names;
-    let others =
-        || catalogue.types().iter().filter(|ty| ty.group == custom.group && ty.plural != names.plural);
-    let mut taken = others().filter_map(|ty| {
-        if ty.kind == names.kind {
-            return Some(("KindConflict", &names.kind));
-        }
-        if ty.list_kind == names.list_kind {
-            return Some(("ListKindConflict", &names.list_kind));
-        }
-        if ty.singular == names.singular {
-            return Some(("SingularConflict", &names.singular));
-        }
-        let short = names.short_names.iter().find(|name| ty.short_names.contains(name));
-        short.map(|name| ("ShortNamesConflict", name))
-    });
-    taken.next().map(|(reason, name)| (reason, format!("{name:?} is already in use")))
 }
 
 /// Serves what a stored CRD defines, if its names were accepted.
 pub(super) fn serve(api: &Api, object: &Value) {
     // It was checked before it was stored.
     let Ok(custom) = CustomType::from_manifest(object) else { return };
-    let established =
-        object.pointer("/status/conditions").and_then(Value::as_array).is_some_and(|conditions| {
-            conditions
-                .iter()
-                .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
-        });
-    if established {
+    if crd::is_established(object) {
         let types = custom.versions.iter().filter(|version| version.served);
         let types = types.map(|version| resource_type(&custom, version)).collect();
         api.registry.replace(&custom.group, &custom.names.plural, types);

@@ -89,7 +89,7 @@ pub(super) fn create(call: &Call, mut object: Value, dry_run: bool) -> Result<Cr
         ty.default(&mut object, faults);
         validate(call, &object)?;
         if ty.table == crds::TABLE {
-            crds::accept(&call.api, &mut object, None)?;
+            crds::accept(&call.api, &mut object)?;
         }
         let service = ty.is_core("services");
         if service {

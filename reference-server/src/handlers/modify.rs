@@ -56,7 +56,7 @@ pub(super) async fn modify(
         check_uid(call, manner, &new, &old)?;
         settle(call, manner.part, &mut new, &old)?;
         if ty.table == crds::TABLE && manner.part == Part::Whole {
-            crds::accept(api, &mut new, Some(&old))?;
+            crds::accept(api, &mut new)?;
         }
         if new == old && !faults.on(Fault::NoOpBumpsVersion) {
             return Ok(Changed::Stored(stored));
