@@ -82,7 +82,6 @@ faults! {
     SecondDeleteBumpsVersion "second-delete-bumps-version" "DELETE of an object that is being deleted already moves its deletionTimestamp."
     PropagationPolicyIgnored "propagation-policy-ignored" "DELETE ignores propagationPolicy."
     GracePeriodIgnored "grace-period-ignored" "DELETE of a running pod removes it at once."
-    NamespaceNeverEnds "namespace-never-ends" "A namespace that is being deleted stays for ever."
     PutMerges "put-merges" "PUT keeps the fields that its body leaves out."
     NameMismatchAccepted "name-mismatch-accepted" "PUT and PATCH accept a body with another name than the URL, and ignore it."
     ConflictAsBadRequest "conflict-as-bad-request" "A stale write is answered 400."

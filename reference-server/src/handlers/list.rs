@@ -42,7 +42,7 @@ fn read_selected(call: &Call, selection: &Selection) -> Result<(Page, ListMeta),
     let limit = options.limit.map(|limit| if faults.on(Fault::LimitOffByOne) { limit + 1 } else { limit });
     let revision = match options.revision {
         Some(_) if faults.on(Fault::ContinueReadsLatest) && options.after.is_some() => None,
-        None if faults.on(Fault::ListLags) => Some(current.saturating_sub(1)),
+        None if faults.on(Fault::ListLags) => call.api.store.last_change(&call.ty.table).map(|last| last - 1),
         revision => revision,
     };
     let range = Range { namespace: call.scope(), revision, after: options.after.as_ref(), limit };

@@ -105,6 +105,8 @@ struct Watcher {
     deadline: Instant,
     bookmarks: Option<Bookmarks>,
     ended: bool,
+    /// The next event is left out.
+    skips: bool,
     sent: u64,
     /// What the rows of tables carry besides their cells.
     include: IncludeObject,
@@ -144,6 +146,7 @@ impl Watcher {
             deadline: now + Duration::from_secs(seconds),
             bookmarks: options.bookmarks.then_some(Bookmarks { next: now + BOOKMARK_INTERVAL, last: 0 }),
             ended: false,
+            skips: false,
             sent: 0,
             include,
             names_columns: true,
@@ -162,9 +165,8 @@ impl Watcher {
             self.cursor = version;
             if self.faults().on(Fault::WatchReplaysItsVersion) {
                 self.cursor -= 1;
-            } else if self.faults().on(Fault::WatchSkipsFirstEvent) {
-                self.cursor += 1;
             }
+            self.skips = self.faults().on(Fault::WatchSkipsFirstEvent);
             if let Some(bookmarks) = &mut self.bookmarks {
                 bookmarks.last = version;
             }
@@ -238,6 +240,9 @@ impl Watcher {
         let faults = self.faults();
         let now = event.change != Change::Deleted && self.selects(&event.object);
         let before = event.previous.as_ref().is_some_and(|previous| self.selects(previous));
+        if before | now && std::mem::take(&mut self.skips) {
+            return;
+        }
         let chunk = match (before, now) {
             (false, false) => return,
             (false, true)

@@ -95,6 +95,11 @@ impl Store {
         self.read().revision
     }
 
+    /// The version of the newest event that the log of a table holds.
+    pub(crate) fn last_change(&self, table: &str) -> Option<u64> {
+        self.read().tables.get(table)?.last_change()
+    }
+
     /// One object.
     pub(crate) fn get(&self, table: &str, key: &Key) -> Option<Arc<Stored>> {
         self.read().tables.get(table)?.get(key).cloned()

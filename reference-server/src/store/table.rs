@@ -59,6 +59,10 @@ impl Table {
         self.floor
     }
 
+    pub(super) fn last_change(&self) -> Option<u64> {
+        self.log.back().map(|event| event.revision)
+    }
+
     pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
         self.signal.subscribe()
     }
