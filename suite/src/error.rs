@@ -26,6 +26,9 @@ pub(crate) enum Error {
     KnownFailures(#[from] KnownFailuresError),
     #[error(transparent)]
     Target(#[from] TargetError),
+    /// The namespace of `--namespace` is not there.
+    #[error(transparent)]
+    NoNamespace(PlanError),
     /// Case files; diagnostics stand on lines of their own.
     #[error("{}", cases(.0))]
     Cases(#[from] LoadError),
@@ -90,6 +93,7 @@ impl From<PlanError> for Error {
             PlanError::Subject(error) => Self::Subject(error),
             PlanError::KnownFailures(error) => Self::KnownFailures(error),
             PlanError::Target(error) => Self::Target(error),
+            error @ PlanError::NoNamespace(_) => Self::NoNamespace(error),
         }
     }
 }
