@@ -201,6 +201,16 @@ pub enum TargetError {
         /// What to do.
         advice: Option<&'static str>,
     },
+    /// The server tells nothing to those who do not say who they are.
+    #[error(
+        "{server} tells nothing to a client without a credential: {path} answered 403 Forbidden; give a token, a client certificate or a kubeconfig"
+    )]
+    Anonymous {
+        /// The URL.
+        server: String,
+        /// What was asked for.
+        path: &'static str,
+    },
     /// The server does not know us.
     #[error("{server} does not accept the credential: {path} answered 401 Unauthorized; {advice}")]
     Unauthenticated {

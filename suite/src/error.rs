@@ -11,6 +11,7 @@ use kubeproof_harness::subject::SubjectError;
 use kubeproof_harness::target::TargetError;
 use kubeproof_reference_server::StartError;
 use kubeproof_reports::ReportError;
+use kubeproof_reports::compare::MergeError;
 use kubeproof_reports::document::LoadError as ReportLoadError;
 
 use crate::exit_code::Exit;
@@ -38,6 +39,8 @@ pub(crate) enum Error {
     Report(#[from] ReportError),
     #[error(transparent)]
     ReportLoad(#[from] ReportLoadError),
+    #[error(transparent)]
+    Merge(#[from] MergeError),
     #[error("no {what} is called {name:?}{}", nearest.as_ref().map(|n| format!("; did you mean {n:?}?")).unwrap_or_default())]
     Unknown { what: &'static str, name: String, nearest: Option<String> },
     #[error("no case is selected: the options leave nothing over; see `kubeproof list` for what there is")]
@@ -71,9 +74,11 @@ impl Error {
             Self::Selection(SelectionError::NoMatch { .. }) | Self::NothingSelected | Self::AllSkipped(_) => {
                 Exit::NOTHING_RAN
             }
-            Self::Target(TargetError::Unreachable { .. } | TargetError::Unauthenticated { .. }) => {
-                Exit::UNREACHABLE
-            }
+            Self::Target(
+                TargetError::Unreachable { .. }
+                | TargetError::Unauthenticated { .. }
+                | TargetError::Anonymous { .. },
+            ) => Exit::UNREACHABLE,
             Self::Runtime(_) | Self::Died(_) => Exit::ERRORS,
             _ => Exit::USAGE,
         }

@@ -10,7 +10,7 @@ use super::token_file::TokenFile;
 use super::{Outgoing, Ready};
 use crate::exchange::{Broken, BrokenKind, Sent};
 use crate::kubeconfig::Login;
-use crate::target::{Credential, Secret, TargetConfig, TargetError};
+use crate::target::{Credential, Secret, TargetConfig, TargetError, TlsConfig};
 
 const IMPERSONATE: HeaderName = HeaderName::from_static("impersonate-user");
 const OURSELVES: HeaderValue = HeaderValue::from_static(concat!("kubeproof/", env!("CARGO_PKG_VERSION")));
@@ -21,6 +21,8 @@ pub(super) struct Identities {
     admin: Source,
     second: Option<Source>,
     impersonate: Option<HeaderValue>,
+    /// The run says nothing of who it is.
+    anonymous: bool,
 }
 
 #[derive(Debug)]
@@ -37,15 +39,44 @@ impl Identities {
             HeaderValue::from_bytes(user.as_bytes())
                 .map_err(|_| TargetError::Impersonate { user: user.to_owned() })
         });
+        let certified = match &config.tls {
+            TlsConfig::Options(options) => options.client_certificate.is_some(),
+            // Of a kubeconfig, which may hold one.
+            TlsConfig::Prepared(_) => true,
+        };
         Ok(Self {
             admin: Source::new(&config.credential),
             second: config.second.as_ref().map(Source::new),
             impersonate: impersonate.transpose()?,
+            anonymous: !certified && matches!(config.credential, Credential::None),
         })
     }
 
     pub(super) fn has_second(&self) -> bool {
         self.second.is_some()
+    }
+
+    pub(super) fn is_anonymous(&self) -> bool {
+        self.anonymous
+    }
+
+    /// What goes into Authorization headers now, without the name of the scheme.
+    pub(super) async fn secrets(&self) -> Vec<String> {
+        let mut secrets = Vec::new();
+        for source in [Some(&self.admin), self.second.as_ref()].into_iter().flatten() {
+            let header = match source {
+                Source::None => None,
+                Source::Token(token) => token.bearer(),
+                Source::File(file) => file.authorization().await.ok(),
+                Source::Login(login) => {
+                    login.headers().await.ok().and_then(|headers| headers.get(AUTHORIZATION).cloned())
+                }
+            };
+            let text = header.as_ref().and_then(|header| header.to_str().ok());
+            secrets
+                .extend(text.map(|text| text.split_once(' ').map_or(text, |(_, secret)| secret).to_owned()));
+        }
+        secrets
     }
 
     pub(super) fn by_token(&self) -> bool {

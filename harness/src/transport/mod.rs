@@ -130,6 +130,11 @@ impl Client {
         self.shared.identities.has_second()
     }
 
+    /// The tokens and passwords that go out with requests now, for whoever has to keep them out of sight.
+    pub async fn secrets(&self) -> Vec<String> {
+        self.shared.identities.secrets().await
+    }
+
     /// Whether the run itself authenticates by a bearer token.
     pub fn by_token(&self) -> bool {
         self.shared.identities.by_token()

@@ -14,6 +14,9 @@ use crate::target::TargetError;
 /// servers do not find out for a public path.
 const PATHS: [&str; 4] = ["/version", "/api", "/apis", "/healthz"];
 
+/// What discovery begins with: where these are forbidden, nothing can be found out.
+const DISCOVERY: [&str; 2] = ["/api", "/apis"];
+
 /// A server that answers, and does not refuse the credential.
 #[derive(Clone, Debug)]
 pub struct Reached {
@@ -22,11 +25,13 @@ pub struct Reached {
 }
 
 impl Client {
-    /// Asks for a few paths that any server has an opinion on. Whatever it answers but 401 will do.
+    /// Asks for a few paths that any server has an opinion on. Whatever it answers but 401 will do, unless we have no
+    /// credential and it hides discovery from those.
     pub async fn ping(&self, deadline: Instant) -> Result<Reached, TargetError> {
         let mut version = None;
         let mut answered = false;
         let mut failure = None;
+        let mut forbidden = 0;
         for path in PATHS {
             match self.send(get(path), deadline).await.outcome {
                 Outcome::Answered(answer) if answer.status == 401 => {
@@ -42,6 +47,9 @@ impl Client {
                         version = answer.json;
                     }
                     answered = true;
+                    if answer.status == 403 && DISCOVERY.contains(&path) {
+                        forbidden += 1;
+                    }
                     if path != "/version" && good {
                         break;
                     }
@@ -57,6 +65,9 @@ impl Client {
         }
         match failure {
             Some(broken) if !answered => Err(self.unreachable(broken)),
+            _ if forbidden == DISCOVERY.len() && self.shared.identities.is_anonymous() => {
+                Err(TargetError::Anonymous { server: self.shared.server.clone(), path: DISCOVERY[0] })
+            }
             _ => Ok(Reached { version }),
         }
     }

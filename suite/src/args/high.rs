@@ -121,12 +121,7 @@ impl low::Selection {
 impl low::Reports {
     /// How much the console tells.
     pub(crate) fn verbosity(&self) -> Verbosity {
-        match self.verbose {
-            _ if self.quiet => Verbosity::Quiet,
-            0 => Verbosity::Normal,
-            1 => Verbosity::Passes,
-            _ => Verbosity::Exchanges,
-        }
+        low::verbosity(self.quiet, self.verbose)
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use kubeproof_harness::selection::{Pattern, Shard};
+use kubeproof_reports::console::Verbosity;
 
 /// Tests whether a server that speaks the Kubernetes API keeps the Kubernetes API Conventions
 #[derive(Debug, Parser)]
@@ -34,6 +35,8 @@ pub(crate) enum Command {
     Lint(Lint),
     /// Runs the reference server until it is interrupted
     Serve(Serve),
+    /// Renders, merges or compares the JSON reports of earlier runs
+    Report(Report),
     /// Prints the JSON Schema of a kind of file
     Schema(Schema),
     /// Prints the completions for a shell
@@ -404,6 +407,61 @@ pub(crate) struct Serve {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Report {
+    #[command(subcommand)]
+    pub(crate) command: ReportCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ReportCommand {
+    /// Puts the reports of the parts of a run together
+    Merge(Merge),
+    /// Renders a report in other formats
+    Render(Render),
+    /// Shows what changed from one run to another; exits with 1 when something is worse
+    Diff(Diff),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Merge {
+    /// JSON reports of runs with the same cases, as those of --shard
+    #[arg(required = true, value_name = "REPORT")]
+    pub(crate) reports: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: RenderOutput,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Render {
+    /// A JSON report
+    pub(crate) report: PathBuf,
+    #[command(flatten)]
+    pub(crate) output: RenderOutput,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RenderOutput {
+    #[command(flatten)]
+    pub(crate) files: ReportFiles,
+
+    /// Print the summary alone
+    #[arg(long, short, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+
+    /// Print every result
+    #[arg(long, short, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Diff {
+    /// JSON report of the earlier run
+    pub(crate) before: PathBuf,
+    /// JSON report of the later run
+    pub(crate) after: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Schema {
     /// The kind of file
     #[arg(value_enum, default_value_t)]
@@ -435,6 +493,16 @@ pub(crate) struct Completions {
 pub(crate) struct Man {
     /// The command to print the page of, instead of that of kubeproof itself
     pub(crate) command: Option<String>,
+}
+
+/// How much the console tells.
+pub(crate) fn verbosity(quiet: bool, verbose: u8) -> Verbosity {
+    match verbose {
+        _ if quiet => Verbosity::Quiet,
+        0 => Verbosity::Normal,
+        1 => Verbosity::Passes,
+        _ => Verbosity::Exchanges,
+    }
 }
 
 /// As `90s`, `5m`, `1m 30s`, `500ms`.

@@ -24,7 +24,8 @@ pub(super) fn lint(lint: &low::Lint, color: low::Color, out: &mut dyn Write) -> 
         }
         Err(LoadError::Invalid(diagnostics)) => {
             writeln!(out, "{}", diagnostics.render(color.on_stdout()))?;
-            writeln!(out, "{} errors", diagnostics.len())?;
+            let errors = if diagnostics.len() == 1 { "error" } else { "errors" };
+            writeln!(out, "{} {errors}", diagnostics.len())?;
             Ok(Exit::FAILURES)
         }
         Err(error) => Err(error.into()),

@@ -6,6 +6,7 @@ mod explain;
 mod lint;
 mod list;
 mod man;
+mod report;
 mod run;
 mod schema;
 mod serve;
@@ -28,6 +29,7 @@ pub(crate) fn dispatch(cli: Cli) -> Result<Exit, Error> {
         Command::Explain(explain) => explain::explain(&explain, &mut out),
         Command::Coverage(coverage) => coverage::coverage(&coverage, &mut out),
         Command::Lint(lint) => lint::lint(&lint, cli.color, &mut out),
+        Command::Report(report) => report::report(&report, cli.color, &mut out),
         Command::Schema(schema) => schema::schema(&schema, &mut out),
         Command::Completions(completions) => completions::completions(&completions, &mut out),
         Command::Man(man) => man::man(&man, &mut out),

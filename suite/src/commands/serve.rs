@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use kubeproof_reference_server::{Config, Fault, Faults, Server, Tls};
+use kubeproof_reference_server::{Config, Fault, Faults, Running, Server, Tls};
 
 use crate::args::low;
 use crate::error::Error;
@@ -36,23 +36,27 @@ pub(super) async fn serve(serve: &low::Serve) -> Result<Exit, Error> {
         write_private(path, &server.kubeconfig())
             .map_err(|source| Error::Write { path: path.clone(), source })?;
     }
-    {
-        let mut out = io::stdout().lock();
-        writeln!(out, "listening on {}", server.url())?;
-        match &serve.kubeconfig_out {
-            Some(path) => writeln!(out, "kubeconfig: {}", path.display())?,
-            // Nobody else could tell it.
-            None if serve.token.is_none() => writeln!(out, "token: {}", server.admin_token())?,
-            None => {}
-        }
-        out.flush()?;
-    }
+    announce(serve, &server, &mut io::stdout().lock())?;
     signals.next().await;
     tokio::select! {
         () = server.shutdown() => {}
         () = signals.next() => {}
     }
     Ok(Exit::CONFORMANT)
+}
+
+/// Says that the server is ready, and how to get in.
+fn announce(serve: &low::Serve, server: &Running, out: &mut dyn Write) -> Result<(), Error> {
+    writeln!(out, "listening on {}", server.url())?;
+    out.flush()?;
+    // Whoever starts a server may read the first line and close the pipe: what follows is a courtesy.
+    let _ = match &serve.kubeconfig_out {
+        Some(path) => writeln!(out, "kubeconfig: {}", path.display()),
+        // Nobody else could tell it.
+        None if serve.token.is_none() => writeln!(out, "token: {}", server.admin_token()),
+        None => Ok(()),
+    };
+    Ok(())
 }
 
 fn list_faults(out: &mut dyn Write) -> Result<(), Error> {

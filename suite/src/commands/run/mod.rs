@@ -46,11 +46,7 @@ async fn test(run: &low::Run, color: low::Color, interrupt: &CancellationToken) 
     let limits = Limits { max_rps: run.safety.max_rps, ..Limits::default() };
     let client = Client::new(&target.config, limits)?;
     // Places that no report can be written to are an error of the command line, so they come before the first request.
-    let teller = if options.dry_run {
-        None
-    } else {
-        Some(Teller::new(run, color, &catalogue, target.secrets.clone())?)
-    };
+    let teller = if options.dry_run { None } else { Some(Teller::new(run, color, &catalogue)?) };
 
     let planned = tokio::select! {
         planned = plan(&catalogue, &client, &options) => Some(planned?),
@@ -81,7 +77,8 @@ async fn go(
     let nothing_ran = plan.runs_nothing().then(|| Error::AllSkipped(dry::reasons(&plan)));
     let known_failures = options.known_failures.clone();
     let (events, heard) = unbounded_channel();
-    let telling = teller.listen(heard);
+    // Asked for when requests have gone out well, so that no login is waited for here.
+    let telling = teller.listen(heard, client.secrets().await);
     let interrupted = {
         let (events, interrupt) = (events.clone(), interrupt.clone());
         tokio::spawn(async move {
@@ -116,7 +113,7 @@ async fn interrupted_early(
     options: &RunOptions,
 ) -> Result<Exit, Error> {
     let (events, heard) = unbounded_channel();
-    let telling = teller.listen(heard);
+    let telling = teller.listen(heard, Vec::new());
     // The teller listens until the end of the run.
     let _ = events.send(Event::RunStarted(RunStarted {
         target: Target { server, ..Target::default() },

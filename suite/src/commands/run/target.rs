@@ -1,7 +1,5 @@
 //! The server under test: the one that was named, or the bundled one.
 
-use std::fs;
-
 use kubeproof_harness::target::{Credential, TargetConfig};
 use kubeproof_reference_server::{Config, Running, Server};
 
@@ -17,8 +15,6 @@ const USER_TOKEN: &str = "a-user-without-rights";
 /// A server to test.
 pub(super) struct Opened {
     pub(super) config: TargetConfig,
-    /// What no report may show.
-    pub(super) secrets: Vec<String>,
     bundled: Option<Running>,
 }
 
@@ -26,10 +22,7 @@ impl Opened {
     /// The server that was named; else the bundled one, which is started.
     pub(super) async fn open(target: &low::Target) -> Result<Self, Error> {
         if let Some(config) = target.config().await? {
-            let file = target.token_file.as_deref().map(fs::read_to_string).transpose();
-            let secrets = [target.token.clone(), file.ok().flatten(), target.second_token.clone()];
-            let secrets = secrets.into_iter().flatten().map(|secret| secret.trim().to_owned());
-            return Ok(Self { config, secrets: secrets.collect(), bundled: None });
+            return Ok(Self { config, bundled: None });
         }
         let server = Server::start(Config {
             history: HISTORY,
@@ -40,8 +33,7 @@ impl Opened {
         let mut config = TargetConfig::new(&server.url())?;
         config.credential = Credential::token(server.admin_token())?;
         config.second = Some(Credential::token(USER_TOKEN)?);
-        let secrets = vec![server.admin_token().to_owned(), USER_TOKEN.to_owned()];
-        Ok(Self { config, secrets, bundled: Some(server) })
+        Ok(Self { config, bundled: Some(server) })
     }
 
     /// Stops the bundled server.

@@ -21,7 +21,7 @@ use crate::error::Error;
 
 /// Tells a run.
 pub(super) struct Teller {
-    reports: Reports,
+    reports: Vec<Box<dyn Report>>,
     keeps_results: bool,
 }
 
@@ -36,12 +36,7 @@ pub(super) struct Told {
 
 impl Teller {
     /// All reports that were asked for; each is known to have a place that can be written to.
-    pub(super) fn new(
-        run: &low::Run,
-        color: low::Color,
-        catalogue: &Catalogue,
-        secrets: Vec<String>,
-    ) -> Result<Self, Error> {
+    pub(super) fn new(run: &low::Run, color: low::Color, catalogue: &Catalogue) -> Result<Self, Error> {
         let requirements = high::requirements(catalogue);
         let asked = &run.reports;
         let options = Options {
@@ -61,16 +56,18 @@ impl Teller {
         if asked.github {
             reports.push(Box::new(Github::new(io::stdout())));
         }
-        Ok(Self {
-            reports: Reports::new(Redactor::new(secrets), reports),
-            keeps_results: run.selection.update_known_failures,
-        })
+        Ok(Self { reports, keeps_results: run.selection.update_known_failures })
     }
 
-    /// Tells what is heard, to the end of the run. There is an end even when the run breaks off without one.
-    pub(super) fn listen(self, mut heard: UnboundedReceiver<Event>) -> JoinHandle<Told> {
+    /// Tells what is heard, but no secret, to the end of the run. There is an end even when the run breaks off.
+    pub(super) fn listen(
+        self,
+        mut heard: UnboundedReceiver<Event>,
+        secrets: Vec<String>,
+    ) -> JoinHandle<Told> {
         tokio::task::spawn_blocking(move || {
-            let Self { mut reports, keeps_results } = self;
+            let Self { reports, keeps_results } = self;
+            let mut reports = Reports::new(Redactor::new(secrets), reports);
             let mut results = Vec::new();
             loop {
                 let event = heard.blocking_recv().unwrap_or_else(broken_off);

@@ -1,0 +1,109 @@
+//! Commands about cases and requirements, which need no server.
+
+use std::fs;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::kubeproof::{command, kubeproof};
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&kubeproof(arguments).with(0).stdout).expect("JSON")
+}
+
+#[test]
+fn cases_are_listed_as_a_table_and_as_json() {
+    let table = kubeproof(&["list", "--area", "watch"]).with(0).stdout;
+    assert!(table.starts_with("CASE "), "{table}");
+    assert!(table.lines().skip(1).all(|line| line.starts_with("watch/")), "{table}");
+    let cases = json(&["list", "--area", "watch", "--json"]);
+    assert_eq!(cases.as_array().expect("a list").len(), table.lines().count() - 1);
+    assert!(cases[0]["requirements"].as_array().is_some_and(|ids| !ids.is_empty()));
+    let older = json(&["list", "--edition", "v1.0", "--json"]);
+    let all = json(&["list", "--json"]);
+    assert!(older.as_array().map(Vec::len) < all.as_array().map(Vec::len));
+}
+
+/// Whatever a case file may say, it can be put into words.
+#[test]
+fn every_case_and_requirement_is_explained() {
+    let cases = json(&["list", "--json"]);
+    let case = kubeproof(&["explain", "watch/resumes-from-every-version"]).with(0).stdout;
+    for expected in ["Why it matters:", "watch.no-missed-mutations (must", "Steps:", "for each version of"] {
+        assert!(case.contains(expected), "{expected:?} is not in\n{case}");
+    }
+    for case in cases.as_array().expect("a list").iter().step_by(20) {
+        let id = case["id"].as_str().expect("an id");
+        assert!(kubeproof(&["explain", id]).with(0).stdout.starts_with(id));
+    }
+    let requirement = kubeproof(&["explain", "watch.no-missed-mutations"]).with(0).stdout;
+    assert!(requirement.contains("watch/resumes-from-every-version"), "{requirement}");
+    let ended = kubeproof(&["explain", "watch.no-missed-mutation"]).with(2);
+    assert!(ended.stderr.contains("did you mean \"watch.no-missed-mutations\"?"), "{}", ended.stderr);
+}
+
+#[test]
+fn coverage_counts_every_requirement() {
+    let coverage = json(&["coverage", "--json"]);
+    let rows = coverage["rows"].as_array().expect("rows");
+    let sum: u64 = rows.iter().map(|row| row["requirements"].as_u64().expect("a count")).sum();
+    assert_eq!(coverage["total"]["requirements"], sum);
+    let table = kubeproof(&["coverage"]).with(0).stdout;
+    assert_eq!(table.lines().count(), rows.len() + 3, "{table}");
+    let older = json(&["coverage", "--edition", "v1.0", "--json"]);
+    assert!(older["total"]["requirements"].as_u64() < Some(sum));
+}
+
+const CASE: &str = "\
+summary: A config map of our own can be listed
+requirements: [verbs.list]
+needs: [core]
+steps:
+  - request:
+      id: list
+      method: GET
+      path: /api/v1/configmaps
+      expect:
+        - id: answers
+          status: 200
+";
+
+#[test]
+fn a_directory_of_cases_is_checked_and_run() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let place = dir.path().display().to_string();
+    kubeproof(&["lint", &place]).with(2);
+    fs::create_dir(dir.path().join("ours")).expect("made");
+    let file = dir.path().join("ours/can-be-listed.yaml");
+    fs::write(&file, CASE).expect("written");
+    kubeproof(&["lint", &place]).with(0);
+    let ended = kubeproof(&["run", "-v", "--cases", &place, "--only", "ours/*"]).with(0);
+    assert!(ended.stdout.contains("PASS      ours/can-be-listed"), "{}", ended.stdout);
+
+    fs::write(&file, CASE.replace("status:", "statu:")).expect("written");
+    let ended = kubeproof(&["lint", &place]).with(1);
+    assert!(ended.stdout.contains("can-be-listed.yaml:11:"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("did you mean `status`?"), "{}", ended.stdout);
+    let ended = kubeproof(&["run", "--cases", &place]).with(2);
+    assert!(ended.stderr.contains("did you mean `status`?"), "{}", ended.stderr);
+}
+
+#[test]
+fn schemas_are_those_that_are_committed() {
+    for kind in ["case", "subject", "requirements"] {
+        let path = format!("{}/../cases/schema/{kind}.schema.json", env!("CARGO_MANIFEST_DIR"));
+        let committed: Value = serde_json::from_slice(&fs::read(path).expect("a schema")).expect("JSON");
+        assert_eq!(json(&["schema", kind]), committed);
+    }
+    assert_eq!(json(&["schema", "report"])["title"], "A report of kubeproof");
+}
+
+#[test]
+fn a_reader_that_has_had_enough_is_no_error() {
+    let mut child =
+        command(&["list"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    drop(child.stdout.take());
+    let ended = child.wait_with_output().expect("it ends");
+    assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
+    assert_eq!(ended.status.code(), Some(0));
+}

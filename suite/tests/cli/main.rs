@@ -1,0 +1,11 @@
+//! The program as its users meet it: outputs and exit codes of the built binary, over real sockets.
+
+mod broken_targets;
+mod catalogue;
+mod help;
+mod interrupts;
+mod kubeproof;
+mod reports;
+mod runs;
+mod serve;
+mod served;

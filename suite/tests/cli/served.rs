@@ -1,0 +1,86 @@
+//! `kubeproof serve` as a process of its own, and a plain look at what it holds.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+use serde_json::Value;
+
+use crate::kubeproof::command;
+
+pub(crate) const TOKEN: &str = "token-of-the-administrator";
+pub(crate) const USER_TOKEN: &str = "token-of-a-user";
+
+/// A running server, killed when dropped.
+pub(crate) struct Served {
+    pub(crate) process: Child,
+    pub(crate) url: String,
+}
+
+impl Served {
+    /// Starts a server with known tokens, and waits until it says that it is ready.
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let tokens = ["serve", "--history", "1024", "--token", TOKEN, "--user-token", USER_TOKEN];
+        let mut process = command(&[&tokens, arguments].concat())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the server starts");
+        let mut line = String::new();
+        let stdout = process.stdout.take().expect("its output");
+        BufReader::new(stdout).read_line(&mut line).expect("its first line");
+        let url = line.trim().strip_prefix("listening on ").expect("an address").to_owned();
+        Self { process, url }
+    }
+
+    /// The options of `run` that name it.
+    pub(crate) fn target(&self) -> [&str; 6] {
+        ["--server", &self.url, "--token", TOKEN, "--second-token", USER_TOKEN]
+    }
+
+    /// What is there, as the administrator sees it.
+    pub(crate) fn get(&self, path: &str) -> Value {
+        let address = self.url.strip_prefix("http://").expect("plain HTTP");
+        let mut stream = TcpStream::connect(address).expect("a connection");
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).expect("the request goes out");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+        assert!(head.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+        serde_json::from_str(body).expect("a JSON body")
+    }
+
+    /// The names of the objects in a collection.
+    pub(crate) fn names(&self, path: &str) -> Vec<String> {
+        let list = self.get(path);
+        let items = list["items"].as_array().expect("items");
+        items.iter().map(|item| item["metadata"]["name"].as_str().expect("a name").to_owned()).collect()
+    }
+
+    /// Fails if a run has left something here.
+    #[track_caller]
+    pub(crate) fn assert_clean(&self) {
+        let namespaces = self.names("/api/v1/namespaces");
+        assert!(!namespaces.iter().any(|name| name.starts_with("kubeproof-")), "{namespaces:?}");
+        let definitions = self.names("/apis/apiextensions.k8s.io/v1/customresourcedefinitions");
+        assert_eq!(definitions, Vec::<String>::new());
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended already, which is as well.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Asks a process to stop, as a terminal or a supervisor does.
+#[cfg(unix)]
+pub(crate) fn signal(process: &Child, name: &str) {
+    let arguments = [format!("-{name}"), process.id().to_string()];
+    let status = std::process::Command::new("kill").args(arguments).status().expect("kill runs");
+    assert!(status.success());
+}
