@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use kubeproof_cases::Catalogue;
-use kubeproof_harness::event::{CaseResult, Event};
+use kubeproof_harness::event::{CaseResult, Event, Verdict};
 use kubeproof_harness::plan::{Plan, plan};
 use kubeproof_harness::run::{RunOptions, run};
 use kubeproof_harness::target::{Credential, TargetConfig};
@@ -56,15 +56,12 @@ pub(crate) async fn results(
 
 /// What a failed result says, for a person.
 pub(crate) fn explain(result: &CaseResult) -> String {
-    let mut text = format!("{:?}: {}\n", result.verdict, result.reason);
-    for check in &result.checks {
-        if check.verdict > kubeproof_harness::event::Verdict::Deviation {
-            text +=
-                &format!("  {:?} of check {} ({}): {}\n", check.verdict, check.id, check.step, check.message);
-            text += check.diff.as_deref().unwrap_or_default();
-            text += check.curl.as_deref().unwrap_or_default();
-            text.push('\n');
-        }
+    let mut lines = vec![format!("{:?}: {}", result.verdict, result.reason)];
+    for check in result.checks.iter().filter(|check| check.verdict > Verdict::Deviation) {
+        lines
+            .push(format!("  {:?} of check {} ({}): {}", check.verdict, check.id, check.step, check.message));
+        lines.extend(check.diff.clone());
+        lines.extend(check.curl.clone());
     }
-    text
+    lines.join("\n")
 }
