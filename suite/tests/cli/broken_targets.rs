@@ -66,7 +66,7 @@ fn answering(body: &'static str) -> String {
 }
 
 fn answer(mut stream: TcpStream, body: &str) {
-    let mut request = [0; 64 << 10];
+    let mut request = vec![0; 64 << 10];
     let answer = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
