@@ -27,7 +27,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a deletion is tried that the server does not answer, or answers with trouble of its own.
 const ATTEMPTS: u32 = 3;
 
-/// How long a namespace may take to be gone before that is worth a word.
+/// How long a namespace may take to be gone before it is looked at more closely.
 const NAMESPACE_PATIENCE: Duration = Duration::from_millis(300);
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -248,6 +248,9 @@ impl Remover {
                 if exchange.json().is_some_and(is_held) {
                     self.release(path).await;
                 }
+                if is_namespace(path) {
+                    self.see_off(path).await;
+                }
             }
             404 | 410 => {}
             _ => self.notice(format!("cannot remove {path}: {}", exchange.in_words())),
@@ -281,25 +284,47 @@ impl Remover {
     }
 
     async fn remove_namespace(&self, namespace: &str) {
-        let path = format!("/api/v1/namespaces/{namespace}");
+        let path = namespace_path(namespace);
         self.remove(&path).await;
+        if (200..300).contains(&self.insist("GET", &path, None).await.status()) {
+            self.notice(format!(
+                "the namespace {namespace} is still terminating; nothing of the run is left in it, and the server \
+                 removes it by itself when its namespace controller has seen it"
+            ));
+        }
+    }
+
+    /// Waits a moment for a namespace to go, and ends it where nobody else would.
+    async fn see_off(&self, path: &str) {
         let patience = Instant::now() + NAMESPACE_PATIENCE;
         let mut pause = Duration::from_millis(1);
         loop {
-            let exchange = self.insist("GET", &path, None).await;
-            if !matches!(exchange.status(), 200..=299) {
+            let exchange = self.insist("GET", path, None).await;
+            let Some(namespace) = exchange.json().filter(|_| (200..300).contains(&exchange.status())) else {
                 return;
-            }
+            };
             pause *= 2;
             if Instant::now() + pause > patience {
-                self.notice(format!(
-                    "the namespace {namespace} is still terminating; nothing of the run is left in it, and the \
-                     server removes it by itself if it has a namespace controller"
-                ));
+                if self.is_abandoned(path, namespace).await {
+                    let mut ended = namespace.clone();
+                    ended["spec"]["finalizers"] = json!([]);
+                    self.insist("PUT", &format!("{path}/finalize"), Some(&ended)).await;
+                }
                 return;
             }
             tokio::time::sleep(pause).await;
         }
+    }
+
+    /// Whether no controller looks after namespaces here: none has reported on this one, and none has put into it what
+    /// a cluster puts into every namespace. What else it held was the run's own, and is gone.
+    async fn is_abandoned(&self, path: &str, namespace: &Value) -> bool {
+        if namespace["status"]["conditions"].is_array() {
+            return false;
+        }
+        let contents = ["serviceaccounts", "configmaps"].map(|plural| format!("{path}/{plural}?limit=1"));
+        let found = join_all(contents.iter().map(|target| self.insist("GET", target, None))).await;
+        found.iter().all(|list| list.json().is_some_and(|list| list["items"] == json!([])))
     }
 
     /// Takes the finalizers off an object that is being deleted.
@@ -336,6 +361,14 @@ impl Remover {
     fn notice(&self, text: String) {
         lock(&self.notices).push(text);
     }
+}
+
+fn namespace_path(namespace: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}")
+}
+
+fn is_namespace(path: &str) -> bool {
+    path.strip_prefix("/api/v1/namespaces/").is_some_and(|rest| !rest.is_empty() && !rest.contains('/'))
 }
 
 /// Whether the object is being deleted and finalizers keep it.
