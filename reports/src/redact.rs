@@ -20,6 +20,10 @@ pub const REDACTED: &str = "[redacted]";
 /// Shorter values stay in free text, where they would blot out ordinary words; in structured data they never do.
 const SHORTEST_IN_TEXT: usize = 4;
 
+/// A secret shorter than this is taken for one only where it stands alone: with the token `admin`, an
+/// `administrator` is no leak, and a report that says so is still to be read.
+const SHORTEST_IN_WORDS: usize = 8;
+
 const HEADERS: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "set-cookie"];
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -32,12 +36,12 @@ pub struct Redactor {
 impl Redactor {
     /// Hides these tokens, and everything that is secret in any run.
     pub fn new(tokens: impl IntoIterator<Item = String>) -> Self {
-        Self { tokens: tokens.into_iter().filter(|token| token.len() >= SHORTEST_IN_TEXT).collect() }
+        Self { tokens: tokens.into_iter().filter(|token| !token.is_empty()).collect() }
     }
 
     /// A text without the run's tokens.
     pub fn text(&self, text: &str) -> String {
-        self.tokens.iter().fold(text.to_owned(), |text, token| text.replace(token, REDACTED))
+        self.tokens.iter().fold(text.to_owned(), |text, token| hide(&text, token))
     }
 
     /// A result as reports may see it. Exchanges are kept for remarkable results, or for all.
@@ -240,7 +244,7 @@ impl Pass<'_> {
         for text in texts {
             for secret in self.redactor.tokens.iter().chain(&self.found) {
                 if text.contains(secret.as_str()) {
-                    *text = text.replace(secret.as_str(), REDACTED);
+                    *text = hide(text, secret);
                 }
             }
         }
@@ -256,6 +260,27 @@ impl Pass<'_> {
             }
         }
     }
+}
+
+/// A text with a secret blotted out.
+fn hide(text: &str, secret: &str) -> String {
+    if secret.len() >= SHORTEST_IN_WORDS {
+        return text.replace(secret, REDACTED);
+    }
+    let mut hidden = String::with_capacity(text.len());
+    let mut rest = 0;
+    for (start, found) in text.match_indices(secret) {
+        let end = start + found.len();
+        let alone = !text[..start].ends_with(char::is_alphanumeric)
+            && !text[end..].starts_with(char::is_alphanumeric);
+        if alone {
+            hidden.push_str(&text[rest..start]);
+            hidden.push_str(REDACTED);
+            rest = end;
+        }
+    }
+    hidden.push_str(&text[rest..]);
+    hidden
 }
 
 fn headers(headers: &[(String, String)]) -> Vec<(String, String)> {
@@ -277,4 +302,18 @@ fn identity(identity: Identity) -> &'static str {
 
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_token_is_hidden_where_it_stands_alone() {
+        let redactor = Redactor::new(["t".to_owned(), "a-long-token".to_owned()]);
+        assert_eq!(
+            redactor.text("Bearer t, expected text with a-long-tokens; t"),
+            "Bearer [redacted], expected text with [redacted]s; [redacted]"
+        );
+    }
 }
