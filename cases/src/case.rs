@@ -179,6 +179,8 @@ pub enum Capability {
     SecondUser,
     /// The server forgets old versions soon enough to provoke 410.
     ShortHistory,
+    /// A watch can begin with a list, and says where that ends (`sendInitialEvents`).
+    StreamingLists,
     /// Lists are served as tables on request.
     Table,
     /// The run authenticates by bearer token.

@@ -90,7 +90,7 @@ impl Api {
             let text = "400 Bad Request: one Host header is required";
             return Answer::text(StatusCode::BAD_REQUEST, text).into_response();
         }
-        let gzip = accepts_gzip(request.headers());
+        let gzip = accepts_gzip(request.headers()) || faults.on(Fault::GzipUnasked);
         let answer = self.route(request).await.unwrap_or_else(|error| Answer::from_error(&error, faults));
         let answer = answer.pretty(pretty);
         if gzip { answer.compressed().into_response() } else { answer.into_response() }

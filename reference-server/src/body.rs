@@ -120,7 +120,9 @@ pub(crate) fn recast(
     }
     let warnings =
         complaints(ty, &object, duplicates, validation, faults).map_err(|why| invalid(&object, &why))?;
-    ty.schema.check_types(&object).map_err(|error| invalid(&object, &error.message))?;
+    if !faults.on(Fault::PatchResultUnchecked) {
+        ty.schema.check_types(&object).map_err(|error| invalid(&object, &error.message))?;
+    }
     ty.schema.prune(&mut object, faults);
     Ok(Decoded { object, warnings })
 }
@@ -141,8 +143,10 @@ fn complaints(
     if silent {
         return Ok(Vec::new());
     }
-    let unknown =
-        ty.schema.unknown_fields(object).into_iter().map(|field| format!("unknown field {field:?}"));
+    let shallow = faults.on(Fault::UnknownFieldsAtTopOnly);
+    let unknown = ty.schema.unknown_fields(object).into_iter();
+    let unknown = unknown.filter(|field| !shallow || !field.contains('.'));
+    let unknown = unknown.map(|field| format!("unknown field {field:?}"));
     let complaints: Vec<_> =
         duplicates.iter().map(|field| format!("duplicate field {field:?}")).chain(unknown).collect();
     if validation == FieldValidation::Strict && !complaints.is_empty() {

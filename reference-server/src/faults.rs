@@ -206,6 +206,22 @@ faults! {
     NonStructuralAccepted "non-structural-schemas-accepted" "A CRD whose schema is not structural is accepted."
     SelectorMismatchAccepted "selector-mismatch-accepted" "A workload whose selector does not match its template is accepted."
     StatusKeptOnCreate "status-kept-on-create" "The status in the body of a POST is stored."
+    ExactVersionIgnored "exact-version-ignored" "A list with resourceVersionMatch=Exact shows the newest version."
+    VersionMatchUnchecked "version-match-unchecked" "A resourceVersionMatch that is unknown, or has no resourceVersion to match, is accepted."
+    ExpiredListShowsLatest "expired-list-shows-latest" "A list of a version that is forgotten shows the newest one."
+    ExpiredContinueIsFinal "expired-continue-is-final" "An expired continue token is refused without one to go on with."
+    WatchFromZeroIsFromNow "watch-from-zero-is-from-now" "A watch from version 0 does not begin with the objects that are there."
+    InitialEventsEndEarly "initial-events-end-early" "The bookmark that ends the initial events comes before them."
+    WatchIgnoresForm "watch-ignores-form" "A watch sends whole objects, whatever form was asked for."
+    WatchInStoredVersion "watch-in-stored-version" "A watch sends objects in the version that they were written in."
+    PartialMetadataIsWhole "partial-metadata-is-whole" "PartialObjectMetadata has the fields of the whole object."
+    AcceptQualityIgnored "accept-quality-ignored" "Of the entries of an Accept header the first one counts, whatever their quality."
+    AcceptParametersInOrder "accept-parameters-in-order" "The parameters of a form are not understood when v stands before the others."
+    FieldSelectorMetadataOnly "field-selector-metadata-only" "A field selector on a field outside metadata selects everything."
+    UnknownFieldsAtTopOnly "unknown-fields-at-top-only" "Unknown fields are told of at the top of an object only."
+    PatchResultUnchecked "patch-result-unchecked" "What a patch makes of an object is stored without a look at the types of its fields."
+    GzipUnasked "gzip-unasked" "Long answers are compressed, whatever Accept-Encoding says."
+    UnknownPropagationAccepted "unknown-propagation-accepted" "DELETE with an unknown propagationPolicy is carried out."
 }
 
 impl Fault {

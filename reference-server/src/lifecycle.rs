@@ -47,7 +47,7 @@ const DEFAULT_GRACE: i64 = 30;
 
 impl DeleteOptions {
     /// Reads the options of a request: those of the body, or those of the query when there is no body.
-    pub(crate) fn parse(query: &Query, body: &[u8]) -> Result<Self, ApiError> {
+    pub(crate) fn parse(query: &Query, body: &[u8], faults: Faults) -> Result<Self, ApiError> {
         let mut errors = Vec::new();
         let mut options = Self::default();
         let (propagation, orphan) = if body.is_empty() {
@@ -80,6 +80,7 @@ impl DeleteOptions {
             Some("Foreground") => Some(Propagation::Foreground),
             Some("Background") => Some(Propagation::Background),
             Some("Orphan") => Some(Propagation::Orphan),
+            Some(_) if faults.on(Fault::UnknownPropagationAccepted) => None,
             Some(other) => {
                 let supported = ["Foreground".into(), "Background".into(), "Orphan".into()];
                 errors.push(FieldError::not_supported("propagationPolicy", &other.into(), &supported));

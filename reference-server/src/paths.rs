@@ -53,7 +53,7 @@ fn discovery(api: &Api, method: &Method, path: &str, headers: &HeaderMap) -> Res
     let segments: Vec<&str> = path.split('/').skip(1).collect();
     let target = if segments.len() == 1 { Target::DiscoveryRoot } else { Target::Document };
     let representation = || {
-        negotiate(headers, target).or_else(|error| {
+        negotiate(headers, target, api.faults).or_else(|error| {
             if faults.on(Fault::AcceptIgnored) {
                 Ok(Representation::JSON)
             } else {

@@ -88,7 +88,7 @@ pub(crate) fn value(
     };
     let shown = match representation.form {
         Form::Table(version) => tables(call, std::slice::from_ref(object), &ListMeta::of(object), version)?,
-        Form::Metadata(version) => partial(object, version),
+        Form::Metadata(version) => partial_of(object, version, call.faults()),
         Form::Plain | Form::AggregatedDiscovery => return document(representation, status, object),
     };
     document(representation, status, &shown)
@@ -144,7 +144,7 @@ where
             "kind": "PartialObjectMetadataList",
             "apiVersion": version.api_version(),
             "metadata": meta.to_value(),
-            "items": objects.iter().map(|object| partial(object, version)).collect::<Vec<_>>(),
+            "items": objects.iter().map(|object| partial_of(object, version, faults)).collect::<Vec<_>>(),
         }),
         Form::Plain | Form::AggregatedDiscovery => json!({
             "kind": ty.list_kind,
@@ -215,6 +215,19 @@ pub(crate) fn document(
     };
     answer.content_type = representation.content_type();
     Ok(answer)
+}
+
+/// Type and metadata of an object, unless a fault lets the rest through.
+fn partial_of(object: &Value, version: MetaVersion, faults: Faults) -> Value {
+    let mut shown = partial(object, version);
+    if let (true, Some(fields)) = (faults.on(Fault::PartialMetadataIsWhole), object.as_object()) {
+        for (field, value) in
+            fields.iter().filter(|(field, _)| !matches!(field.as_str(), "kind" | "apiVersion"))
+        {
+            shown[field.as_str()] = value.clone();
+        }
+    }
+    shown
 }
 
 /// Type and metadata of an object.

@@ -51,7 +51,12 @@ impl Selection {
     pub(crate) fn matches(&self, object: &Stored) -> bool {
         let faults = self.faults;
         self.labels.as_ref().is_none_or(|labels| labels.matches(&object.facts.labels, faults))
-            && self.fields.as_ref().is_none_or(|fields| fields.matches(|label| field(object, label), faults))
+            && self.fields.as_ref().is_none_or(|fields| {
+                // A fault that knows the metadata only takes any other field for a match.
+                let blind = faults.on(Fault::FieldSelectorMetadataOnly)
+                    && fields.terms().iter().any(|term| !term.field.starts_with("metadata."));
+                blind || fields.matches(|label| field(object, label), faults)
+            })
     }
 }
 

@@ -36,6 +36,7 @@ pub(super) async fn all(
                 representation(asker, resources, questions, "PartialObjectMetadataList").boxed()
             }
             Capability::WatchBookmarks => bookmarks(asker, resources, questions).boxed(),
+            Capability::StreamingLists => streaming_lists(asker, resources, questions).boxed(),
             Capability::ShortHistory => short_history(asker, resources, questions).boxed(),
         };
         Some(probe.map(|answer| (*need, answer)))
@@ -173,6 +174,21 @@ async fn bookmarks(asker: &Asker<'_>, resources: &Resources, questions: &Questio
         }
     }
     Err(format!("a watch of {collection} carries no bookmark although asked for them"))
+}
+
+/// Whether a watch that asks for initial events says where they end. Servers before 1.32 do not, by default.
+async fn streaming_lists(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_>) -> Answer {
+    let collection = some_collection(resources, questions, "watch")?;
+    let query = "watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan\
+                 &timeoutSeconds=1&labelSelector=kubeproof.dev%2Fprobe";
+    let request = outgoing("GET", &format!("{collection}?{query}"), "application/json", None);
+    let mut watch = asker.client.watch(request, asker.deadline).await;
+    while let Next::Event(event) = watch.next(asker.deadline).await {
+        if event.object["metadata"]["annotations"]["k8s.io/initial-events-end"] == "true" {
+            return Ok(());
+        }
+    }
+    Err(format!("a watch of {collection} does not say where its initial events end"))
 }
 
 /// Whether the first version of all is forgotten.

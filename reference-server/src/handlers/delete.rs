@@ -45,7 +45,7 @@ async fn options(call: &Call, body: Incoming) -> Result<DeleteOptions, ApiError>
     if !bytes.is_empty() {
         body::require_json(&call.headers, call.faults())?;
     }
-    DeleteOptions::parse(&call.query, &bytes)
+    DeleteOptions::parse(&call.query, &bytes, call.faults())
 }
 
 fn success(call: &Call, object: &Stored, faults: Faults) -> Value {

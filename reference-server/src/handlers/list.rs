@@ -46,11 +46,14 @@ fn read_selected(call: &Call, selection: &Selection) -> Result<(Page, ListMeta),
         revision => revision,
     };
     let range = Range { namespace: call.scope(), revision, after: options.after.as_ref(), limit };
-    let page = call
-        .api
-        .store
-        .list(&call.ty.table, range, |object| selection.matches(object))
-        .map_err(|error| refuse(error, &options))?;
+    let scan = |range| call.api.store.list(&call.ty.table, range, |object| selection.matches(object));
+    let page = match scan(range) {
+        Err(RevisionError::Expired { .. }) if faults.on(Fault::ExpiredListShowsLatest) => {
+            scan(Range { revision: None, ..range })
+        }
+        page => page,
+    };
+    let page = page.map_err(|error| refuse(error, &options, faults))?;
     let mut meta = ListMeta { revision: Some(page.revision), ..ListMeta::default() };
     if let (true, Some(last)) = (page.more, page.items.last()) {
         meta.resume = Some(token(Some(page.revision), &last.key, faults));
@@ -81,7 +84,9 @@ impl ListOptions {
     fn parse(query: &Query, faults: Faults) -> Result<Self, ApiError> {
         let token = query.text("continue");
         let token = token.filter(|token| !faults.on(Fault::ContinueStartsOver) || read_token(token).is_ok());
-        validate(query, token.is_some())?;
+        if !faults.on(Fault::VersionMatchUnchecked) {
+            validate(query, token.is_some())?;
+        }
         let mut options = Self { continued: token.is_some(), ..Self::default() };
         if let Some(limit) = query.number("limit")? {
             options.limit = usize::try_from(limit).ok().filter(|limit| *limit > 0);
@@ -102,7 +107,7 @@ impl ListOptions {
         }
         // A version without a match means that one for a page, and one not older for a whole list.
         let exact = match query.text("resourceVersionMatch") {
-            Some(found) => found == "Exact",
+            Some(found) => found == "Exact" && !faults.on(Fault::ExactVersionIgnored),
             None => options.limit.is_some(),
         };
         options.revision = asked.filter(|version| *version > 0).filter(|_| exact);
@@ -141,7 +146,7 @@ fn validate(query: &Query, continued: bool) -> Result<(), ApiError> {
     if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid_options("ListOptions", &errors)) }
 }
 
-fn refuse(error: RevisionError, options: &ListOptions) -> ApiError {
+fn refuse(error: RevisionError, options: &ListOptions, faults: Faults) -> ApiError {
     match error {
         RevisionError::Future { current } => {
             ApiError::future_version(options.revision.unwrap_or_default(), current)
@@ -154,7 +159,9 @@ fn refuse(error: RevisionError, options: &ListOptions) -> ApiError {
                  objects that were created, modified, or deleted between the time the first chunk was returned and \
                  now may show up in the list.",
             );
-            error.resume = options.after.as_ref().map(|key| token(None, key, Faults::none()));
+            if !faults.on(Fault::ExpiredContinueIsFinal) {
+                error.resume = options.after.as_ref().map(|key| token(None, key, Faults::none()));
+            }
             error
         }
         RevisionError::Expired { .. } => {

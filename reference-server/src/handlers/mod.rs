@@ -70,7 +70,7 @@ impl Call {
         if self.faults().on(Fault::YamlByDefault) && !self.headers.contains_key(http::header::ACCEPT) {
             return Ok(Representation { encoding: Encoding::Yaml, ..Representation::JSON });
         }
-        match negotiate(&self.headers, target) {
+        match negotiate(&self.headers, target, self.faults()) {
             Ok(representation) => Ok(representation),
             Err(_) if self.faults().on(Fault::AcceptIgnored) => Ok(Representation::JSON),
             Err(error) => Err(ApiError::not_acceptable(error.to_string())),

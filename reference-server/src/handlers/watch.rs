@@ -160,7 +160,8 @@ impl Watcher {
     /// Goes to where the watch begins.
     fn begin(&mut self, options: &WatchOptions) {
         let version = options.version.filter(|version| *version > 0);
-        let initial = options.initial_events.unwrap_or(version.is_none());
+        let zero_is_now = options.version == Some(0) && self.faults().on(Fault::WatchFromZeroIsFromNow);
+        let initial = options.initial_events.unwrap_or(version.is_none() && !zero_is_now);
         if let (false, Some(version)) = (initial, version) {
             self.cursor = version;
             if self.faults().on(Fault::WatchReplaysItsVersion) {
@@ -177,13 +178,18 @@ impl Watcher {
         if !initial || self.faults().on(Fault::WatchWithoutInitialEvents) {
             return;
         }
+        let streams_a_list = options.initial_events == Some(true) && self.bookmarks.is_some();
+        let early = streams_a_list && self.faults().on(Fault::InitialEventsEndEarly);
+        if early {
+            self.bookmark(true);
+        }
         for object in objects {
             if self.selects(&object) {
                 let event = self.encode(Change::Added, &object);
                 self.pending.push_back(event);
             }
         }
-        if options.initial_events == Some(true) && self.bookmarks.is_some() {
+        if streams_a_list && !early {
             self.bookmark(true);
         }
     }
@@ -286,7 +292,12 @@ impl Watcher {
             let bare = json!({ "metadata": { "name": object.key.name, "namespace": object.key.namespace } });
             return format!("{}{bare}{EVENT_END}", change.prefix()).into();
         }
-        let text = match self.form {
+        let faults = self.faults();
+        let form = if faults.on(Fault::WatchIgnoresForm) { Form::Plain } else { self.form };
+        let text = match form {
+            Form::Plain | Form::AggregatedDiscovery if faults.on(Fault::WatchInStoredVersion) => {
+                return object.line_as(change);
+            }
             Form::Plain | Form::AggregatedDiscovery if self.ty.serves_as_stored(object) => {
                 // The text that all watchers share, unless this event is something else to this one.
                 return object.line_as(change);

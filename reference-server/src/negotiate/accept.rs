@@ -10,6 +10,11 @@ pub(crate) struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
+    /// The name of the parameter that stands first.
+    pub(super) fn first_parameter(&self) -> Option<&'a str> {
+        self.parameters.first().map(|(name, _)| *name)
+    }
+
     /// The value of a parameter; an empty one counts as absent.
     pub(super) fn parameter(&self, name: &str) -> Option<&'a str> {
         let mut found = self.parameters.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));

@@ -11,6 +11,8 @@ use http::{HeaderMap, header};
 
 pub(crate) use accept::Entry;
 
+use crate::{Fault, Faults};
+
 /// How the text of a response is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
@@ -109,8 +111,19 @@ impl MetaVersion {
 }
 
 /// Chooses the representation that `headers` ask for and `target` can offer.
-pub fn negotiate(headers: &HeaderMap, target: Target) -> Result<Representation, NotAcceptable> {
-    preferred(headers, Representation::JSON, |entry| offer(entry, target)).ok_or(NotAcceptable { target })
+pub fn negotiate(
+    headers: &HeaderMap,
+    target: Target,
+    faults: Faults,
+) -> Result<Representation, NotAcceptable> {
+    let offered = |entry: &Entry<'_>| {
+        let ordered = !faults.on(Fault::AcceptParametersInOrder) || entry.first_parameter() != Some("v");
+        offer(entry, target).filter(|_| ordered)
+    };
+    if faults.on(Fault::AcceptQualityIgnored) {
+        return first(headers, offered).ok_or(NotAcceptable { target });
+    }
+    preferred(headers, Representation::JSON, offered).ok_or(NotAcceptable { target })
 }
 
 /// The offer for the first entry that has one, or the default if the client does not say what it accepts.
@@ -122,6 +135,20 @@ pub(crate) fn preferred<T>(
     let lines = headers.get_all(header::ACCEPT).iter().map(|line| line.to_str().unwrap_or_default());
     let wanted = accept::parse(lines);
     if wanted.is_empty() { Some(default) } else { wanted.iter().find_map(offer) }
+}
+
+/// What a fault makes of the list: the first entry as written counts.
+fn first(
+    headers: &HeaderMap,
+    offer: impl Fn(&Entry<'_>) -> Option<Representation>,
+) -> Option<Representation> {
+    let lines = headers.get_all(header::ACCEPT).iter().map(|line| line.to_str().unwrap_or_default());
+    let entries: Vec<_> =
+        lines.flat_map(|line| line.split(',')).filter(|entry| !entry.trim().is_empty()).collect();
+    if entries.is_empty() {
+        return Some(Representation::JSON);
+    }
+    entries.iter().find_map(|entry| accept::parse(std::iter::once(*entry)).first().and_then(&offer))
 }
 
 /// What the target has for one entry of the list.
@@ -165,7 +192,7 @@ mod tests {
 
     fn chosen(accept: &'static str, target: Target) -> Option<Representation> {
         let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(accept))]);
-        negotiate(&headers, target).ok()
+        negotiate(&headers, target, Faults::none()).ok()
     }
 
     fn encoding(accept: &'static str) -> Option<Encoding> {
@@ -246,6 +273,9 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.append(header::ACCEPT, HeaderValue::from_static("text/html"));
         headers.append(header::ACCEPT, HeaderValue::from_static("application/yaml"));
-        assert_eq!(negotiate(&headers, Target::Object).map(|r| r.encoding), Ok(Encoding::Yaml));
+        assert_eq!(
+            negotiate(&headers, Target::Object, Faults::none()).map(|r| r.encoding),
+            Ok(Encoding::Yaml)
+        );
     }
 }

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
 use kubeproof_reference_server::{Config, Fault, Faults};
 use regex::{Captures, Regex};
 use serde_json::{Value, json};
@@ -66,7 +67,11 @@ impl Record {
 
     /// Reads the events of a stream until it ends or `enough` has come; bookmarks come when they like, and are left out.
     async fn watch(&mut self, path: &str, enough: &str) {
-        let response = self.server.open("GET", path, &[], "").await;
+        self.watch_as(path, &[], enough).await;
+    }
+
+    async fn watch_as(&mut self, path: &str, headers: &[(&str, &str)], enough: &str) {
+        let response = self.server.open("GET", path, headers, "").await;
         if response.status() != 200 {
             self.note(&format!("{path} -> {}", response.status()));
             return;
@@ -95,7 +100,7 @@ impl Record {
 const TOO_LONG: Duration = Duration::from_secs(4);
 
 /// The parts of the conversation; the ones that take long come last.
-const PARTS: usize = 9;
+const PARTS: usize = 10;
 
 /// Holds the conversation with a server, and ends it early when a part reads otherwise than `expected`.
 async fn converse(faults: Faults, expected: Option<&[String]>) -> Vec<String> {
@@ -111,7 +116,8 @@ async fn converse(faults: Faults, expected: Option<&[String]>) -> Vec<String> {
             4 => types(&mut talk).await,
             5 => custom(&mut talk).await,
             6 => delete(&mut talk).await,
-            7 => watch(&mut talk).await,
+            7 => represent(&mut talk).await,
+            8 => watch(&mut talk).await,
             _ => describe(&mut talk).await,
         }
         parts.push(number(&std::mem::take(&mut talk.text)));
@@ -487,6 +493,65 @@ async fn custom(talk: &mut Record) {
     talk.patch("strategic-merge", &format!("{THINGS}/t"), &json!({ "spec": { "color": "red" } })).await;
     talk.get("/apis/example.com/v1").await;
     talk.get("/openapi/v3/apis/example.com/v1").await;
+}
+
+/// Versions, forms and encodings of lists and watches.
+async fn represent(talk: &mut Record) {
+    let partial = "application/json;v=v1;g=meta.k8s.io;as=PartialObjectMetadata";
+    let long = json!({ "metadata": { "name": "form", "labels": { "form": "1" } }, "data": { "x": "x".repeat(1 << 18) } });
+    talk.server.post(CONFIG_MAPS, &long).await;
+    let one = format!("{CONFIG_MAPS}/form");
+    let coding = talk.server.get(&one).await.headers.get("content-encoding").cloned();
+    talk.note(&format!("an answer that nobody wanted compressed: {coding:?}"));
+    talk.server.delete(&one, "").await;
+    let small = talk
+        .post(
+            CONFIG_MAPS,
+            &json!({ "metadata": { "name": "form", "labels": { "form": "1" } }, "data": { "a": "1" } }),
+        )
+        .await;
+    let version = small.text_at("/metadata/resourceVersion").to_owned();
+    talk.post(CONFIG_MAPS, &config_map("form2")).await;
+    for accept in [partial, "application/yaml;q=0.1, application/json;q=0.9"] {
+        talk.send("GET", &one, &[("accept", accept)], "").await;
+    }
+    for query in [
+        "resourceVersionMatch=Exact".to_owned(),
+        format!("resourceVersion={version}&resourceVersionMatch=Exact"),
+    ] {
+        talk.get(&format!("{CONFIG_MAPS}?{query}")).await;
+    }
+    let expired = r#"{"v":"meta.k8s.io/v1","rv":2,"start":"default/a\u0000"}"#;
+    let expired = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(expired);
+    talk.get(&format!("{CONFIG_MAPS}?limit=1&continue={expired}")).await;
+    talk.patch("merge", &one, &json!({ "data": { "a": 1 } })).await;
+    let initial = "watch=true&labelSelector=form&timeoutSeconds=1";
+    talk.watch(&format!("{CONFIG_MAPS}?{initial}&resourceVersion=0"), "form").await;
+    let streaming = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    talk.watch(&format!("{CONFIG_MAPS}?{initial}&{streaming}"), "initial-events-end").await;
+    talk.watch_as(&format!("{CONFIG_MAPS}?{initial}"), &[("accept", partial)], "form").await;
+    talk.post(
+        "/api/v1/namespaces/default/secrets",
+        &json!({ "metadata": { "name": "form" }, "type": "a/b" }),
+    )
+    .await;
+    talk.get("/api/v1/namespaces/default/secrets?fieldSelector=type%3Dc/d").await;
+    let schema =
+        json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
+    let version = |name: &str, storage: bool| json!({ "name": name, "served": true, "storage": storage, "schema": schema });
+    let names = json!({ "plural": "pairs", "kind": "Pair" });
+    talk.post(CRDS, &json!({
+        "metadata": { "name": "pairs.example.com" },
+        "spec": { "group": "example.com", "scope": "Cluster", "names": names, "versions": [version("v1", true), version("v2", false)] },
+    })).await;
+    talk.post(
+        "/apis/example.com/v1/pairs",
+        &json!({ "apiVersion": "example.com/v1", "kind": "Pair", "metadata": { "name": "p" } }),
+    )
+    .await;
+    talk.watch("/apis/example.com/v2/pairs?watch=true&timeoutSeconds=1", "Pair").await;
+    let deep = json!({ "metadata": { "name": "deep", "bogus": 1 } });
+    talk.post(&format!("{CONFIG_MAPS}?dryRun=All"), &deep).await;
 }
 
 async fn delete(talk: &mut Record) {
