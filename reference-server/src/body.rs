@@ -64,6 +64,30 @@ pub(crate) fn require_json(headers: &HeaderMap, faults: Faults) -> Result<(), Ap
     Err(ApiError::unsupported_media_type(&["application/json"]))
 }
 
+/// The JSON that a YAML body stands for.
+pub(crate) fn json_of_yaml(bytes: &[u8], faults: Faults) -> Result<Bytes, ApiError> {
+    let mut value: Value = serde_saphyr::from_slice(bytes)
+        .map_err(|error| ApiError::bad_request(format!("the body is not YAML: {error}")))?;
+    if faults.on(Fault::YamlQuotesIgnored) {
+        unquote(&mut value);
+    }
+    Ok(value.to_string().into())
+}
+
+/// What a fault makes of quoted numbers and booleans in YAML.
+fn unquote(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Ok(scalar @ (Value::Number(_) | Value::Bool(_))) = serde_json::from_str(text) {
+                *value = scalar;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(unquote),
+        Value::Object(fields) => fields.values_mut().for_each(unquote),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 /// An object as the client sent it, and what the client should hear about it.
 #[derive(Debug)]
 pub(crate) struct Decoded {

@@ -206,6 +206,7 @@ faults! {
     NonStructuralAccepted "non-structural-schemas-accepted" "A CRD whose schema is not structural is accepted."
     SelectorMismatchAccepted "selector-mismatch-accepted" "A workload whose selector does not match its template is accepted."
     StatusKeptOnCreate "status-kept-on-create" "The status in the body of a POST is stored."
+    YamlQuotesIgnored "yaml-quotes-ignored" "Quoted numbers and booleans in YAML bodies are read as numbers and booleans."
     ExactVersionIgnored "exact-version-ignored" "A list with resourceVersionMatch=Exact shows the newest version."
     VersionMatchUnchecked "version-match-unchecked" "A resourceVersionMatch that is unknown, or has no resourceVersion to match, is accepted."
     ExpiredListShowsLatest "expired-list-shows-latest" "A list of a version that is forgotten shows the newest one."

@@ -81,8 +81,11 @@ impl Call {
         ApiError::not_found(self.ty.resource(), &self.info.name)
     }
 
-    /// Reads a JSON body.
+    /// Reads a JSON body, or one in YAML as the JSON that it stands for.
     async fn json_body(&self, body: Incoming) -> Result<Bytes, ApiError> {
+        if body::media_type(&self.headers) == "application/yaml" {
+            return body::json_of_yaml(&body::read(body, self.faults()).await?, self.faults());
+        }
         body::require_json(&self.headers, self.faults())?;
         body::read(body, self.faults()).await
     }

@@ -521,6 +521,9 @@ async fn represent(talk: &mut Record) {
     ] {
         talk.get(&format!("{CONFIG_MAPS}?{query}")).await;
     }
+    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: yaml}\ndata: {a: \"1\"}\n";
+    talk.send("POST", &format!("{CONFIG_MAPS}?dryRun=All"), &[("content-type", "application/yaml")], yaml)
+        .await;
     let expired = r#"{"v":"meta.k8s.io/v1","rv":2,"start":"default/a\u0000"}"#;
     let expired = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(expired);
     talk.get(&format!("{CONFIG_MAPS}?limit=1&continue={expired}")).await;
