@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cel::Expression;
 use crate::pattern::{Pattern, TextPattern};
+use crate::rule::{Exemption, Rule, SchemaSet};
 use crate::span::Span;
 use crate::template::{JsonTemplate, Template};
 
@@ -212,6 +213,8 @@ pub enum Step {
     Together(Together),
     /// Iterations until something holds.
     Until(Until),
+    /// Design rules over the published API.
+    Schema(Schema),
     /// Checks that relate earlier exchanges.
     Expect(Vec<Check>),
 }
@@ -402,6 +405,32 @@ pub struct Until {
     pub condition: Expression,
     /// Where it stands.
     pub span: Span,
+}
+
+/// Design rules over a published API.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    /// What is held against the rules.
+    pub of: SchemaSet,
+    /// The rules.
+    pub expect: Vec<SchemaCheck>,
+}
+
+/// One design rule.
+#[derive(Clone, Debug)]
+pub struct SchemaCheck {
+    /// Unique in the case.
+    pub id: String,
+    /// The rule.
+    pub rule: Rule,
+    /// How strongly it is asked for.
+    pub level: Level,
+    /// The requirements it judges: all of the case's unless it names some.
+    pub requirements: Vec<String>,
+    /// Where Kubernetes itself breaks the rule by history.
+    pub history: Vec<Exemption>,
+    /// What it means when it is broken.
+    pub means: Option<String>,
 }
 
 /// One expectation, with an id of its own.

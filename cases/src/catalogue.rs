@@ -16,6 +16,7 @@ use crate::ledger::{Ledger, Requirement};
 use crate::lower::{self, Known};
 use crate::parallel;
 use crate::raw::RawCase;
+use crate::rule::Exemption;
 use crate::shape;
 use crate::subject::{RawSubjectDefinition, SubjectDefinition};
 use crate::syntax::Source;
@@ -24,6 +25,8 @@ static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/data");
 
 /// Where the ledger stands in a directory of cases.
 const LEDGER: &str = "requirements.yaml";
+/// Where the places stand at which Kubernetes breaks design rules by history.
+const HISTORY: &str = "schema-history.yaml";
 /// Where definitions of subjects stand.
 const SUBJECTS: &str = "subjects/";
 
@@ -146,7 +149,7 @@ impl Loader {
     /// Starts with the ledger and the subjects that the program carries, and without cases.
     pub fn without_cases() -> Self {
         let mut loader = Self::embedded();
-        loader.files.retain(|path, _| path == LEDGER || path.starts_with(SUBJECTS));
+        loader.files.retain(|path, _| path == LEDGER || path == HISTORY || path.starts_with(SUBJECTS));
         loader
     }
 
@@ -186,12 +189,14 @@ impl Loader {
         let mut requirements = Vec::new();
         let mut subjects = Vec::new();
         let mut cases = Vec::new();
+        let mut history = Vec::new();
         let mut nameless = false;
         for (read, (path, source)) in
             parallel::map(&files, |(path, source)| read(path, source)).into_iter().zip(&files)
         {
             match read {
                 Ok(File::Ledger(read)) => requirements.extend(read),
+                Ok(File::History(read)) => history.extend(read),
                 Ok(File::Subject(subject)) => subjects.push(*subject),
                 Ok(File::Case(id, raw)) => cases.push((id, *source, raw)),
                 Err(found) => {
@@ -207,7 +212,8 @@ impl Loader {
         }
         let ledger = Ledger::new(requirements);
         let resources: BTreeSet<ResourceName> = subjects.iter().map(|subject| subject.name.clone()).collect();
-        let known = Known { ledger: &ledger, resources: &resources, faults: self.faults.as_ref() };
+        let faults = self.faults.as_ref();
+        let known = Known { ledger: &ledger, resources: &resources, history: &history, faults };
         let lowered = parallel::map(&cases, |(id, source, raw)| lower::lower(source, id, raw, known));
         let mut cases = Vec::with_capacity(lowered.len());
         for result in lowered {
@@ -231,6 +237,7 @@ impl Loader {
 /// A file that has the right shape.
 enum File<'a> {
     Ledger(Vec<Requirement>),
+    History(Vec<Exemption>),
     Subject(Box<SubjectDefinition>),
     /// With its id.
     Case(&'a str, Box<RawCase>),
@@ -239,6 +246,9 @@ enum File<'a> {
 fn read<'a>(path: &'a str, source: &Source) -> Result<File<'a>, Vec<Diagnostic>> {
     if path == LEDGER {
         return shape::read(source).map(File::Ledger);
+    }
+    if path == HISTORY {
+        return shape::read(source).map(File::History);
     }
     if path.starts_with(SUBJECTS) {
         let raw: RawSubjectDefinition = shape::read(source)?;

@@ -16,6 +16,7 @@ mod lower;
 mod parallel;
 pub mod pattern;
 mod raw;
+pub mod rule;
 pub mod schema;
 mod shape;
 pub mod span;

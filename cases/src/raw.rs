@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use crate::case::{Capability, Edition, Identity, Level, Scope};
 use crate::forms::{Entries, HeaderExpectation, JsonText, OneOrMany, RepeatableEntries};
+use crate::rule::{Rule, SchemaSet};
 use crate::syntax::Located;
 
 /// One behaviour of a server, and how to see it.
@@ -136,8 +137,38 @@ pub(crate) enum RawStep {
     Together(RawTogether),
     /// Iterations until something holds.
     Until(RawUntil),
+    /// Design rules over the published API.
+    Schema(RawSchema),
     /// Checks that relate earlier exchanges, by CEL.
     Expect(Vec<Located<RawCheck>>),
+}
+
+/// Design rules over the published API.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawSchema {
+    /// What is held against the rules; default `published`.
+    #[serde(default)]
+    pub(crate) of: SchemaSet,
+    /// The rules.
+    pub(crate) expect: Located<Vec<Located<RawSchemaCheck>>>,
+}
+
+/// One design rule.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawSchemaCheck {
+    /// Unique in the case; kept when the case is edited.
+    pub(crate) id: Located<String>,
+    /// The rule.
+    pub(crate) rule: Rule,
+    /// How strongly it is asked for; default: as the case.
+    pub(crate) level: Option<Level>,
+    /// A part of the case's requirements.
+    #[serde(default)]
+    pub(crate) requirements: Vec<Located<String>>,
+    /// What it means when it is broken.
+    pub(crate) means: Option<String>,
 }
 
 /// An object that the case needs.

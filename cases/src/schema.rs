@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::ledger::Requirement;
 use crate::raw::RawCase;
+use crate::rule::Exemption;
 use crate::subject::RawSubjectDefinition;
 
 /// The schema of one kind of file.
@@ -18,10 +19,11 @@ pub struct FileSchema {
 }
 
 /// All schemas; that of case files comes first.
-pub fn schemas() -> [FileSchema; 3] {
+pub fn schemas() -> [FileSchema; 4] {
     [
         FileSchema { name: "case", schema: schemars::schema_for!(RawCase).to_value() },
         FileSchema { name: "subject", schema: schemars::schema_for!(RawSubjectDefinition).to_value() },
         FileSchema { name: "requirements", schema: schemars::schema_for!(Vec<Requirement>).to_value() },
+        FileSchema { name: "schema-history", schema: schemars::schema_for!(Vec<Exemption>).to_value() },
     ]
 }

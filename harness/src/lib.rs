@@ -12,6 +12,7 @@ pub mod known_failures;
 pub mod kubeconfig;
 pub mod plan;
 pub mod run;
+pub mod schema;
 pub mod selection;
 pub mod subject;
 pub mod target;

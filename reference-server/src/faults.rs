@@ -6,7 +6,7 @@
 use std::fmt;
 
 /// Names the bits that a [`Faults`] set has room for.
-const WORDS: usize = 4;
+const WORDS: usize = 6;
 
 macro_rules! faults {
     ($($variant:ident $name:literal $summary:literal)*) => {
@@ -223,6 +223,32 @@ faults! {
     PatchResultUnchecked "patch-result-unchecked" "What a patch makes of an object is stored without a look at the types of its fields."
     GzipUnasked "gzip-unasked" "Long answers are compressed, whatever Accept-Encoding says."
     UnknownPropagationAccepted "unknown-propagation-accepted" "DELETE with an unknown propagationPolicy is carried out."
+    SchemaSnakeCase "schema-snake-case" "A shipped resource has a field in snake_case."
+    SchemaUnsigned "schema-unsigned" "A shipped resource has an unsigned integer."
+    SchemaWideNumber "schema-wide-number" "A shipped resource has a number as a uid."
+    SchemaFloat "schema-float" "A shipped resource has a floating-point number in its spec."
+    SchemaNumericEnum "schema-numeric-enum" "A shipped resource has an enumeration of numbers."
+    SchemaLowerCaseEnum "schema-lower-case-enum" "A shipped resource has an enumeration in lower case and with dashes."
+    SchemaMapOfObjects "schema-map-of-objects" "A shipped resource has a map of objects."
+    SchemaListsOfAnyKind "schema-lists-of-any-kind" "A shipped resource has a list that does not say how it merges, nor how long it may be."
+    SchemaUnbounded "schema-unbounded" "A shipped resource has strings and maps of any size."
+    SchemaOpaqueObject "schema-opaque-object" "A shipped resource has an object without fields."
+    SchemaConditionsByName "schema-conditions-by-name" "A shipped resource has conditions as a map from names to booleans."
+    SchemaConditionsVague "schema-conditions-vague" "A shipped resource has conditions of which nothing is required."
+    SchemaConditionsNested "schema-conditions-nested" "A shipped resource has conditions deep in its status."
+    SchemaPhase "schema-phase" "A shipped resource has a phase."
+    SchemaBesideSpec "schema-beside-spec" "A shipped resource has a field beside spec and status."
+    SchemaWithoutSpec "schema-without-spec" "A shipped resource has a status, and its desired state is not in spec."
+    SchemaObjectsInStatus "schema-objects-in-status" "A shipped resource has whole objects in its status."
+    SchemaNullable "schema-nullable" "A shipped resource has a field that may be null."
+    SchemaRequiredDefault "schema-required-default" "A shipped resource has a required field with a default."
+    SchemaUnionHalfChosen "schema-union-half-chosen" "A shipped resource has a union of which one member is required and has a default."
+    SchemaVagueTimes "schema-vague-times" "A shipped resource has lengths of time as text and without units."
+    SchemaOddReferences "schema-odd-references" "A shipped resource has references that do not look like references."
+    SchemaOddNames "schema-odd-names" "A shipped resource has fields called isOpen, backupStamp, podIp and triggerBackup."
+    SchemaStatusUnserved "schema-status-unserved" "A shipped resource has a status and no status subresource."
+    SchemaReservedGroup "schema-reserved-group" "A shipped resource stands in a group of Kubernetes."
+    SchemaControllerKind "schema-controller-kind" "A shipped resource has the kind GadgetController."
 }
 
 impl Fault {

@@ -51,11 +51,7 @@ impl Lowering<'_> {
     fn check(&mut self, raw: &Located<RawCheck>, judged: Judged) -> Check {
         let (check, place) = (&raw.value, &raw.place);
         self.check_id(&check.id);
-        let requirements = if check.requirements.is_empty() {
-            self.requirements.clone()
-        } else {
-            check.requirements.iter().map(|id| self.part_of_case(id)).collect()
-        };
+        let requirements = self.judged_requirements(&check.requirements);
         let claims = self.claims(check.claims(), judged);
         if claims.is_empty() && !has_claim(check.claims()) {
             self.error(&first_line(place), "cannot-fail", "this check expects nothing")
@@ -90,6 +86,14 @@ impl Lowering<'_> {
         } else {
             self.check_ids.insert(id.value.clone(), id.place.clone());
         }
+    }
+
+    /// Those that a check names, or all of the case's.
+    pub(super) fn judged_requirements(&mut self, named: &[Located<String>]) -> Vec<String> {
+        if named.is_empty() {
+            return self.requirements.clone();
+        }
+        named.iter().map(|id| self.part_of_case(id)).collect()
     }
 
     fn part_of_case(&mut self, id: &Located<String>) -> String {

@@ -20,6 +20,7 @@ use crate::case::{Capability, Case, Level, ResourceName, SubjectFilter, SubjectS
 use crate::diagnostic::Diagnostic;
 use crate::ledger::Ledger;
 use crate::raw::{Has, RawCase, RawSubject};
+use crate::rule::Exemption;
 use crate::subject::{bad_resource_name, parse_resource_name};
 use crate::syntax::{Located, Source};
 use scope::Scopes;
@@ -29,6 +30,8 @@ use scope::Scopes;
 pub(crate) struct Known<'a> {
     pub(crate) ledger: &'a Ledger,
     pub(crate) resources: &'a BTreeSet<ResourceName>,
+    /// Where Kubernetes breaks design rules by history.
+    pub(crate) history: &'a [Exemption],
     /// `None`: faults are not checked.
     pub(crate) faults: Option<&'a BTreeSet<String>>,
 }

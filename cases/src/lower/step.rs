@@ -5,9 +5,9 @@ use std::ops::Range;
 use super::check::Judged;
 use super::scope::Kind;
 use super::{Lowering, first_line};
-use crate::case::{Body, Identity, Loop, Request, Step, Times, Together, Until, Watch};
+use crate::case::{Body, Identity, Loop, Request, Schema, SchemaCheck, Step, Times, Together, Until, Watch};
 use crate::forms::{Entries, JsonText};
-use crate::raw::{RawEdit, RawGiven, RawLoop, RawRequest, RawStep, RawTogether, RawUntil};
+use crate::raw::{RawEdit, RawGiven, RawLoop, RawRequest, RawSchema, RawStep, RawTogether, RawUntil};
 use crate::syntax::Located;
 use crate::template::{Part, Template};
 
@@ -35,6 +35,7 @@ impl Lowering<'_> {
             RawStep::Repeat(raw) => Step::Repeat(self.iterations(raw)?),
             RawStep::Together(together) => Step::Together(self.together(together)),
             RawStep::Until(until) => Step::Until(self.until(until, &place)?),
+            RawStep::Schema(schema) => Step::Schema(self.schema(schema)),
             RawStep::Expect(checks) => {
                 if checks.is_empty() {
                     self.error(&place, "cannot-fail", "`expect` holds no check");
@@ -201,6 +202,31 @@ impl Lowering<'_> {
             condition: condition?,
             span: self.source.span(place.start),
         })
+    }
+
+    fn schema(&mut self, raw: &RawSchema) -> Schema {
+        if raw.expect.value.is_empty() {
+            self.error(&first_line(&raw.expect.place), "cannot-fail", "`expect` holds no rule");
+        }
+        let checks = raw.expect.value.iter().map(|check| {
+            let check = &check.value;
+            self.check_id(&check.id);
+            SchemaCheck {
+                id: check.id.value.clone(),
+                rule: check.rule,
+                level: check.level.unwrap_or(self.level),
+                requirements: self.judged_requirements(&check.requirements),
+                history: self
+                    .known
+                    .history
+                    .iter()
+                    .filter(|known| known.rule == check.rule)
+                    .cloned()
+                    .collect(),
+                means: check.means.clone(),
+            }
+        });
+        Schema { of: raw.of, expect: checks.collect() }
     }
 
     fn rounds(&mut self, count: &Located<u32>) {

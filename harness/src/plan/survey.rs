@@ -99,6 +99,7 @@ fn walk<'a>(steps: &'a [Step], see: &mut impl FnMut(&'a Step)) {
             | Step::Await(_)
             | Step::End(_)
             | Step::Close(_)
+            | Step::Schema(_)
             | Step::Expect(_) => {}
         }
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::scope::Scope;
@@ -10,6 +11,7 @@ use super::setup::Obstacles;
 use crate::cleanup::Tracker;
 use crate::event::{CaseResult, CheckResult, Verdict};
 use crate::plan::{PlannedRun, survey};
+use crate::schema::Published;
 use crate::transport::Client;
 use crate::verdict::{Judging, synthetic};
 
@@ -23,6 +25,8 @@ pub(super) struct Session {
     pub(super) namespace: String,
     pub(super) run: String,
     pub(super) case_timeout: Duration,
+    /// What the server publishes, once a case has asked for it.
+    pub(super) published: OnceCell<Published>,
     /// When the time of the run is over.
     pub(super) end: Option<Instant>,
 }

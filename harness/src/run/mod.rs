@@ -5,6 +5,7 @@ mod case;
 mod loops;
 mod options;
 mod record;
+mod rules;
 mod schedule;
 mod scope;
 mod setup;

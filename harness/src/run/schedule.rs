@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures_util::{FutureExt, StreamExt, stream};
 use jiff::Zoned;
 use jiff::civil::Date;
+use tokio::sync::OnceCell;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -64,6 +65,7 @@ pub async fn run(
     let cleaner = Cleaner::start(&client, property);
     if !running.is_empty() && !interrupt.is_cancelled() {
         let session = Arc::new(Session {
+            published: OnceCell::new(),
             judging: Judging {
                 edition: options.edition,
                 letter: options.letter,

@@ -34,6 +34,7 @@ impl Scope<'_> {
                     Step::Repeat(inner) => self.repeat(inner).await?,
                     Step::Together(together) => self.together(together).await?,
                     Step::Until(until) => self.until(until).await?,
+                    Step::Schema(schema) => self.schema(schema).await?,
                     Step::Expect(checks) => {
                         self.refresh_watches().await;
                         self.judge(checks, "expect", None, &[]);

@@ -10,6 +10,7 @@ mod namespaces;
 mod patch;
 mod pods;
 mod scale;
+mod shipped;
 mod update;
 mod watch;
 
@@ -93,6 +94,7 @@ impl Call {
 
 pub(crate) use self::crds::TABLE as CRD_TABLE;
 pub(crate) use self::namespaces::create_initial as create_initial_namespaces;
+pub(crate) use self::shipped::ship as ship_resources;
 
 /// Sets to work what a deletion waits for, where that is the server itself.
 pub(crate) fn deletion_began(api: &Arc<Api>, ty: &ResourceType, key: &Key) {

@@ -30,7 +30,7 @@ definitions! {
         need key: string(), need operator: string(), values: list(string()),
     }
     condition Condition {
-        lastTransitionTime: time(), always message: string(), observedGeneration: int64(),
+        need lastTransitionTime: time(), always message: string(), observedGeneration: int64(),
         always reason: string(), always status: string(), always type: string(),
     }
     list_meta ListMeta {

@@ -133,6 +133,7 @@ async fn describe(talk: &mut Record) {
         "/api",
         "/apis",
         "/apis/apps",
+        CRDS,
         "/api/v1",
         "/apis/apps/v1",
         "/version",

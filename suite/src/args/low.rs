@@ -478,6 +478,8 @@ pub(crate) enum SchemaOf {
     Subject,
     /// The ledger of requirements
     Requirements,
+    /// Where Kubernetes breaks design rules by history
+    SchemaHistory,
     /// JSON reports
     Report,
 }

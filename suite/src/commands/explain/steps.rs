@@ -3,8 +3,10 @@
 use std::io::Write;
 
 use kubeproof_cases::case::{
-    Await, Awaited, Check, EventPattern, Identity, Loop, Request, Step, Times, Together, Until,
+    Await, Awaited, Check, EventPattern, Identity, Loop, Request, Schema, Step, Times, Together, Until,
 };
+
+use kubeproof_cases::rule::SchemaSet;
 
 use super::words;
 use crate::error::Error;
@@ -40,6 +42,7 @@ fn one(step: &Step, depth: usize, out: &mut dyn Write) -> Result<(), Error> {
         Step::Repeat(inner) => iterations(inner, "one after another", depth, out),
         Step::Together(together) => branches(together, depth, out),
         Step::Until(until) => rounds(until, depth, out),
+        Step::Schema(schema) => rules(schema, depth, out),
         Step::Expect(expected) => checks(expected, depth, out),
     }
 }
@@ -99,6 +102,21 @@ fn rounds(until: &Until, depth: usize, out: &mut dyn Write) -> Result<(), Error>
     let condition = one_line(&until.condition.text);
     line(out, depth, &format!("{}: at most {} times, until {condition}", until.id, until.attempts))?;
     write(&until.steps, depth + 1, out)
+}
+
+fn rules(schema: &Schema, depth: usize, out: &mut dyn Write) -> Result<(), Error> {
+    let of = match schema.of {
+        SchemaSet::Published => "all schemas that the server publishes",
+        SchemaSet::Crds => "the schemas of custom resource definitions",
+    };
+    line(out, depth, &format!("hold {of} against design rules"))?;
+    for check in &schema.expect {
+        line(out, depth + 1, &format!("- {} ({}): {}", check.id, check.level, check.rule))?;
+        if let Some(means) = &check.means {
+            line(out, depth + 2, &format!("else {}", one_line(means)))?;
+        }
+    }
+    Ok(())
 }
 
 fn checks(checks: &[Check], depth: usize, out: &mut dyn Write) -> Result<(), Error> {

@@ -1,0 +1,173 @@
+//! What is published: types with their schemas, from OpenAPI documents and custom resource definitions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+/// The extension that says which kinds a definition is of.
+const KINDS: &str = "x-kubernetes-group-version-kind";
+
+/// The annotation by which the project approves of a CRD in a group of its own.
+const APPROVED: &str = "api-approved.kubernetes.io";
+
+/// A published API.
+#[derive(Clone, Debug, Default)]
+pub struct Published {
+    /// Every type, once.
+    pub(super) types: Vec<TypeSchema>,
+    /// Named schemas, for references.
+    definitions: BTreeMap<String, Value>,
+}
+
+/// A type with its schema.
+#[derive(Clone, Debug)]
+pub(super) struct TypeSchema {
+    /// `widgets.v1.example.com`, or the name of the definition.
+    pub(super) name: String,
+    /// It comes from a custom resource definition.
+    pub(super) custom: bool,
+    /// Group and kind, where objects of it are served.
+    pub(super) kind: Option<Served>,
+    /// The schema.
+    pub(super) schema: Value,
+    /// Fields of the type stand in somebody's spec.
+    pub(super) in_spec: bool,
+}
+
+/// What is known of the kind of a type.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Served {
+    pub(super) group: String,
+    pub(super) kind: String,
+    pub(super) namespaced: bool,
+    /// The status subresource is on.
+    pub(super) has_status: bool,
+    /// The project approves of the group.
+    pub(super) approved: bool,
+}
+
+/// A manifest is no custom resource definition.
+#[derive(Debug, thiserror::Error)]
+pub enum CrdError {
+    /// Of another version.
+    #[error("expected apiVersion apiextensions.k8s.io/v1, found {0}; convert it first")]
+    OldVersion(String),
+    /// It lacks what every one has.
+    #[error("the CustomResourceDefinition has no {0}")]
+    Lacks(&'static str),
+}
+
+impl Published {
+    /// Adds the definitions of an OpenAPI v3 document. Kinds of these groups are left out.
+    pub fn add_document(&mut self, document: &Value, left_out: &dyn Fn(&str) -> bool) {
+        let Some(schemas) = document.pointer("/components/schemas").and_then(Value::as_object) else {
+            return;
+        };
+        for (name, schema) in schemas {
+            let kinds = schema[KINDS].as_array().into_iter().flatten();
+            if kinds.filter_map(|kind| kind["group"].as_str()).any(left_out) {
+                continue;
+            }
+            self.definitions.entry(name.clone()).or_insert_with(|| schema.clone());
+        }
+    }
+
+    /// Makes types of the definitions, when all documents are in.
+    pub fn finish(&mut self) {
+        let mut in_spec = BTreeSet::new();
+        for schema in self.definitions.values() {
+            if kind_of(schema).is_some()
+                && let Some(spec) = schema.pointer("/properties/spec")
+            {
+                self.reach(spec, &mut in_spec);
+            }
+        }
+        let types = self.definitions.iter().map(|(name, schema)| TypeSchema {
+            name: name.clone(),
+            custom: false,
+            kind: kind_of(schema),
+            schema: schema.clone(),
+            in_spec: in_spec.contains(name),
+        });
+        self.types.extend(types);
+    }
+
+    /// Adds every version of a custom resource definition.
+    pub fn add_crd(&mut self, crd: &Value) -> Result<(), CrdError> {
+        let version = crd["apiVersion"].as_str().unwrap_or("none");
+        if version != "apiextensions.k8s.io/v1" {
+            return Err(CrdError::OldVersion(version.to_owned()));
+        }
+        let text = |pointer, what| crd.pointer(pointer).and_then(Value::as_str).ok_or(CrdError::Lacks(what));
+        let group = text("/spec/group", "spec.group")?;
+        let plural = text("/spec/names/plural", "spec.names.plural")?;
+        let kind = Served {
+            group: group.to_owned(),
+            kind: text("/spec/names/kind", "spec.names.kind")?.to_owned(),
+            namespaced: crd["spec"]["scope"] == "Namespaced",
+            has_status: false,
+            approved: crd["metadata"]["annotations"][APPROVED].is_string(),
+        };
+        let versions = crd["spec"]["versions"].as_array().ok_or(CrdError::Lacks("spec.versions"))?;
+        for version in versions {
+            let schema = version.pointer("/schema/openAPIV3Schema").ok_or(CrdError::Lacks("schema"))?;
+            let name = version["name"].as_str().ok_or(CrdError::Lacks("name of a version"))?;
+            self.types.push(TypeSchema {
+                name: format!("{plural}.{name}.{group}"),
+                custom: true,
+                kind: Some(Served {
+                    has_status: version.pointer("/subresources/status").is_some(),
+                    ..kind.clone()
+                }),
+                schema: schema.clone(),
+                in_spec: false,
+            });
+        }
+        Ok(())
+    }
+
+    /// Follows a reference; with what the use of it says beside it lost.
+    pub(super) fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
+        target(schema).and_then(|name| self.definitions.get(name)).unwrap_or(schema)
+    }
+
+    /// Gathers the definitions that a schema leads to.
+    fn reach(&self, schema: &Value, reached: &mut BTreeSet<String>) {
+        match schema {
+            Value::Object(members) => {
+                if let Some(name) = members.get("$ref").and_then(Value::as_str).map(last)
+                    && let Some(definition) = self.definitions.get(name)
+                    && reached.insert(name.to_owned())
+                {
+                    self.reach(definition, reached);
+                }
+                members.values().for_each(|member| self.reach(member, reached));
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.reach(item, reached)),
+            _ => {}
+        }
+    }
+}
+
+/// The name of the definition that a schema refers to, alone or beside a default.
+pub(super) fn target(schema: &Value) -> Option<&str> {
+    let alone = || schema["$ref"].as_str();
+    let beside = || match schema["allOf"].as_array()?.as_slice() {
+        [one] => one["$ref"].as_str(),
+        _ => None,
+    };
+    alone().or_else(beside).map(last)
+}
+
+fn last(pointer: &str) -> &str {
+    pointer.rsplit('/').next().unwrap_or(pointer)
+}
+
+fn kind_of(schema: &Value) -> Option<Served> {
+    let kind = schema[KINDS].as_array()?.first()?;
+    Some(Served {
+        group: kind["group"].as_str()?.to_owned(),
+        kind: kind["kind"].as_str()?.to_owned(),
+        ..Served::default()
+    })
+}

@@ -1,0 +1,48 @@
+//! Numbers and enumerations.
+
+use serde_json::Value;
+
+use super::walk::Field;
+
+pub(super) fn sized(field: &Field<'_>) -> Option<String> {
+    let format = field.schema["format"].as_str();
+    let good =
+        matches!(format, Some("int32" | "int64")) || field.schema["x-kubernetes-int-or-string"] == true;
+    (field.is("integer") && !good)
+        .then(|| format!("the integer has the format {}, not int32 or int64", format.unwrap_or("(none)")))
+}
+
+pub(super) fn unsigned(field: &Field<'_>) -> Option<String> {
+    let format = field.schema["format"].as_str()?;
+    format.starts_with("uint").then(|| format!("the format {format} is unsigned"))
+}
+
+pub(super) fn float_in_spec(field: &Field<'_>) -> Option<String> {
+    (field.in_spec && field.is("number")).then(|| "the spec holds a floating-point number".to_owned())
+}
+
+pub(super) fn enums_of_strings(field: &Field<'_>) -> Option<String> {
+    let other =
+        field.schema["enum"].as_array()?.iter().find(|value| !value.is_string() && !value.is_null())?;
+    Some(format!("the enumeration holds {other}, which is no string"))
+}
+
+pub(super) fn enums_in_camel_case(field: &Field<'_>) -> Option<String> {
+    let good = |value: &str| {
+        value.is_empty()
+            || value.starts_with(|c: char| c.is_ascii_uppercase())
+                && value.chars().all(|c| c.is_ascii_alphanumeric())
+    };
+    let values = field.schema["enum"].as_array()?.iter().filter_map(Value::as_str);
+    let bad: Vec<&str> = values.filter(|value| !good(value)).collect();
+    (!bad.is_empty()).then(|| format!("these values are not CamelCase: {}", bad.join(", ")))
+}
+
+pub(super) fn wide(field: &Field<'_>) -> Option<String> {
+    let is_wide = matches!(field.name, "resourceVersion" | "uid") || field.name.ends_with("UID");
+    let format = field.schema["format"].as_str().unwrap_or_default();
+    let too_wide = matches!(format, "int128" | "uint64" | "uint128");
+    let number = field.is("integer") || field.is("number");
+    (number && (is_wide || too_wide))
+        .then(|| "the number may need more than 53 bits, and is no string".to_owned())
+}

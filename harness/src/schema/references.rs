@@ -1,0 +1,101 @@
+//! References to other objects.
+
+use serde_json::Value;
+
+use super::model::{Published, TypeSchema};
+use super::walk::Field;
+
+/// Members that a reference may have.
+const MEMBERS: [&str; 11] = [
+    "name",
+    "namespace",
+    "kind",
+    "group",
+    "apiGroup",
+    "apiVersion",
+    "version",
+    "resource",
+    "uid",
+    "fieldPath",
+    "resourceVersion",
+];
+
+/// Members that say which kind of thing is referred to.
+const SORTS: [&str; 2] = ["kind", "resource"];
+
+/// Members that say in which group that kind is.
+const GROUPS: [&str; 3] = ["group", "apiGroup", "apiVersion"];
+
+pub(super) fn suffix(published: &Published, field: &Field<'_>) -> Option<String> {
+    let (object, expected) = match field.schema["type"].as_str()? {
+        "object" => (field.schema, "Ref"),
+        "array" => (published.resolve(field.used.get("items")?), "Refs"),
+        _ => return None,
+    };
+    let members = object["properties"].as_object()?;
+    let is_reference = members.contains_key("name")
+        && members.keys().all(|name| MEMBERS.contains(&name.as_str()))
+        && SORTS.iter().any(|sort| members.contains_key(*sort));
+    let good =
+        field.name.is_empty() || field.name.ends_with(expected) || field.name.eq_ignore_ascii_case(expected);
+    (is_reference && !good).then(|| format!("the reference `{}` is not called `foo{expected}`", field.name))
+}
+
+pub(super) fn name_or_reference(field: &Field<'_>) -> Option<String> {
+    let name = field.name;
+    let ty = field.schema["type"].as_str()?;
+    if name.ends_with("Ref") && matches!(ty, "string" | "integer" | "boolean" | "number") {
+        return Some(format!("`{name}` is called a reference, and is a {ty}"));
+    }
+    let names = name.ends_with("Name") && matches!(ty, "object" | "array" | "boolean" | "number" | "integer");
+    names.then(|| format!("`{name}` is called a name, and is of the type {ty}"))
+}
+
+pub(super) fn complete(published: &Published, field: &Field<'_>) -> Option<String> {
+    let members = reference(published, field)?;
+    if members.contains_key("fieldPath") || members.contains_key("key") || field.name.ends_with("FieldRef") {
+        return None;
+    }
+    if !members.contains_key("name") {
+        return Some("the reference has no name".to_owned());
+    }
+    let has = |names: &[&str]| names.iter().any(|name| members.contains_key(*name));
+    (has(&SORTS) && !has(&GROUPS)).then(|| "the reference names a kind, and no group".to_owned())
+}
+
+pub(super) fn same_namespace(published: &Published, ty: &TypeSchema, field: &Field<'_>) -> Option<String> {
+    let namespaced = ty.kind.as_ref().is_some_and(|kind| kind.namespaced);
+    let members = reference(published, field).filter(|_| namespaced)?;
+    members.contains_key("namespace").then(|| "the reference leads out of its namespace".to_owned())
+}
+
+pub(super) fn owners(ty: &TypeSchema, field: &Field<'_>) -> Option<String> {
+    let owner = ty.name.ends_with(".meta.v1.OwnerReference") && field.path == "namespace";
+    owner.then(|| "an owner can be in another namespace".to_owned())
+}
+
+pub(super) fn of_fields(published: &Published, field: &Field<'_>) -> Option<String> {
+    let members = reference(published, field)?;
+    if !(field.name.ends_with("FieldRef") || field.name == "fieldRef" || members.contains_key("fieldPath")) {
+        return None;
+    }
+    let versioned = members.contains_key("apiVersion") || members.contains_key("version");
+    match (versioned, members.contains_key("fieldPath")) {
+        (true, true) => None,
+        (false, _) => Some("the reference to a field has no version".to_owned()),
+        (true, false) => Some("the reference to a field has no fieldPath".to_owned()),
+    }
+}
+
+/// The members of a reference, by its name.
+fn reference<'a>(published: &'a Published, field: &Field<'a>) -> Option<&'a serde_json::Map<String, Value>> {
+    let is = |ends: &[&str]| ends.iter().any(|end| field.name.ends_with(end)) || field.name == "ref";
+    let object = if is(&["Refs"]) {
+        published.resolve(field.used.get("items")?)
+    } else if is(&["Ref"]) {
+        field.schema
+    } else {
+        return None;
+    };
+    object["properties"].as_object()
+}
