@@ -1,7 +1,7 @@
 //! OpenAPI documents: v3 by group and version, and v2 for all, as JSON and as the protobuf that older clients read.
 //!
 //! Clients take more from them than field names: kubectl finds merge keys, group-version-kinds and the query parameters that
-//! an operation supports. Both versions are written from one model of paths and operations ([`operations`]).
+//! an operation supports. Both versions are written from one model of paths and operations (`operations`).
 
 mod common;
 mod definitions;

@@ -7,7 +7,7 @@ use crate::args::low;
 use crate::error::Error;
 
 /// Events that the bundled server keeps: few enough for cases about versions that are gone.
-const HISTORY: usize = 1024;
+const HISTORY: usize = 4096;
 
 /// Of the bundled server's second user, whom nobody but this run can reach.
 const USER_TOKEN: &str = "a-user-without-rights";
