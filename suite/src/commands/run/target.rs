@@ -6,7 +6,7 @@ use kubeproof_reference_server::{Config, Running, Server};
 use crate::args::low;
 use crate::error::Error;
 
-/// Events that the bundled server keeps: few enough for cases about versions that are gone.
+/// Events that the bundled server keeps: more than heavy writers make between the list and the watch of a case beside them.
 const HISTORY: usize = 4096;
 
 /// Of the bundled server's second user, whom nobody but this run can reach.
