@@ -178,6 +178,8 @@ pub enum Capability {
     Pods,
     /// An unprivileged credential was given.
     SecondUser,
+    /// Objects can be applied: PATCH takes application/apply-patch+yaml.
+    ServerSideApply,
     /// The server forgets old versions soon enough to provoke 410.
     ShortHistory,
     /// A watch can begin with a list, and says where that ends (`sendInitialEvents`).

@@ -15,6 +15,7 @@
 //! ```
 
 mod api;
+mod apply;
 mod auth;
 mod body;
 pub mod builtin;

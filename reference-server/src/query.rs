@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::schema::FieldError;
 use crate::status::ApiError;
+use crate::{Fault, Faults};
 
 /// The parameters of a request, decoded, in order.
 #[derive(Clone, Debug, Default)]
@@ -75,6 +76,22 @@ impl WriteOptions {
     /// Reads them; `kind` is what a refusal calls them, `CreateOptions` and the like.
     pub(crate) fn parse(query: &Query, kind: &str) -> Result<Self, ApiError> {
         let mut errors = Vec::new();
+        if kind == "PatchOptions" && query.get("force").is_some() {
+            errors.push(FieldError::forbidden("force", "may not be specified for non-apply patch"));
+        }
+        Self::read(query, kind, errors)
+    }
+
+    /// Reads those of server-side apply, which must know who applies.
+    pub(crate) fn of_apply(query: &Query, faults: Faults) -> Result<Self, ApiError> {
+        let mut errors = Vec::new();
+        if query.text("fieldManager").is_none() && !faults.on(Fault::ApplyNeedsNoManager) {
+            errors.push(FieldError::required("fieldManager", "is required for apply patch"));
+        }
+        Self::read(query, "PatchOptions", errors)
+    }
+
+    fn read(query: &Query, kind: &str, mut errors: Vec<FieldError>) -> Result<Self, ApiError> {
         let dry_run = dry_run(query.all("dryRun"), &mut errors);
         let validation = match query.get("fieldValidation") {
             None | Some("") => FieldValidation::default(),
@@ -87,9 +104,6 @@ impl WriteOptions {
                 FieldValidation::default()
             }
         };
-        if kind == "PatchOptions" && query.get("force").is_some() {
-            errors.push(FieldError::forbidden("force", "may not be specified for non-apply patch"));
-        }
         if let Some(manager) = query.text("fieldManager") {
             if manager.len() > MAX_FIELD_MANAGER {
                 errors.push(FieldError::too_long("fieldManager", MAX_FIELD_MANAGER as u64));

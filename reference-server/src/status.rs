@@ -169,6 +169,11 @@ impl ApiError {
         Self::new(StatusCode::CONFLICT, "Conflict", message).with(subject.details(name))
     }
 
+    /// Server-side apply wants fields that others own: each by its owner and where it is.
+    pub(crate) fn apply_conflict(message: String, causes: Vec<Cause>) -> Self {
+        Self::new(StatusCode::CONFLICT, "Conflict", message).with(Details { causes, ..Details::default() })
+    }
+
     /// The object has changed since the client read it.
     pub(crate) fn modified(subject: Subject<'_>, name: &str) -> Self {
         let why =

@@ -37,6 +37,7 @@ pub(super) async fn all(
             }
             Capability::WatchBookmarks => bookmarks(asker, resources, questions).boxed(),
             Capability::StreamingLists => streaming_lists(asker, resources, questions).boxed(),
+            Capability::ServerSideApply => server_side_apply(asker, resources, questions).boxed(),
             Capability::ShortHistory => short_history(asker, resources, questions).boxed(),
         };
         Some(probe.map(|answer| (*need, answer)))
@@ -189,6 +190,23 @@ async fn streaming_lists(asker: &Asker<'_>, resources: &Resources, questions: &Q
         }
     }
     Err(format!("a watch of {collection} does not say where its initial events end"))
+}
+
+/// An apply without a manager is refused by every server that knows the media type, and before it writes anything.
+async fn server_side_apply(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_>) -> Answer {
+    let collection = some_collection(resources, questions, "patch")?;
+    let target = format!("{collection}/{}?dryRun=All", questions.probe_name);
+    let mut request = outgoing("PATCH", &target, "application/json", Some(&json!({})));
+    for (name, value) in &mut request.headers {
+        if name == "content-type" {
+            "application/apply-patch+yaml".clone_into(value);
+        }
+    }
+    let exchange = asker.client.send(request, asker.deadline).await;
+    match exchange.status() {
+        404 | 405 | 415 => Err(format!("an apply in {collection} is refused: {}", exchange.in_words())),
+        _ => Ok(()),
+    }
 }
 
 /// Whether the first version of all is forgotten.

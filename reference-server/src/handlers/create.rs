@@ -6,6 +6,7 @@ use rand::RngExt;
 use serde_json::Value;
 
 use super::{Call, crds};
+use crate::apply::Operation;
 use crate::body::{self, Decoded};
 use crate::builtin::meta::{self, MetaRules};
 use crate::encode;
@@ -44,7 +45,7 @@ pub(super) async fn handle(call: &Call, body: Incoming) -> Result<Answer, ApiErr
     }
     let status = if call.faults().on(Fault::CreateAnswersOk) { StatusCode::OK } else { StatusCode::CREATED };
     let sent = call.faults().on(Fault::CreateAnswersRequest).then(|| object.clone());
-    let answer = match (create(call, object, options.dry_run)?, sent) {
+    let answer = match (create(call, object, Origin::Created, options.dry_run)?, sent) {
         (Created::Stored(object), Some(mut sent)) => {
             sent.adopt("metadata", &call.ty.load(&object, call.faults()));
             present::value(call, representation, status, &sent)?
@@ -55,6 +56,15 @@ pub(super) async fn handle(call: &Call, body: Incoming) -> Result<Answer, ApiErr
     Ok(answer.warnings(&warnings))
 }
 
+/// Whose the fields of a new object are.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Origin<'a> {
+    /// All of them are the client's.
+    Created,
+    /// The client's are those of this configuration.
+    Applied(&'a Value),
+}
+
 /// What came of it.
 pub(super) enum Created {
     Stored(Arc<Stored>),
@@ -63,7 +73,12 @@ pub(super) enum Created {
 }
 
 /// Creates a decoded object.
-pub(super) fn create(call: &Call, mut object: Value, dry_run: bool) -> Result<Created, ApiError> {
+pub(super) fn create(
+    call: &Call,
+    mut object: Value,
+    origin: Origin<'_>,
+    dry_run: bool,
+) -> Result<Created, ApiError> {
     let (ty, faults) = (&*call.ty, call.faults());
     place(call, &mut object)?;
     let version = object.meta("resourceVersion");
@@ -88,6 +103,10 @@ pub(super) fn create(call: &Call, mut object: Value, dry_run: bool) -> Result<Cr
         }
         ty.default(&mut object, faults);
         validate(call, &object)?;
+        match origin {
+            Origin::Created => call.ownership(Operation::Update).track(None, &mut object, None),
+            Origin::Applied(config) => call.ownership(Operation::Apply).claim(config, &mut object)?,
+        }
         if ty.table == crds::TABLE {
             crds::accept(&call.api, &mut object)?;
         }

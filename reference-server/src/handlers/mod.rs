@@ -1,5 +1,6 @@
 //! The verbs: what the server does once it knows who asks for which resource.
 
+mod apply;
 mod crds;
 mod create;
 mod delete;
@@ -21,6 +22,7 @@ use http::{HeaderMap, Method};
 use hyper::body::Incoming;
 
 use crate::api::Api;
+use crate::apply::{Operation, Owner, Reach, Write};
 use crate::auth::User;
 use crate::body;
 use crate::negotiate::{Encoding, Representation, Target, negotiate};
@@ -31,6 +33,9 @@ use crate::respond::Answer;
 use crate::status::ApiError;
 use crate::store::Key;
 use crate::{Fault, Faults};
+
+/// How much of a user agent names a manager.
+const MAX_MANAGER: usize = 128;
 
 /// One request for a resource that exists.
 pub(crate) struct Call {
@@ -76,6 +81,25 @@ impl Call {
             Err(_) if self.faults().on(Fault::AcceptIgnored) => Ok(Representation::JSON),
             Err(error) => Err(ApiError::not_acceptable(error.to_string())),
         }
+    }
+
+    /// Who makes this change, and which fields it can come to own.
+    pub(crate) fn ownership(&self, operation: Operation) -> Write<'_> {
+        let agent = self.headers.get(http::header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+        let agent = agent.and_then(|agent| agent.split('/').next()).unwrap_or_default();
+        let manager = self.query.text("fieldManager").unwrap_or(agent);
+        let reach = match self.info.subresource.as_str() {
+            "status" => Reach::Status,
+            _ if self.ty.has_status => Reach::NoStatus,
+            _ => Reach::Whole,
+        };
+        let owner = Owner {
+            manager: manager.chars().take(MAX_MANAGER).collect(),
+            operation,
+            api_version: self.ty.api_version(),
+            subresource: self.info.subresource.clone(),
+        };
+        Write { owner, reach, schema: &self.ty.schema, faults: self.faults() }
     }
 
     pub(crate) fn not_found(&self) -> ApiError {
@@ -144,10 +168,18 @@ pub(crate) async fn handle(call: Call, method: &Method, body: Incoming) -> Resul
         ("GET", false) if !watch && allowed("get") => get::handle(&call),
         ("POST", true) if allowed("create") => create::handle(&call, body).await,
         ("PUT", false) if allowed("update") => update::handle(&call, update::Part::Whole, body).await,
-        ("PATCH", false) if allowed("patch") => patch::handle(&call, update::Part::Whole, body).await,
+        ("PATCH", false) if allowed("patch") => patch_or_apply(&call, update::Part::Whole, body).await,
         ("DELETE", false) if allowed("delete") => delete::handle(&call, body).await,
         ("DELETE", true) if allowed("deletecollection") => delete::collection(&call, body).await,
         _ => Err(not_allowed()),
+    }
+}
+
+async fn patch_or_apply(call: &Call, part: update::Part, body: Incoming) -> Result<Answer, ApiError> {
+    if body::media_type(&call.headers) == apply::MEDIA_TYPE {
+        apply::handle(call, part, body).await
+    } else {
+        patch::handle(call, part, body).await
     }
 }
 
@@ -157,7 +189,7 @@ async fn subresource(call: Call, method: &Method, body: Incoming) -> Option<Resu
     Some(match (call.info.subresource.as_str(), method.as_str()) {
         ("status", "GET") if call.ty.has_status => get::handle(&call),
         ("status", "PUT") if call.ty.has_status => update::handle(&call, update::Part::Status, body).await,
-        ("status", "PATCH") if call.ty.has_status => patch::handle(&call, update::Part::Status, body).await,
+        ("status", "PATCH") if call.ty.has_status => patch_or_apply(&call, update::Part::Status, body).await,
         ("status", _) if call.ty.has_status => return None,
         ("scale", method) if call.ty.scale.is_some() => scale::handle(&call, method, body).await?,
         ("binding", "POST") if call.ty.is_core("pods") => pods::bind(&call, body).await,

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::update::Part;
 use super::{Call, crds, create, object_gone};
+use crate::apply::Operation;
 use crate::builtin::meta::{self, MetaRules};
 use crate::encode;
 use crate::object::Object;
@@ -34,6 +35,8 @@ pub(super) struct Manner {
     pub(super) dry_run: bool,
     /// A body that names no version is refused where the type demands one.
     pub(super) needs_version: bool,
+    /// The candidate says who owns its fields.
+    pub(super) owned: bool,
 }
 
 /// How long a fault leaves between the check of a version and the write.
@@ -54,14 +57,22 @@ pub(super) async fn modify(
         check_identity(call, &mut new)?;
         check_version(call, manner, &new, &stored)?;
         check_uid(call, manner, &new, &old)?;
+        let sent = new.metadata().and_then(|metadata| metadata.get("managedFields")).cloned();
         settle(call, manner.part, &mut new, &old)?;
+        match sent {
+            Some(owners) if manner.owned => new.set_meta("managedFields", owners),
+            None if manner.owned => new.unset_meta("managedFields"),
+            sent => call.ownership(Operation::Update).track(Some(&old), &mut new, sent.as_ref()),
+        }
         if ty.table == crds::TABLE && manner.part == Part::Whole {
             crds::accept(api, &mut new)?;
         }
         if new == old && !faults.on(Fault::NoOpBumpsVersion) {
             return Ok(Changed::Stored(stored));
         }
-        if manner.dry_run && !faults.on(Fault::DryRunPersists) {
+        let persists =
+            faults.on(Fault::DryRunPersists) || (manner.owned && faults.on(Fault::ApplyDryRunPersists));
+        if manner.dry_run && !persists {
             return Ok(Changed::Dry(new));
         }
         if faults.on(Fault::LostUpdate) {

@@ -4,6 +4,7 @@ use hyper::body::Incoming;
 use serde_json::Value;
 
 use super::Call;
+use super::apply;
 use super::modify::{self, Manner};
 use super::update::Part;
 use crate::body;
@@ -41,7 +42,7 @@ pub(super) async fn handle(call: &Call, part: Part, body: Incoming) -> Result<An
     let options = WriteOptions::parse(&call.query, "PatchOptions")?;
     let (ty, faults) = (&*call.ty, call.faults());
     let mut warnings = Vec::new();
-    let manner = Manner { part, dry_run: options.dry_run, needs_version: false };
+    let manner = Manner { part, dry_run: options.dry_run, needs_version: false, owned: false };
     let changed = modify::modify(call, manner, |old| {
         let patched = patch.apply(old, &ty.schema, faults)?;
         let decoded = body::recast(ty, patched, &patch.duplicates, options.validation, faults)?;
@@ -73,8 +74,8 @@ fn kind(call: &Call) -> Result<Kind, ApiError> {
         STRATEGIC if faults.on(Fault::StrategicPatchAsMerge) => Ok(Kind::Merge),
         STRATEGIC if !custom => Ok(Kind::Strategic),
         _ if faults.on(Fault::ContentTypeIgnored) => Ok(Kind::Merge),
-        _ if custom => Err(ApiError::unsupported_media_type(&[JSON, MERGE])),
-        _ => Err(ApiError::unsupported_media_type(&[JSON, MERGE, STRATEGIC])),
+        _ if custom => Err(ApiError::unsupported_media_type(&[JSON, MERGE, apply::MEDIA_TYPE])),
+        _ => Err(ApiError::unsupported_media_type(&[JSON, MERGE, STRATEGIC, apply::MEDIA_TYPE])),
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) async fn bind(call: &Call, body: Incoming) -> Result<Answer, ApiError
         ApiError::bad_request(format!("Binding in version \"v1\" cannot be handled as a Binding: {error}"))
     })?;
     let node = target(call, &binding)?;
-    let manner = Manner { part: Part::Binding, dry_run: options.dry_run, needs_version: false };
+    let manner = Manner { part: Part::Binding, dry_run: options.dry_run, needs_version: false, owned: false };
     modify::modify(call, manner, |pod| assign(call, pod, &binding, node)).await?;
     let status = json!({ "kind": "Status", "apiVersion": "v1", "metadata": Map::new(), "status": "Success", "code": 201 });
     present::document(representation, StatusCode::CREATED, &status)

@@ -44,7 +44,7 @@ async fn update(call: &Call, scale: &Scale, body: Incoming) -> Result<Answer, Ap
     let options = WriteOptions::parse(&call.query, "UpdateOptions")?;
     let bytes = call.json_body(body).await?;
     let wanted = decoder::decode(&bytes)?.value;
-    let manner = Manner { part: Part::Whole, dry_run: options.dry_run, needs_version: false };
+    let manner = Manner { part: Part::Whole, dry_run: options.dry_run, needs_version: false, owned: false };
     let changed = modify::modify(call, manner, |old| {
         check(call, &wanted)?;
         Ok(apply(call, scale, old, &wanted))
@@ -57,7 +57,7 @@ async fn change(call: &Call, scale: &Scale, body: Incoming) -> Result<Answer, Ap
     let representation = call.accept(Target::Document)?;
     let patch = patch::read(call, body).await?;
     let options = WriteOptions::parse(&call.query, "PatchOptions")?;
-    let manner = Manner { part: Part::Whole, dry_run: options.dry_run, needs_version: false };
+    let manner = Manner { part: Part::Whole, dry_run: options.dry_run, needs_version: false, owned: false };
     let changed = modify::modify(call, manner, |old| {
         let wanted = patch.apply(&show(scale, old), &Schema::default(), call.faults())?;
         check(call, &wanted)?;

@@ -4,7 +4,7 @@ use http::StatusCode;
 use hyper::body::Incoming;
 
 use super::Call;
-use super::create::{self, Created};
+use super::create::{self, Created, Origin};
 use super::modify::{self, Manner};
 use crate::Fault;
 use crate::body::{self, Decoded};
@@ -40,13 +40,13 @@ pub(super) async fn handle(call: &Call, part: Part, body: Incoming) -> Result<An
         let mut object = object;
         modify::check_identity(call, &mut object)?;
         object.unset_meta("resourceVersion");
-        let answer = match create::create(call, object, options.dry_run)? {
+        let answer = match create::create(call, object, Origin::Created, options.dry_run)? {
             Created::Stored(object) => present::stored(call, representation, StatusCode::CREATED, &object)?,
             Created::Dry(object) => present::value(call, representation, StatusCode::CREATED, &object)?,
         };
         return Ok(answer.warnings(&warnings));
     }
-    let manner = Manner { part, dry_run: options.dry_run, needs_version: true };
+    let manner = Manner { part, dry_run: options.dry_run, needs_version: true, owned: false };
     let changed = modify::modify(call, manner, |old| {
         if call.faults().on(Fault::PutMerges) {
             return patch::merge::apply(old, &object, call.faults()).map_err(ApiError::from);

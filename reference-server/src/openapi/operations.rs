@@ -105,11 +105,13 @@ const PATCH_QUERY: &[Parameter] = &[DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION, FO
 
 const BODY_TYPES: &[&str] = &["application/json", "application/yaml"];
 const PATCH_TYPES: &[&str] = &[
+    "application/apply-patch+yaml",
     "application/json-patch+json",
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
 ];
-const CUSTOM_PATCH_TYPES: &[&str] = &["application/json-patch+json", "application/merge-patch+json"];
+const CUSTOM_PATCH_TYPES: &[&str] =
+    &["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
 
 /// The paths of one resource.
 pub(super) fn paths(resource: &Resource) -> Vec<PathItem> {

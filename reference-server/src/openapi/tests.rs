@@ -145,7 +145,10 @@ fn kinds_stand_at_schemas_and_operations() {
         patch["parameters"].as_array().unwrap().iter().map(|p| p["name"].as_str().unwrap()).collect();
     assert_eq!(query, ["dryRun", "fieldManager", "fieldValidation", "force"]);
     let media_types: Vec<_> = patch["requestBody"]["content"].as_object().unwrap().keys().collect();
-    assert_eq!(media_types, ["application/json-patch+json", "application/merge-patch+json"]);
+    assert_eq!(
+        media_types,
+        ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"]
+    );
 
     let without = v3_of("apis/example.com/v1", Fault::OpenApiWithoutKinds.into());
     assert!(!without.to_string().contains("x-kubernetes-group-version-kind"));

@@ -20,6 +20,7 @@ const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const THINGS: &str = "/apis/example.com/v1/things";
 const JSON: (&str, &str) = ("content-type", "application/json");
+const APPLY: (&str, &str) = ("content-type", "application/apply-patch+yaml");
 
 /// A conversation as it is written down.
 struct Record {
@@ -100,7 +101,7 @@ impl Record {
 const TOO_LONG: Duration = Duration::from_secs(4);
 
 /// The parts of the conversation; the ones that take long come last.
-const PARTS: usize = 10;
+const PARTS: usize = 11;
 
 /// Holds the conversation with a server, and ends it early when a part reads otherwise than `expected`.
 async fn converse(faults: Faults, expected: Option<&[String]>) -> Vec<String> {
@@ -117,7 +118,8 @@ async fn converse(faults: Faults, expected: Option<&[String]>) -> Vec<String> {
             5 => custom(&mut talk).await,
             6 => delete(&mut talk).await,
             7 => represent(&mut talk).await,
-            8 => watch(&mut talk).await,
+            8 => apply(&mut talk).await,
+            9 => watch(&mut talk).await,
             _ => describe(&mut talk).await,
         }
         parts.push(number(&std::mem::take(&mut talk.text)));
@@ -126,6 +128,38 @@ async fn converse(faults: Faults, expected: Option<&[String]>) -> Vec<String> {
         }
     }
     parts
+}
+
+/// Server-side apply: two managers, and what each of them may do to the other.
+async fn apply(talk: &mut Record) {
+    let at = |name: &str, query: &str| format!("{CONFIG_MAPS}/{name}?{query}");
+    let config = |name: &str, data: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data});
+    for (query, body) in [
+        ("fieldManager=a&dryRun=All", config("applied", json!({"x": "1"}))),
+        ("fieldManager=a", config("applied", json!({"x": "1", "y": "1"}))),
+        ("fieldManager=a", config("applied", json!({"x": "1", "y": "1"}))),
+        ("fieldManager=b", config("applied", json!({"x": "2"}))),
+        ("fieldManager=b", config("applied", json!({"x": "1"}))),
+        ("fieldManager=a", config("applied", json!({}))),
+        ("fieldManager=a", config("applied", json!({"x": "1"}))),
+        ("fieldManager=b&force=true", config("applied", json!({"x": "3"}))),
+        ("fieldManager=c&dryRun=All", config("applied", json!({"z": "1"}))),
+        ("", config("applied", json!({"x": "3"}))),
+        ("fieldManager=b", json!({"metadata": {"name": "applied"}})),
+        (
+            "fieldManager=b",
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "applied", "resourceVersion": "1"}}),
+        ),
+        (
+            "fieldManager=b",
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "applied", "managedFields": [{"manager": "x"}]}}),
+        ),
+    ] {
+        talk.send("PATCH", &at("applied", query), &[APPLY], &body.to_string()).await;
+    }
+    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: applied\ndata:\n  x: '3'\n";
+    talk.send("PATCH", &at("applied", "fieldManager=b"), &[APPLY], yaml).await;
+    talk.patch("merge", &at("applied", ""), &json!({"metadata": {"managedFields": [{}]}})).await;
 }
 
 async fn describe(talk: &mut Record) {

@@ -86,7 +86,7 @@ async fn a_path_of_no_api_is_answered_in_plain_text(#[case] path: &str) {
 #[case("POST", CONFIG_MAPS, "application/vnd.kubernetes.protobuf")]
 #[case("PUT", "/api/v1/namespaces/default/configmaps/a", "application/x-www-form-urlencoded")]
 #[case("PATCH", "/api/v1/namespaces/default/configmaps/a", "application/json")]
-#[case("PATCH", "/api/v1/namespaces/default/configmaps/a", "application/apply-patch+yaml")]
+#[case("PATCH", "/api/v1/namespaces/default/configmaps/a", "application/apply-patch+cbor")]
 #[tokio::test]
 async fn bodies_of_other_media_types_are_refused(
     #[case] method: &str,
