@@ -163,6 +163,34 @@ async fn applies_what_changed_in_a_file() {
 }
 
 #[tokio::test]
+async fn applies_on_the_server_and_shows_differences() {
+    let Some(kubectl) = Kubectl::start().await else { return };
+    let apply = ["apply", "--server-side", "-f", "-"];
+    let created = kubectl.run_with(&apply, &config_map("shared").to_string()).await;
+    assert_eq!(created, "configmap/shared serverside-applied\n");
+
+    let mut other = config_map("shared");
+    other["data"] = json!({"a": "9", "c": "3"});
+    let second = ["apply", "--server-side", "--field-manager", "second", "-f", "-"];
+    let refused = kubectl.fail(&second, &other.to_string()).await;
+    assert!(refused.contains(".data.a"), "{refused}");
+    let forced = [&second[..], &["--force-conflicts"]].concat();
+    kubectl.run_with(&forced, &other.to_string()).await;
+    let data: Value = serde_json::from_str(&kubectl.value("configmap/shared", ".data").await).unwrap();
+    assert_eq!(data, json!({"a": "9", "b": "2", "c": "3"}));
+
+    let kept = other.clone();
+    other["data"]["c"] = json!("4");
+    let diff = ["diff", "--server-side", "--field-manager", "second", "-f", "-"];
+    kubectl.run_with(&diff, &kept.to_string()).await;
+    let output = kubectl.output(&diff, &other.to_string()).await;
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{shown}");
+    assert!(shown.contains("-  c: \"3\"") && shown.contains("+  c: \"4\""), "{shown}");
+    assert_eq!(kubectl.value("configmap/shared", ".data.c").await, "3");
+}
+
+#[tokio::test]
 async fn patches_in_three_ways() {
     let Some(kubectl) = Kubectl::start().await else { return };
     kubectl.create(&config_map("one")).await;

@@ -180,6 +180,7 @@ impl FieldSet {
 mod tests {
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "literals read better without a reference")]
     fn set(value: Value) -> FieldSet {
         FieldSet::from_fields_v1(&value).unwrap()
     }

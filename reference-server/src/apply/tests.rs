@@ -24,12 +24,14 @@ struct World {
 }
 
 impl World {
+    #[expect(clippy::needless_pass_by_value, reason = "literals read better without a reference")]
     fn created(by: &str, spec: Value) -> Self {
         let (schema, mut object) = (schema(), json!({"metadata": {"name": "w"}, "spec": spec}));
         write(&schema, by, Operation::Update).track(None, &mut object, None);
         Self { schema, object }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "literals read better without a reference")]
     fn applied(by: &str, spec: Value) -> Self {
         let (schema, mut object) = (schema(), json!({"metadata": {"name": "w"}, "spec": spec}));
         write(&schema, by, Operation::Apply).claim(&object.clone(), &mut object).unwrap();
