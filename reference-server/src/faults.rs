@@ -6,7 +6,7 @@
 use std::fmt;
 
 /// Names the bits that a [`Faults`] set has room for.
-const WORDS: usize = 6;
+const WORDS: usize = 8;
 
 macro_rules! faults {
     ($($variant:ident $name:literal $summary:literal)*) => {
@@ -226,6 +226,29 @@ faults! {
     ImmutableMayChange "immutable-may-change" "Data of an immutable ConfigMap or Secret can be changed."
     NonStructuralAccepted "non-structural-schemas-accepted" "A CRD whose schema is not structural is accepted."
     SelectorMismatchAccepted "selector-mismatch-accepted" "A workload whose selector does not match its template is accepted."
+    UidWithoutDashes "uid-without-dashes" "The uid is 32 hexadecimal digits in a row."
+    BoundTwice "bound-twice" "A pod that is bound to a node can be bound to another."
+    BindingChangesNothing "binding-changes-nothing" "A binding is accepted and changes nothing."
+    DeleteOptionsOfCoreOnly "delete-options-of-core-only" "DeleteOptions of any group but the core group are refused."
+    ConditionStatusIsBoolean "condition-status-is-boolean" "A condition of every CRD has the boolean true for its status."
+    ConditionTypesLowerCase "condition-types-lower-case" "A condition of every CRD has a type in lower case."
+    TransitionTimeMoves "transition-time-moves" "lastTransitionTime of the conditions of a CRD moves with every update."
+    PodNeedsNode "pod-needs-node" "A pod that names no node is refused."
+    UnionMembersMixed "union-members-mixed" "A volume may have several sources."
+    MessagesSayShould "messages-say-should" "Messages of validation errors say should instead of must."
+    MessagesSayCannot "messages-say-cannot" "Messages of validation errors say cannot instead of may not."
+    MessagesUseSymbols "messages-use-symbols" "Messages of validation errors write bounds with >= and <=."
+    AccessReviewAllowsAll "access-review-allows-all" "Reviews of access say yes to everybody."
+    ClusterIpUnchecked "cluster-ip-unchecked" "A clusterIP that is taken or outside the range is accepted as it stands."
+    ClusterIpKept "cluster-ip-kept" "A service that becomes an ExternalName keeps its clusterIP."
+    ClusterIpLeaks "cluster-ip-leaks" "The clusterIP of a service that becomes an ExternalName stays taken."
+    DerivedDefaultsMissing "derived-defaults-missing" "Defaults that follow from other fields are not filled in."
+    DefaultsOfOneVersion "defaults-of-one-version" "Every version of a custom resource has the schema of the first."
+    ConversionDropsAnnotations "conversion-drops-annotations" "Objects served in another version than the stored one have no annotations."
+    OldObjectsNotDefaulted "old-objects-not-defaulted" "Defaults that a CRD got later are not shown in older objects."
+    EmptyListsDropped "empty-lists-dropped" "Empty lists in a new custom resource are dropped."
+    ZeroesOmitted "zeroes-omitted" "Empty strings in a new custom resource are dropped, required or not."
+    LargeIntegersRounded "large-integers-rounded" "Integers in a new custom resource pass through a double."
     StatusKeptOnCreate "status-kept-on-create" "The status in the body of a POST is stored."
     YamlQuotesIgnored "yaml-quotes-ignored" "Quoted numbers and booleans in YAML bodies are read as numbers and booleans."
     ExactVersionIgnored "exact-version-ignored" "A list with resourceVersionMatch=Exact shows the newest version."

@@ -135,7 +135,12 @@ impl ResourceType {
         if !self.serves_as_stored(stored) {
             object["apiVersion"] = self.api_version().into();
             self.schema.prune(&mut object, faults);
-            self.schema.apply_defaults(&mut object, faults);
+            if !faults.on(Fault::OldObjectsNotDefaulted) {
+                self.schema.apply_defaults(&mut object, faults);
+            }
+            if faults.on(Fault::ConversionDropsAnnotations) {
+                object.unset_meta("annotations");
+            }
         }
         object
     }
@@ -159,7 +164,9 @@ impl ResourceType {
     /// Fills in defaults. What a body may leave out comes from the schema, what depends on other fields from the kind.
     pub(crate) fn default(&self, object: &mut Value, faults: Faults) {
         self.schema.apply_defaults(object, faults);
-        (self.hooks.default)(object);
+        if !faults.on(Fault::DerivedDefaultsMissing) {
+            (self.hooks.default)(object);
+        }
     }
 
     pub(crate) fn validate(&self, object: &Value, faults: Faults) -> Vec<FieldError> {

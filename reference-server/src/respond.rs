@@ -190,6 +190,18 @@ impl Answer {
                 status.retain(|field, _| !fields.contains(&field.as_str()));
             }
         }
+        for (fault, good, bad) in [
+            (Fault::MessagesSayShould, "must", "should"),
+            (Fault::MessagesSayCannot, "may not", "cannot"),
+            (Fault::MessagesUseSymbols, "greater than or equal to", ">="),
+        ] {
+            if faults.on(fault) {
+                for cause in status["details"]["causes"].as_array_mut().into_iter().flatten() {
+                    cause["message"] =
+                        cause["message"].as_str().unwrap_or_default().replace(good, bad).into();
+                }
+            }
+        }
         if faults.on(Fault::DetailsNameMissing)
             && let Some(details) = status["details"].as_object_mut()
         {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::Fault;
 use crate::auth::User;
 use crate::handlers::Call;
 use crate::object::Object;
@@ -88,6 +89,7 @@ fn access(call: &Call, user: User, review: &Value) -> Result<Value, ApiError> {
             return Err(ApiError::invalid(subject_of(call), "", &[error]));
         }
     };
+    let allowed = allowed || call.faults().on(Fault::AccessReviewAllowsAll);
     Ok(json!({ "allowed": allowed }))
 }
 

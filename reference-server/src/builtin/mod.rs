@@ -20,7 +20,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use self::columns::{Cell, Column};
-pub use self::core::service::ClusterIps;
+pub use self::core::service::{ClusterIps, drop_address};
 pub use self::names::NameRule;
 use crate::faults::Faults;
 use crate::schema::{FieldError, Schema};

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::Faults;
 use crate::api::Api;
 use crate::builtin::{Hooks, NameRule};
 use crate::crd::{self, CustomType, Version};
@@ -14,6 +13,7 @@ use crate::object::{Object, timestamp};
 use crate::registry::{Lookup, ResourceType, Selectable, next_schema_id, table_name};
 use crate::status::{ApiError, Subject};
 use crate::store::Key;
+use crate::{Fault, Faults};
 
 const GROUP: &str = "apiextensions.k8s.io";
 const PLURAL: &str = "customresourcedefinitions";
@@ -29,8 +29,26 @@ pub(super) fn accept(api: &Api, object: &mut Value) -> Result<(), ApiError> {
     // The store holds what this server wrote.
     let others: Vec<Value> =
         others.iter().filter_map(|other| serde_json::from_slice(other.object()).ok()).collect();
+    let is_update = object["status"]["conditions"].is_array();
     object["status"] = crd::status(object, &others, &timestamp(0));
+    bend_conditions(&mut object["status"]["conditions"], is_update, api.faults);
     Ok(())
+}
+
+/// What the faults make of conditions.
+fn bend_conditions(conditions: &mut Value, is_update: bool, faults: Faults) {
+    if faults.on(Fault::ConditionStatusIsBoolean) {
+        conditions[0]["status"] = true.into();
+    }
+    if faults.on(Fault::ConditionTypesLowerCase) {
+        conditions[0]["type"] = "names_accepted".into();
+    }
+    if is_update && faults.on(Fault::TransitionTimeMoves) {
+        // A second on, so that it shows in an update that follows at once.
+        for condition in conditions.as_array_mut().into_iter().flatten() {
+            condition["lastTransitionTime"] = timestamp(1).into();
+        }
+    }
 }
 
 /// Serves what a stored CRD defines, if its names were accepted.
@@ -39,7 +57,12 @@ pub(super) fn serve(api: &Api, object: &Value) {
     let Ok(custom) = CustomType::from_manifest(object) else { return };
     if crd::is_established(object) {
         let types = custom.versions.iter().filter(|version| version.served);
-        let types = types.map(|version| resource_type(&custom, version)).collect();
+        let mut types: Vec<_> = types.map(|version| resource_type(&custom, version)).collect();
+        if let (true, Some(first)) = (api.faults.on(Fault::DefaultsOfOneVersion), custom.versions.first()) {
+            for ty in &mut types {
+                ty.schema = first.schema.clone();
+            }
+        }
         api.registry.replace(&custom.group, &custom.names.plural, types);
     }
 }

@@ -95,6 +95,9 @@ pub(super) fn create(
 
     begin_life(&mut object, faults);
     ty.prepare_create(&mut object, faults);
+    if ty.custom {
+        bend_values(&mut object["spec"], faults);
+    }
     let mut attempts = 0;
     loop {
         attempts += 1;
@@ -133,9 +136,40 @@ pub(super) fn create(
     }
 }
 
-fn allocate_address(call: &Call, service: &mut Value, dry_run: bool) -> Result<(), ApiError> {
+/// What the faults make of the values of a custom resource.
+fn bend_values(value: &mut Value, faults: Faults) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| bend_values(item, faults)),
+        Value::Object(fields) => {
+            fields.retain(|_, field| {
+                let empty_list = field.as_array().is_some_and(Vec::is_empty);
+                let lost = (empty_list && faults.on(Fault::EmptyListsDropped))
+                    || (field == "" && faults.on(Fault::ZeroesOmitted));
+                !lost
+            });
+            fields.values_mut().for_each(|field| bend_values(field, faults));
+        }
+        Value::Number(number) if faults.on(Fault::LargeIntegersRounded) => {
+            if let Some(integer) = number.as_i64() {
+                *value = round(integer).into();
+            }
+        }
+        _ => {}
+    }
+}
+
+#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "that is the fault")]
+fn round(integer: i64) -> i64 {
+    integer as f64 as i64
+}
+
+/// Gives a service the address that it wants, or one that is free.
+pub(super) fn allocate_address(call: &Call, service: &mut Value, dry_run: bool) -> Result<(), ApiError> {
     let mut addresses = call.api.addresses();
     let given = if dry_run { addresses.propose(service) } else { addresses.allocate(service) };
+    if call.faults().on(Fault::ClusterIpUnchecked) {
+        return Ok(());
+    }
     given.map_err(|error| ApiError::invalid(call.ty.subject(), service.meta("name"), &[error]))
 }
 
@@ -229,6 +263,8 @@ fn begin_life(object: &mut Value, faults: Faults) {
         uid_of(&object.key())
     } else if faults.on(Fault::UidFromClock) {
         uid_of(&Key::new("", timestamp(0)))
+    } else if faults.on(Fault::UidWithoutDashes) {
+        uuid().replace('-', "")
     } else {
         uuid()
     };

@@ -45,6 +45,12 @@ async fn options(call: &Call, body: Incoming) -> Result<DeleteOptions, ApiError>
     if !bytes.is_empty() {
         body::require_json(&call.headers, call.faults())?;
     }
+    if call.faults().on(Fault::DeleteOptionsOfCoreOnly) {
+        let given: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        if given["apiVersion"].as_str().is_some_and(|version| version != "v1") {
+            return Err(ApiError::bad_request("the body must be a DeleteOptions of v1"));
+        }
+    }
     DeleteOptions::parse(&call.query, &bytes, call.faults())
 }
 

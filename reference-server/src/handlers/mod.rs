@@ -11,6 +11,7 @@ mod namespaces;
 mod patch;
 mod pods;
 mod scale;
+mod services;
 mod shipped;
 mod update;
 mod watch;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::update::Part;
-use super::{Call, crds, create, object_gone};
+use super::{Call, crds, create, object_gone, services};
 use crate::apply::Operation;
 use crate::builtin::meta::{self, MetaRules};
 use crate::encode;
@@ -67,6 +67,7 @@ pub(super) async fn modify(
         if ty.table == crds::TABLE && manner.part == Part::Whole {
             crds::accept(api, &mut new)?;
         }
+        let address = services::settle(call, &mut new, &old, manner.dry_run)?;
         if new == old && !faults.on(Fault::NoOpBumpsVersion) {
             return Ok(Changed::Stored(stored));
         }
@@ -93,6 +94,7 @@ pub(super) async fn modify(
                 Some(write.put(&ty.table, draft))
             }
         });
+        services::finish(call, address, written.is_some(), &new, &old);
         if let Some(written) = written {
             if finished {
                 object_gone(api, ty, &new);

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::Call;
 use super::modify::{self, Manner};
 use super::update::Part;
+use crate::Fault;
 use crate::builtin::bodies;
 use crate::json as decoder;
 use crate::negotiate::Target;
@@ -63,8 +64,13 @@ fn assign(call: &Call, pod: &Value, binding: &Value, node: &str) -> Result<Value
     if pod.is_deleting() {
         return conflict(format!("pod {} is being deleted, cannot be assigned to a host", call.info.name));
     }
+    let faults = call.faults();
+    if faults.on(Fault::BindingChangesNothing) {
+        return Ok(pod.clone());
+    }
     if let Some(assigned) =
         pod.pointer("/spec/nodeName").and_then(Value::as_str).filter(|node| !node.is_empty())
+        && !faults.on(Fault::BoundTwice)
     {
         return conflict(format!("pod {} is already assigned to node {assigned:?}", call.info.name));
     }

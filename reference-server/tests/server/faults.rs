@@ -444,6 +444,12 @@ async fn types(talk: &mut Record) {
         &json!({ "metadata": { "name": "p" }, "target": { "name": "n" } }),
     )
     .await;
+    talk.post(
+        &format!("{PODS}/p/binding"),
+        &json!({ "metadata": { "name": "p" }, "target": { "name": "o" } }),
+    )
+    .await;
+    talk.get(&format!("{PODS}/p")).await;
     talk.delete(&format!("{PODS}/p"), "").await;
     talk.delete(&format!("{PODS}/p?gracePeriodSeconds=0"), "").await;
     for secret in [json!({ "stringData": { "a": "1" } }), json!({ "data": { "a": "no base64!" } })] {
@@ -456,6 +462,31 @@ async fn types(talk: &mut Record) {
     let service = json!({ "metadata": { "name": "svc" }, "spec": { "ports": [{ "port": 80 }, { "port": 80, "name": "x" }] } });
     talk.post("/api/v1/namespaces/default/services", &service).await;
     talk.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &json!({ "spec": {} })).await;
+    let review =
+        json!({ "spec": { "user": "nobody", "resourceAttributes": { "verb": "get", "resource": "pods" } } });
+    talk.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", &review).await;
+    let mixed = json!({ "name": "v", "emptyDir": {}, "hostPath": { "path": "/" } });
+    let containers = json!([{ "name": "c", "image": "i" }]);
+    let pod =
+        json!({ "metadata": { "name": "mixed" }, "spec": { "containers": containers, "volumes": [mixed] } });
+    talk.post(PODS, &pod).await;
+    talk.patch("merge", &path, &json!({ "spec": { "replicas": -1 } })).await;
+    let options = json!({ "apiVersion": "apps/v1", "kind": "DeleteOptions" }).to_string();
+    talk.delete(&path, &options).await;
+    addresses(talk).await;
+}
+
+async fn addresses(talk: &mut Record) {
+    const SERVICES: &str = "/api/v1/namespaces/default/services";
+    let service = |name: &str, address: &Value| json!({ "metadata": { "name": name }, "spec": { "ports": [{ "port": 80 }], "clusterIP": address } });
+    let first = talk.post(SERVICES, &service("first", &Value::Null)).await;
+    let address = json!(first.text_at("/spec/clusterIP"));
+    talk.post(SERVICES, &service("second", &address)).await;
+    talk.server.delete(&format!("{SERVICES}/second"), "").await;
+    let external = json!({ "spec": { "type": "ExternalName", "externalName": "example.com" } });
+    talk.patch("merge", &format!("{SERVICES}/first"), &external).await;
+    talk.post(SERVICES, &service("third", &address)).await;
+    talk.patch("merge", &format!("{SERVICES}/first"), &json!({ "spec": { "type": "ClusterIP" } })).await;
 }
 
 async fn custom(talk: &mut Record) {
@@ -528,6 +559,44 @@ async fn custom(talk: &mut Record) {
     talk.patch("strategic-merge", &format!("{THINGS}/t"), &json!({ "spec": { "color": "red" } })).await;
     talk.get("/apis/example.com/v1").await;
     talk.get("/openapi/v3/apis/example.com/v1").await;
+    versions(talk).await;
+}
+
+async fn versions(talk: &mut Record) {
+    const NOTES: &str = "/apis/notes.example.com/v1/notes";
+    let version = |name: &str, default: &str| {
+        let properties = json!({
+            "mode": { "type": "string", "default": default },
+            "list": { "type": "array", "items": { "type": "string" } },
+            "text": { "type": "string" },
+            "count": { "type": "integer" },
+        });
+        let spec = json!({ "type": "object", "properties": properties });
+        let schema = json!({ "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } });
+        json!({ "name": name, "served": true, "storage": name == "v1", "schema": schema })
+    };
+    let names = json!({ "plural": "notes", "kind": "Note" });
+    let versions = json!([version("v1", "first"), version("v2", "second")]);
+    let spec =
+        json!({ "group": "notes.example.com", "scope": "Cluster", "names": names, "versions": versions });
+    let definition = json!({ "metadata": { "name": "notes.notes.example.com" }, "spec": spec });
+    let before = talk.post(CRDS, &definition).await;
+    let metadata = json!({ "name": "n", "annotations": { "a": "b" } });
+    let spec = json!({ "list": [], "text": "", "count": 9_007_199_254_740_993_i64 });
+    let note = |version: &str, metadata: Value, spec: Value| json!({ "apiVersion": format!("notes.example.com/{version}"), "kind": "Note", "metadata": metadata, "spec": spec });
+    talk.post(NOTES, &note("v1", metadata, spec)).await;
+    talk.get("/apis/notes.example.com/v2/notes/n").await;
+    let other = note("v2", json!({ "name": "m" }), json!({}));
+    talk.post("/apis/notes.example.com/v2/notes", &other).await;
+    let added = json!([{
+        "op": "add",
+        "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/later",
+        "value": { "type": "string", "default": "late" },
+    }]);
+    let after = talk.patch("json", &format!("{CRDS}/notes.notes.example.com"), &added).await;
+    talk.get(&format!("{NOTES}/n")).await;
+    let since = "/status/conditions/0/lastTransitionTime";
+    talk.note(&format!("the condition holds since then: {}", before.text_at(since) == after.text_at(since)));
 }
 
 /// Versions, forms and encodings of lists and watches.

@@ -205,6 +205,21 @@ fn prepare_update(new: &mut Value, old: &Value) {
     }
 }
 
+/// Takes from a service that becomes an `ExternalName` what only the other types have, unless it was asked for anew.
+pub fn drop_address(new: &mut Value, old: &Value) {
+    let Some(spec) = new["spec"].as_object_mut() else { return };
+    for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+        if spec.get(field) == old["spec"].get(field) {
+            spec.remove(field);
+        }
+    }
+    for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(port) = port.as_object_mut() {
+            port.remove("nodePort");
+        }
+    }
+}
+
 fn validate(service: &Value, faults: Faults) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = &service["spec"];

@@ -21,7 +21,7 @@ pub(super) use self::spec::local_object_reference;
 pub(super) use self::validate::port_name;
 pub(crate) use self::validate::validate_spec;
 use crate::builtin::{BuiltinType, FieldLabel, Hooks, Subresource};
-use crate::faults::Faults;
+use crate::faults::{Fault, Faults};
 use crate::schema::build::object;
 use crate::schema::meta::with_type_meta;
 use crate::schema::{FieldError, Path, Schema};
@@ -82,14 +82,18 @@ fn complete(pod: &mut Value) {
 }
 
 fn prepare_create(pod: &mut Value, faults: Faults) {
-    if faults.on(crate::Fault::StatusKeptOnCreate) && pod.get("status").is_some() {
+    if faults.on(Fault::StatusKeptOnCreate) && pod.get("status").is_some() {
         return;
     }
     pod["status"] = json!({"phase": "Pending", "qosClass": qos_class(&pod["spec"])});
 }
 
 fn validate(pod: &Value, faults: Faults) -> Vec<FieldError> {
-    validate_spec(&pod["spec"], Path::Root.field("spec"), faults)
+    let mut errors = validate_spec(&pod["spec"], Path::Root.field("spec"), faults);
+    if faults.on(Fault::PodNeedsNode) && pod["spec"].get("nodeName").is_none() {
+        errors.push(FieldError::required("spec.nodeName", ""));
+    }
+    errors
 }
 
 /// How a pod is treated when its node runs short: guaranteed if every container has limits for both resources and asks

@@ -47,6 +47,7 @@ impl Check {
     /// Checks the volumes and returns their names.
     fn volumes<'a>(&mut self, spec: &'a Value, path: Path<'_>) -> Vec<&'a str> {
         let mut names = Vec::new();
+        let mixes = self.faults.on(Fault::UnionMembersMixed);
         for (index, volume) in items(spec, "volumes").iter().enumerate() {
             let path = path.index(index);
             self.name(volume, "name", path, dns_label);
@@ -57,7 +58,7 @@ impl Check {
             names.push(name);
             let sources =
                 volume.as_object().into_iter().flatten().filter(|(field, _)| *field != "name").skip(1);
-            for (source, _) in sources {
+            for (source, _) in sources.filter(|_| !mixes) {
                 self.errors.push(FieldError::forbidden(
                     path.field(source),
                     "may not specify more than 1 volume type",
