@@ -164,6 +164,8 @@ pub enum Capability {
     Core,
     /// Custom resource definitions can be created.
     Crds,
+    /// The run may act as other users (`Impersonate-User`).
+    Impersonation,
     /// The run may create namespaces.
     Namespaces,
     /// /openapi/v2 is served.

@@ -4,19 +4,20 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use http::{HeaderMap, Request, Response, StatusCode, Version, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::{self, Authenticator, User};
+use crate::body;
 use crate::builtin::ClusterIps;
 use crate::discover::Documents;
 use crate::handlers::{self, Call};
 use crate::openapi::Publisher;
 use crate::paths;
 use crate::query::Query;
-use crate::registry::{Lookup, Registry};
+use crate::registry::{Lookup, Registry, ResourceType};
 use crate::request_info::{RequestInfo, ResourceInfo};
 use crate::respond::{Answer, Payload};
 use crate::status::ApiError;
@@ -101,8 +102,22 @@ impl Api {
         let (parts, body) = request.into_parts();
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let info = RequestInfo::parse(parts.uri.path());
+        if self.faults.on(Fault::PublicPathsNeedNoValidToken)
+            && let RequestInfo::Path(path) = &info
+        {
+            return paths::answer(&self, &parts.method, path, &query, &parts.headers);
+        }
         let user = self.auth.authenticate(&parts.headers, self.faults)?;
-        auth::authorize(user, &parts.method, &info, query.flag("watch"), self.faults)?;
+        let user = auth::acting(user, &parts.headers, self.faults)?;
+        if self.faults.on(Fault::AuthorizationAfterLookup)
+            && let RequestInfo::Resource(info) = &info
+        {
+            self.find(info)?;
+        }
+        if self.faults.on(Fault::AuthorizationAfterDecoding) && parts.method == Method::POST {
+            body::require_json(&parts.headers, self.faults)?;
+        }
+        auth::authorize(&user, &parts.method, &info, query.flag("watch"), self.faults)?;
         match info {
             RequestInfo::Path(path) => paths::answer(&self, &parts.method, &path, &query, &parts.headers),
             RequestInfo::Resource(info) => {
@@ -119,21 +134,25 @@ impl Api {
         info: ResourceInfo,
         query: Query,
         headers: HeaderMap,
-        user: User,
+        user: Arc<User>,
     ) -> Result<Call, ApiError> {
-        let ty = match self.registry.current().find(&info.group, &info.version, &info.resource) {
-            Lookup::Found(ty) => ty,
-            Lookup::NoResource | Lookup::NoGroup if self.faults.on(Fault::UnknownAsBadRequest) => {
-                return Err(ApiError::bad_request("there is no such resource"));
-            }
-            Lookup::NoResource => return Err(ApiError::no_such_resource()),
-            Lookup::NoGroup => return Err(ApiError::no_such_path()),
-        };
+        let ty = self.find(&info)?;
         // A resource of the cluster has no address inside a namespace; a namespace counts as its own.
         if !ty.namespaced && !info.namespace.is_empty() && !ty.is_core("namespaces") {
             return Err(if ty.custom { ApiError::no_such_path() } else { ApiError::no_such_resource() });
         }
         Ok(Call { api: self, ty, info, query, headers, user })
+    }
+
+    fn find(&self, info: &ResourceInfo) -> Result<Arc<ResourceType>, ApiError> {
+        match self.registry.current().find(&info.group, &info.version, &info.resource) {
+            Lookup::Found(ty) => Ok(ty),
+            Lookup::NoResource | Lookup::NoGroup if self.faults.on(Fault::UnknownAsBadRequest) => {
+                Err(ApiError::bad_request("there is no such resource"))
+            }
+            Lookup::NoResource => Err(ApiError::no_such_resource()),
+            Lookup::NoGroup => Err(ApiError::no_such_path()),
+        }
     }
 }
 

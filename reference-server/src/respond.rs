@@ -202,10 +202,12 @@ impl Answer {
                 }
             }
         }
-        if faults.on(Fault::DetailsNameMissing)
-            && let Some(details) = status["details"].as_object_mut()
-        {
-            details.remove("name");
+        for (fault, field) in [(Fault::DetailsNameMissing, "name"), (Fault::DetailsGroupMissing, "group")] {
+            if faults.on(fault)
+                && let Some(details) = status["details"].as_object_mut()
+            {
+                details.remove(field);
+            }
         }
         if faults.on(Fault::StatusCodeMismatch) {
             status["code"] = 500.into();
@@ -213,6 +215,9 @@ impl Answer {
         let mut answer = Self::json(error.code, &status);
         if let Some(seconds) = error.details.as_ref().and_then(|details| details.retry_after) {
             answer = answer.header(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if error.code == StatusCode::UNAUTHORIZED {
+            answer = answer.header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         answer
     }

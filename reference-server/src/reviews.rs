@@ -2,25 +2,36 @@
 
 use serde_json::{Value, json};
 
-use crate::Fault;
 use crate::auth::User;
 use crate::handlers::Call;
 use crate::object::Object;
 use crate::request_info::ResourceInfo;
 use crate::schema::FieldError;
-use crate::status::{ApiError, Subject};
+use crate::status::ApiError;
+use crate::{Fault, Faults};
 
 /// Answers a review: the same object, with a status.
 pub(crate) fn answer(call: &Call, mut review: Value) -> Result<Value, ApiError> {
+    let faults = call.faults();
+    let errors = (call.ty.hooks.validate)(&review, faults);
+    if !errors.is_empty() {
+        return Err(ApiError::invalid(call.ty.subject(), "", &errors));
+    }
+    let asker = |fault| if faults.on(fault) { call.api.auth.admin() } else { &*call.user };
     let status = match call.ty.plural.as_str() {
         "tokenreviews" => token(call, &review)?,
-        "selfsubjectreviews" => json!({ "userInfo": call.user.info() }),
-        "selfsubjectaccessreviews" => access(call, call.user, &review)?,
+        "selfsubjectreviews" => json!({ "userInfo": asker(Fault::SelfReviewOfAdmin).info() }),
+        "selfsubjectaccessreviews" => access(&call.user, &review, faults),
         "subjectaccessreviews" | "localsubjectaccessreviews" => {
             local_namespace(call, &review)?;
-            access(call, subject(call, &review)?, &review)?
+            let subject = subject(&review);
+            access(
+                if faults.on(Fault::AccessReviewOfTheAsker) { &call.user } else { &subject },
+                &review,
+                faults,
+            )
         }
-        "selfsubjectrulesreviews" => rules(call.user, &review)?,
+        "selfsubjectrulesreviews" => rules(asker(Fault::RulesReviewOfAdmin), &review, faults)?,
         _ => return Err(ApiError::method_not_allowed()),
     };
     review["status"] = status;
@@ -37,40 +48,29 @@ fn token(call: &Call, review: &Value) -> Result<Value, ApiError> {
     }
     Ok(match call.api.auth.token(token) {
         Some(user) => json!({ "authenticated": true, "user": user.info() }),
+        None if call.faults().on(Fault::TokenReviewKnowsEverybody) => {
+            json!({ "authenticated": true, "user": call.user.info() })
+        }
         None => json!({ "user": {}, "error": "invalid bearer token" }),
     })
 }
 
-/// The user that a review is about. One that the server does not know has no rights, unless a group has them.
-fn subject(call: &Call, review: &Value) -> Result<User, ApiError> {
-    let name = review.pointer("/spec/user").and_then(Value::as_str).unwrap_or_default();
+/// The user that a review is about, in the groups that it names and no others.
+fn subject(review: &Value) -> User {
+    let text = |field: &str| review["spec"][field].as_str().unwrap_or_default().to_owned();
     let groups = review.pointer("/spec/groups").and_then(Value::as_array);
-    let groups: Vec<&str> = groups.into_iter().flatten().filter_map(Value::as_str).collect();
-    if name.is_empty() && groups.is_empty() {
-        let why = "at least one of user or group must be specified";
-        let error = FieldError::invalid("spec.user", &"".into(), why);
-        return Err(ApiError::invalid(subject_of(call), "", &[error]));
-    }
-    Ok(if name == User::Admin.name() || groups.contains(&"system:masters") {
-        User::Admin
-    } else if name == User::Powerless.name() || groups.contains(&"system:authenticated") {
-        User::Powerless
-    } else {
-        User::Anonymous
-    })
+    let groups = groups.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+    User { name: text("user"), uid: text("uid"), groups, ..User::default() }
 }
 
-fn subject_of(call: &Call) -> Subject<'_> {
-    call.ty.subject()
-}
-
-fn access(call: &Call, user: User, review: &Value) -> Result<Value, ApiError> {
+/// What the user may do, of what is asked: a resource or a path.
+fn access(user: &User, review: &Value, faults: Faults) -> Value {
     let resource = review.pointer("/spec/resourceAttributes").filter(|value| !value.is_null());
     let path = review.pointer("/spec/nonResourceAttributes").filter(|value| !value.is_null());
     let text =
         |value: &Value, field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     let allowed = match (resource, path) {
-        (Some(resource), None) => {
+        (Some(resource), _) => {
             let info = ResourceInfo {
                 group: text(resource, "group"),
                 version: text(resource, "version"),
@@ -82,30 +82,28 @@ fn access(call: &Call, user: User, review: &Value) -> Result<Value, ApiError> {
             };
             user.may_access(&text(resource, "verb"), &info)
         }
-        (None, Some(path)) => user.may_read(&text(path, "path")),
-        _ => {
-            let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-            let error = FieldError::invalid("spec.resourceAttributes", &Value::Null, why);
-            return Err(ApiError::invalid(subject_of(call), "", &[error]));
-        }
+        (None, Some(path)) => user.may_read(&text(path, "verb"), &text(path, "path")),
+        (None, None) => true,
     };
-    let allowed = allowed || call.faults().on(Fault::AccessReviewAllowsAll);
-    Ok(json!({ "allowed": allowed }))
+    let allowed = allowed || faults.on(Fault::AccessReviewAllowsAll);
+    json!({ "allowed": allowed })
 }
 
 fn local_namespace(call: &Call, review: &Value) -> Result<(), ApiError> {
     let asked =
         review.pointer("/spec/resourceAttributes/namespace").and_then(Value::as_str).unwrap_or_default();
-    if call.ty.namespaced && asked != call.info.namespace {
+    let elsewhere = call.ty.namespaced && asked != call.info.namespace;
+    if elsewhere && !call.faults().on(Fault::LocalReviewOfAnyNamespace) {
         let field = "spec.resourceAttributes.namespace";
         let error = FieldError::invalid(field, &asked.into(), "must match metadata.namespace");
-        return Err(ApiError::invalid(subject_of(call), "", &[error]));
+        return Err(ApiError::invalid(call.ty.subject(), "", &[error]));
     }
     Ok(())
 }
 
-fn rules(user: User, review: &Value) -> Result<Value, ApiError> {
-    if review.pointer("/spec/namespace").and_then(Value::as_str).unwrap_or_default().is_empty() {
+fn rules(user: &User, review: &Value, faults: Faults) -> Result<Value, ApiError> {
+    let nowhere = review.pointer("/spec/namespace").and_then(Value::as_str).unwrap_or_default().is_empty();
+    if nowhere && !faults.on(Fault::RulesReviewNeedsNoNamespace) {
         return Err(ApiError::bad_request("no namespace on request"));
     }
     let everything = json!([{ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] }]);
@@ -115,24 +113,14 @@ fn rules(user: User, review: &Value) -> Result<Value, ApiError> {
         "resources": ["selfsubjectreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"],
     }]);
     let paths = |paths: &[&str]| json!([{ "verbs": ["get"], "nonResourceURLs": paths }]);
-    let (resources, paths) = match user {
-        User::Admin => (everything, json!([{ "verbs": ["*"], "nonResourceURLs": ["*"] }])),
-        User::Powerless => (
-            about_self,
-            paths(&[
-                "/api",
-                "/api/*",
-                "/apis",
-                "/apis/*",
-                "/healthz",
-                "/livez",
-                "/openapi",
-                "/openapi/*",
-                "/readyz",
-                "/version",
-            ]),
-        ),
-        User::Anonymous => (json!([]), paths(&["/healthz", "/livez", "/readyz", "/version"])),
+    let public = ["/healthz", "/livez", "/readyz", "/version"];
+    let discovery = ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"];
+    let (resources, paths) = if user.is_master() {
+        (everything, json!([{ "verbs": ["*"], "nonResourceURLs": ["*"] }]))
+    } else if user.is_authenticated() {
+        (about_self, paths(&[discovery.as_slice(), &public].concat()))
+    } else {
+        (json!([]), paths(&public))
     };
     Ok(json!({ "resourceRules": resources, "nonResourceRules": paths, "incomplete": false }))
 }

@@ -29,6 +29,7 @@ pub(super) async fn all(
             Capability::OpenapiV3 => openapi_v3(asker).boxed(),
             Capability::Namespaces => namespaces(asker, resources, questions).boxed(),
             Capability::Crds => crds(asker, resources, questions).boxed(),
+            Capability::Impersonation => impersonation(asker).boxed(),
             Capability::Pods => pods(asker, resources, questions).boxed(),
             Capability::SecondUser => second_user(asker, resources, questions).boxed(),
             Capability::Table => representation(asker, resources, questions, "Table").boxed(),
@@ -141,6 +142,24 @@ async fn second_user(asker: &Asker<'_>, resources: &Resources, questions: &Quest
         // The user says it has no rights. An answer other than 403 is for the cases to judge, not a reason to skip them.
         200..=299 | 403 | 404 => Ok(()),
         _ => Err(format!("{collection} answers the second credential with {}", exchange.in_words())),
+    }
+}
+
+/// Whether the server says that the run may act as others. What it then makes of the headers is for cases to judge.
+async fn impersonation(asker: &Asker<'_>) -> Answer {
+    if asker.client.impersonates().await {
+        return Err("the run itself acts as another user (--as)".into());
+    }
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {"verb": "impersonate", "resource": "users"}},
+    });
+    let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let exchange = asker.send("POST", reviews, Some(&review)).await;
+    match exchange.json().and_then(|review| review["status"]["allowed"].as_bool()) {
+        Some(true) => Ok(()),
+        Some(false) => Err("the run's user may not act as others".into()),
+        None => Err(format!("the server does not review access: {}", exchange.in_words())),
     }
 }
 

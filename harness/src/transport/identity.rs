@@ -56,6 +56,17 @@ impl Identities {
         self.second.is_some()
     }
 
+    /// Whether the command line or the kubeconfig names another user to act as.
+    pub(super) async fn impersonates(&self) -> bool {
+        let by_login = match &self.admin {
+            Source::Login(login) => {
+                login.headers().await.is_ok_and(|headers| headers.contains_key(IMPERSONATE))
+            }
+            Source::None | Source::Token(_) | Source::File(_) => false,
+        };
+        by_login || self.impersonate.is_some()
+    }
+
     pub(super) fn is_anonymous(&self) -> bool {
         self.anonymous
     }

@@ -140,6 +140,11 @@ impl Client {
         self.shared.identities.by_token()
     }
 
+    /// Whether the run itself acts as another user.
+    pub(crate) async fn impersonates(&self) -> bool {
+        self.shared.identities.impersonates().await
+    }
+
     /// One exchange, complete or broken, ended by the deadline at the latest.
     pub async fn send(&self, outgoing: Outgoing, deadline: Instant) -> Exchange {
         let ready = match self.prepare(outgoing, deadline).await {

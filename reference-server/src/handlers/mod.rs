@@ -45,7 +45,7 @@ pub(crate) struct Call {
     pub(crate) info: ResourceInfo,
     pub(crate) query: Query,
     pub(crate) headers: HeaderMap,
-    pub(crate) user: User,
+    pub(crate) user: Arc<User>,
 }
 
 impl Call {

@@ -4,6 +4,8 @@
 //! names) is numbered in the order of its appearance, so the same conversation reads the same on two correct servers, and another
 //! reading means that the fault was seen. Whether the suite can tell *what* is wrong is tested by the suite.
 
+mod users;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,7 +113,10 @@ async fn converse(faults: Faults, expected: Option<&[String]>) -> Vec<String> {
     for part in 0..PARTS {
         match part {
             0 => create(&mut talk).await,
-            1 => read(&mut talk).await,
+            1 => {
+                read(&mut talk).await;
+                users::ask(&mut talk).await;
+            }
             2 => update(&mut talk).await,
             3 => patch(&mut talk).await,
             4 => types(&mut talk).await,

@@ -1,0 +1,217 @@
+//! Who asks, and whether they may: a fixed administrator, a user without rights, anybody, and whom the administrator acts as.
+//!
+//! Rights follow from groups, as if four roles were bound: the masters may do everything, the authenticated read discovery and
+//! ask about themselves, everybody reads what a load balancer reads. So a user that nobody knows has the rights of its groups.
+
+mod impersonate;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::{HeaderMap, Method, header};
+use serde_json::{Value, json};
+
+use crate::request_info::{RequestInfo, ResourceInfo};
+use crate::status::{ApiError, Subject};
+use crate::{Config, Fault, Faults};
+
+pub(crate) use impersonate::acting;
+
+/// The group of those who may do everything.
+const MASTERS: &str = "system:masters";
+/// The group of all who have shown a credential.
+const AUTHENTICATED: &str = "system:authenticated";
+/// The group of all who have not.
+const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// Who gave no credential.
+const ANONYMOUS: &str = "system:anonymous";
+
+/// Who asks: `UserInfo` of the authentication API.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct User {
+    pub(crate) name: String,
+    pub(crate) uid: String,
+    pub(crate) groups: Vec<String>,
+    pub(crate) extra: BTreeMap<String, Vec<String>>,
+}
+
+impl User {
+    fn known(name: &str, groups: &[&str]) -> Self {
+        let groups = groups.iter().map(|group| (*group).to_owned()).collect();
+        Self { name: name.to_owned(), uid: name.to_owned(), groups, extra: BTreeMap::new() }
+    }
+
+    /// As the authentication API writes it.
+    pub(crate) fn info(&self) -> Value {
+        let mut info = json!({ "username": self.name });
+        if !self.uid.is_empty() {
+            info["uid"] = self.uid.as_str().into();
+        }
+        if !self.groups.is_empty() {
+            info["groups"] = json!(self.groups);
+        }
+        if !self.extra.is_empty() {
+            info["extra"] = json!(self.extra);
+        }
+        info
+    }
+
+    fn is_in(&self, group: &str) -> bool {
+        self.groups.iter().any(|own| own == group)
+    }
+
+    /// Whether this user may do everything.
+    pub(crate) fn is_master(&self) -> bool {
+        self.is_in(MASTERS)
+    }
+
+    /// Whether this user has shown who they are.
+    pub(crate) fn is_authenticated(&self) -> bool {
+        self.is_in(AUTHENTICATED)
+    }
+
+    /// Whether this user may do `verb` on the resource.
+    pub(crate) fn may_access(&self, verb: &str, info: &ResourceInfo) -> bool {
+        let about_self = matches!(
+            info.resource.as_str(),
+            "selfsubjectreviews" | "selfsubjectaccessreviews" | "selfsubjectrulesreviews"
+        );
+        self.is_master() || (self.is_authenticated() && verb == "create" && about_self)
+    }
+
+    /// Whether this user may do `verb` on a path outside the resources.
+    pub(crate) fn may_read(&self, verb: &str, path: &str) -> bool {
+        let path = path.trim_end_matches('/');
+        let public = matches!(path, "/healthz" | "/livez" | "/readyz" | "/version");
+        let discovery = ["/api", "/apis", "/openapi"]
+            .iter()
+            .any(|root| path == *root || path.starts_with(&format!("{root}/")));
+        let known = self.is_authenticated() || self.is_in(UNAUTHENTICATED);
+        let reads = matches!(verb, "get" | "head");
+        self.is_master() || (reads && ((public && known) || (discovery && self.is_authenticated())))
+    }
+}
+
+/// Knows the tokens.
+pub(crate) struct Authenticator {
+    admin: (String, Arc<User>),
+    user: Option<(String, Arc<User>)>,
+    anonymous: Arc<User>,
+}
+
+impl Authenticator {
+    pub(crate) fn new(config: &Config) -> Self {
+        let admin = User::known("kubeproof-admin", &[MASTERS, AUTHENTICATED]);
+        let user = Arc::new(User::known("kubeproof-user", &[AUTHENTICATED]));
+        let anonymous = User { uid: String::new(), ..User::known(ANONYMOUS, &[UNAUTHENTICATED]) };
+        Self {
+            admin: (config.admin_token.clone(), Arc::new(admin)),
+            user: config.user_token.clone().map(|token| (token, user)),
+            anonymous: Arc::new(anonymous),
+        }
+    }
+
+    /// The administrator.
+    pub(crate) fn admin(&self) -> &User {
+        &self.admin.1
+    }
+
+    /// The user of a token.
+    pub(crate) fn token(&self, token: &str) -> Option<Arc<User>> {
+        let mut known = [Some(&self.admin), self.user.as_ref()].into_iter().flatten();
+        known.find(|(own, _)| own == token).map(|(_, user)| Arc::clone(user))
+    }
+
+    /// The user of a request. A scheme other than Bearer, and an empty token, count as no token.
+    pub(crate) fn authenticate(&self, headers: &HeaderMap, faults: Faults) -> Result<Arc<User>, ApiError> {
+        let anonymous = || Ok(Arc::clone(&self.anonymous));
+        let Some(value) = headers.get(header::AUTHORIZATION) else { return anonymous() };
+        let token =
+            value.to_str().ok().and_then(|value| value.split_once(' ')).and_then(|(scheme, token)| {
+                let token = token.trim();
+                (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+            });
+        if token.is_none() && faults.on(Fault::OddCredentialsAsServerError) {
+            return Err(ApiError::internal("no authenticator for these credentials"));
+        }
+        let Some(token) = token else { return anonymous() };
+        match self.token(token) {
+            Some(user) => Ok(user),
+            None if faults.on(Fault::UnknownTokenIsAnonymous) => anonymous(),
+            None => Err(ApiError::unauthorized()),
+        }
+    }
+}
+
+/// Refuses what the user may not do. This comes before everything else, so a refusal tells nothing about what exists.
+pub(crate) fn authorize(
+    user: &User,
+    method: &Method,
+    info: &RequestInfo,
+    watch: bool,
+    faults: Faults,
+) -> Result<(), ApiError> {
+    if faults.on(Fault::EverybodyMayEverything) && user.is_authenticated() {
+        return Ok(());
+    }
+    match info {
+        RequestInfo::Path(path) => {
+            let verb = method.as_str().to_ascii_lowercase();
+            if user.may_read(&verb, path) {
+                return Ok(());
+            }
+            Err(ApiError::forbidden_path(&format!("User {:?} cannot {verb} path {path:?}", user.name)))
+        }
+        RequestInfo::Resource(resource) => {
+            let verb = resource.verb(method, watch);
+            if user.may_access(verb, resource) {
+                return Ok(());
+            }
+            if faults.on(Fault::ForbiddenAsNotFound) {
+                let subject = Subject { group: &resource.group, word: &resource.resource };
+                return Err(ApiError::not_found(subject, &resource.name));
+            }
+            Err(denied(user, verb, resource))
+        }
+    }
+}
+
+fn denied(user: &User, verb: &str, info: &ResourceInfo) -> ApiError {
+    let path = if info.subresource.is_empty() {
+        info.resource.clone()
+    } else {
+        format!("{}/{}", info.resource, info.subresource)
+    };
+    let place = if info.namespace.is_empty() {
+        "at the cluster scope".to_owned()
+    } else {
+        format!("in the namespace {:?}", info.namespace)
+    };
+    let what =
+        format!("User {:?} cannot {verb} resource {path:?} in API group {:?} {place}", user.name, info.group);
+    ApiError::forbidden(Subject { group: &info.group, word: &info.resource }, &info.name, &what)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(&[MASTERS], "delete", "/metrics", true)]
+    #[case(&[AUTHENTICATED], "get", "/apis/apps/v1", true)]
+    #[case(&[AUTHENTICATED], "get", "/apisx", false)]
+    #[case(&[AUTHENTICATED], "post", "/apis", false)]
+    #[case(&[UNAUTHENTICATED], "get", "/healthz/", true)]
+    #[case(&[UNAUTHENTICATED], "get", "/apis", false)]
+    #[case(&["friends"], "get", "/healthz", false)]
+    fn rights_on_paths_follow_from_groups(
+        #[case] groups: &[&str],
+        #[case] verb: &str,
+        #[case] path: &str,
+        #[case] expected: bool,
+    ) {
+        assert_eq!(User::known("somebody", groups).may_read(verb, path), expected);
+    }
+}
