@@ -11,6 +11,7 @@ use crate::cel::Expression;
 use crate::pattern::{Pattern, TextPattern};
 use crate::rule::{Exemption, Rule, SchemaSet};
 use crate::span::Span;
+use crate::stream::{Creation, Finish, Protocol, Receiving, Sending, Stream};
 use crate::template::{JsonTemplate, Template};
 
 /// One behaviour of a server, and how to see it.
@@ -28,6 +29,8 @@ pub struct Case {
     pub level: Level,
     /// The resources the case runs on; `None`: it runs once, without a subject.
     pub subject: Option<SubjectFilter>,
+    /// The protocols that it runs over, one after another; empty: it runs once.
+    pub protocols: Vec<Protocol>,
     /// What the target must offer beyond the subject.
     pub needs: Vec<Capability>,
     /// Faults of the reference server that the case detects.
@@ -178,6 +181,8 @@ pub enum Capability {
     PartialMetadata,
     /// Pods can be created.
     Pods,
+    /// Pods run: some node is ready to take them.
+    RunningPods,
     /// An unprivileged credential was given.
     SecondUser,
     /// Objects can be applied: PATCH takes application/apply-patch+yaml.
@@ -207,8 +212,18 @@ pub enum Step {
     Await(Await),
     /// Reads a watch to the end that the server makes.
     End(End),
-    /// Hangs up a watch.
+    /// Hangs up a watch or a stream.
     Close(Close),
+    /// Opens a stream.
+    Stream(Box<Stream>),
+    /// Creates a SPDY stream.
+    Create(Creation),
+    /// Sends on a stream.
+    Send(Sending),
+    /// Reads a stream until something has come.
+    Receive(Receiving),
+    /// Reads a stream to the end that the server makes.
+    Finish(Finish),
     /// Iterations at once.
     Concurrently(Loop),
     /// Iterations one after another.
@@ -358,8 +373,10 @@ pub struct End {
 /// Hangs up.
 #[derive(Clone, Debug)]
 pub struct Close {
-    /// The id of the watch.
-    pub watch: String,
+    /// The id of the watch or stream.
+    pub of: String,
+    /// Whether it is a stream.
+    pub stream: bool,
 }
 
 /// Iterations of the same steps.

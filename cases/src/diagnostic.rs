@@ -10,7 +10,7 @@ use crate::span::Span;
 use crate::syntax::Source;
 
 /// Every code that a diagnostic can have.
-pub const CODES: [&str; 48] = [
+pub const CODES: [&str; 51] = [
     "cannot-fail",
     "duplicate",
     "duplicate-id",
@@ -20,6 +20,7 @@ pub const CODES: [&str; 48] = [
     "invalid-cel",
     "invalid-json",
     "invalid-regex",
+    "malformed-bytes",
     "malformed-header",
     "malformed-id",
     "malformed-method",
@@ -47,11 +48,13 @@ pub const CODES: [&str; 48] = [
     "unasked-subject",
     "undefined-variable",
     "unexpected-body",
+    "unfit-protocol",
     "unknown-fault",
     "unknown-function",
     "unknown-key",
     "unknown-member",
     "unknown-name",
+    "unknown-protocol",
     "unknown-reason",
     "unknown-requirement",
     "unknown-resource",

@@ -79,6 +79,76 @@ impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
     }
 }
 
+/// A text, or a list of texts. Numbers and truth values are the text that they are written as.
+#[derive(Debug)]
+pub(crate) struct Texts(pub(crate) Vec<Located<String>>);
+
+impl<'de> Deserialize<'de> for Texts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let whole: Located<LooseTexts> = Located::deserialize(deserializer)?;
+        Ok(Self(match whole.value {
+            LooseTexts::One(value) => vec![Located { value, place: whole.place }],
+            LooseTexts::Many(values) => values,
+        }))
+    }
+}
+
+enum LooseTexts {
+    One(String),
+    Many(Vec<Located<String>>),
+}
+
+impl<'de> Deserialize<'de> for LooseTexts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextsVisitor)
+    }
+}
+
+struct TextsVisitor;
+
+impl<'de> Visitor<'de> for TextsVisitor {
+    type Value = LooseTexts;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("text or a list of texts")
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Self::Value, E> {
+        Ok(LooseTexts::One(value.to_owned()))
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(LooseTexts::One(value.to_string()))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Self::Value, E> {
+        Ok(LooseTexts::One(value.to_string()))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Self::Value, E> {
+        Ok(LooseTexts::One(value.to_string()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Self::Value, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(items)).map(LooseTexts::Many)
+    }
+}
+
+impl JsonSchema for Texts {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Texts".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let one = json_schema!({"type": ["string", "integer", "boolean"]});
+        json_schema!({"anyOf": [one, {"type": "array", "items": one}]})
+    }
+}
+
 /// A mapping in the order of the file.
 #[derive(Debug)]
 pub(crate) struct Entries<T>(pub(crate) Vec<(Located<String>, Located<T>)>);

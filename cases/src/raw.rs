@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::case::{Capability, Edition, Identity, Level, Scope};
-use crate::forms::{Entries, HeaderExpectation, JsonText, OneOrMany, RepeatableEntries};
+use crate::forms::{Entries, HeaderExpectation, JsonText, OneOrMany, RepeatableEntries, Texts};
+use crate::raw_stream::{RawCreate, RawFinish, RawReceive, RawSend, RawStream};
 use crate::rule::{Rule, SchemaSet};
 use crate::syntax::Located;
 
@@ -25,6 +26,9 @@ pub(crate) struct RawCase {
     pub(crate) why: Option<String>,
     /// Which resources the case runs on; absent: it runs once, without a subject.
     pub(crate) subject: Option<RawSubject>,
+    /// The protocols of streams that the case runs over, one result for each, or sets of them: `command`,
+    /// `command-status`, `command-text`, `command-half-close`, `ports`, `log`. Absent: the case runs once.
+    pub(crate) protocols: Option<Located<Vec<Located<String>>>>,
     /// What the target must offer beyond the subject.
     #[serde(default)]
     pub(crate) needs: Vec<Capability>,
@@ -127,8 +131,18 @@ pub(crate) enum RawStep {
     Await(RawAwait),
     /// Reads a watch to the end that the server makes.
     End(RawEnd),
-    /// Hangs up a watch.
+    /// Hangs up a watch or a stream.
     Close(RawClose),
+    /// Opens a stream over WebSocket or SPDY.
+    Stream(Box<RawStream>),
+    /// Creates a SPDY stream on an open connection.
+    Create(RawCreate),
+    /// Sends on an open stream.
+    Send(Box<RawSend>),
+    /// Reads an open stream until something has come.
+    Receive(RawReceive),
+    /// Reads a stream to the end that the server makes.
+    Finish(RawFinish),
     /// Iterations at once.
     Concurrently(RawLoop),
     /// Iterations one after another.
@@ -197,8 +211,8 @@ pub(crate) struct RawRequest {
     pub(crate) method: Located<String>,
     /// The target; may carry a raw query string.
     pub(crate) path: Located<String>,
-    /// Parameters, encoded and added to the path.
-    pub(crate) query: Option<Entries<String>>,
+    /// Parameters, encoded and added to the path; a list repeats one.
+    pub(crate) query: Option<Entries<Texts>>,
     /// Headers; a list of single-key mappings may repeat one.
     pub(crate) headers: Option<RepeatableEntries<String>>,
     /// The media type of the body; default `application/json`. PATCH must name its own.
@@ -245,7 +259,7 @@ pub(crate) struct RawWatch {
     /// The collection or object.
     pub(crate) path: Located<String>,
     /// Parameters beside `watch=true`.
-    pub(crate) query: Option<Entries<String>>,
+    pub(crate) query: Option<Entries<Texts>>,
     /// The media type asked for; default `application/json`.
     pub(crate) accept: Option<Located<String>>,
     /// Who sends it; default `admin`.
@@ -326,7 +340,9 @@ pub(crate) struct RawEnd {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawClose {
     /// The watch.
-    pub(crate) watch: Located<String>,
+    pub(crate) watch: Option<Located<String>>,
+    /// Or the stream.
+    pub(crate) stream: Option<Located<String>>,
 }
 
 /// Iterations of the same steps.

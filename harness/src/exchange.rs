@@ -6,6 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
+use crate::stream::Transcript;
+
 /// One request and what came back.
 #[derive(Clone, Debug)]
 pub struct Exchange {
@@ -62,6 +64,8 @@ pub struct Received {
     pub events: Vec<WatchEvent>,
     /// How a watch ended; `None` while it is open, or when this is no watch.
     pub end: Option<WatchEnd>,
+    /// Everything that came and went on a connection that was upgraded.
+    pub stream: Option<Arc<Transcript>>,
 }
 
 /// One event of a watch.

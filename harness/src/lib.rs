@@ -14,6 +14,7 @@ pub mod plan;
 pub mod run;
 pub mod schema;
 pub mod selection;
+pub mod stream;
 pub mod subject;
 pub mod target;
 #[cfg(test)]

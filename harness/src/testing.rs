@@ -17,6 +17,7 @@ pub(crate) fn case(id: &str) -> Case {
         level: Level::Must,
         subject: None,
         needs: Vec::new(),
+        protocols: Vec::new(),
         catches: Vec::new(),
         steps: Vec::new(),
         file: format!("{id}.yaml"),

@@ -291,10 +291,32 @@ pub struct ExchangeRecord {
     pub json_fault: Option<String>,
     /// The events of a watch.
     pub events: Vec<EventRecord>,
-    /// How a watch ended.
+    /// Frames of a stream, both ways: its beginning, and its end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub frames: Vec<FrameRecord>,
+    /// How a watch or a stream ended.
     pub end: Option<String>,
     /// Why no answer came.
     pub broken: Option<String>,
+}
+
+/// One frame of a stream, or what stands for frames that are left out.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
+pub struct FrameRecord {
+    /// `server` or `client`.
+    pub from: String,
+    /// As `binary`, `SYN_REPLY`.
+    pub kind: String,
+    /// As `stdout`; none for what belongs to no channel.
+    pub channel: Option<String>,
+    /// Bytes of the payload.
+    pub size: usize,
+    /// Their beginning.
+    pub text: String,
+    /// What else its kind carries.
+    pub detail: Value,
+    /// From the start of the run, in milliseconds.
+    pub at_ms: f64,
 }
 
 /// One event of a watch.

@@ -12,7 +12,9 @@ use kubeproof_harness::event::{CaseResult, CheckResult, NamedExchange, Verdict};
 use kubeproof_harness::exchange::{Outcome, Received, WatchEnd};
 use serde_json::Value;
 
-use crate::document::{CheckRecord, EventRecord, ExchangeRecord, Record, milliseconds};
+use kubeproof_harness::stream::{Frame, StreamEnd, Transcript};
+
+use crate::document::{CheckRecord, EventRecord, ExchangeRecord, FrameRecord, Record, milliseconds};
 
 /// What stands in the place of a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -23,6 +25,9 @@ const SHORTEST_IN_TEXT: usize = 4;
 /// A secret shorter than this is taken for one only where it stands alone: with the token `admin`, an
 /// `administrator` is no leak, and a report that says so is still to be read.
 const SHORTEST_IN_WORDS: usize = 8;
+
+/// Frames of a stream that are shown, of its beginning and of its end.
+const FRAMES: usize = 100;
 
 const HEADERS: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "set-cookie"];
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -77,6 +82,8 @@ impl Redactor {
             pass.texts(exchange.request_headers.iter_mut().map(|(_, value)| value));
             pass.texts(exchange.response_headers.iter_mut().map(|(_, value)| value));
             pass.values(exchange.events.iter_mut().map(|event| &mut event.object));
+            pass.texts(exchange.frames.iter_mut().map(|frame| &mut frame.text));
+            pass.values(exchange.frames.iter_mut().map(|frame| &mut frame.detail));
         }
         Record {
             id: result.id.clone(),
@@ -172,6 +179,47 @@ impl Pass<'_> {
             WatchEnd::Broken(why) => format!("broken: {why}"),
             WatchEnd::Budget(why) => format!("cut off: {why}"),
         });
+        if let Some(stream) = &received.stream {
+            self.stream(stream, record);
+        }
+    }
+
+    fn stream(&self, stream: &Transcript, record: &mut ExchangeRecord) {
+        let frames = &stream.frames;
+        let left_out = frames.len().saturating_sub(2 * FRAMES);
+        let first = frames.len().min(FRAMES + usize::from(left_out == 0) * FRAMES);
+        record.frames = frames[..first].iter().map(|frame| self.frame(frame)).collect();
+        if left_out + stream.omitted > 0 {
+            record.frames.push(FrameRecord {
+                from: String::new(),
+                kind: format!("({} more frames)", left_out + stream.omitted),
+                channel: None,
+                size: 0,
+                text: String::new(),
+                detail: Value::Null,
+                at_ms: 0.0,
+            });
+            record.frames.extend(frames[first + left_out..].iter().map(|frame| self.frame(frame)));
+        }
+        record.end = stream.end.as_ref().map(|end| match end {
+            StreamEnd::Server => "the server ended it".to_owned(),
+            StreamEnd::Client => "the client hung up".to_owned(),
+            StreamEnd::Dropped(why) => format!("the connection ended without a close: {why}"),
+            StreamEnd::Broken(why) => format!("broken: {why}"),
+        });
+    }
+
+    fn frame(&self, frame: &Frame) -> FrameRecord {
+        let hide = self.secret && !frame.start.is_empty();
+        FrameRecord {
+            from: if frame.from_server { "server" } else { "client" }.to_owned(),
+            kind: frame.kind.clone(),
+            channel: frame.channel.clone(),
+            size: frame.size,
+            text: if hide { REDACTED.to_owned() } else { String::from_utf8_lossy(&frame.start).into_owned() },
+            detail: Value::Object(frame.detail.clone()),
+            at_ms: milliseconds(frame.at),
+        }
     }
 
     fn body(&mut self, body: &Bytes, json: Option<&Value>) -> String {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::document::{CheckRecord, ExchangeRecord, Record};
+use crate::document::{CheckRecord, ExchangeRecord, FrameRecord, Record};
 use crate::paint::{Paint, word};
 use crate::requirements::Requirements;
 
@@ -133,12 +133,28 @@ impl Text {
         for event in &exchange.events {
             self.block(3, "< ", &format!("{} {}", event.kind, event.object));
         }
+        for frame in &exchange.frames {
+            self.frame(frame);
+        }
         if let Some(end) = &exchange.end {
-            self.block(3, "< ", &format!("(end of the watch: {end})"));
+            let what = if exchange.frames.is_empty() { "watch" } else { "stream" };
+            self.block(3, "< ", &format!("(end of the {what}: {end})"));
         }
         if let Some(broken) = &exchange.broken {
             self.block(3, "< ", &format!("(no answer: {broken})"));
         }
+    }
+
+    fn frame(&mut self, frame: &FrameRecord) {
+        let mark = if frame.from == "client" { "> " } else { "< " };
+        let channel = frame.channel.as_ref().map(|channel| format!(" {channel}")).unwrap_or_default();
+        let detail = match &frame.detail {
+            Value::Object(members) if !members.is_empty() => format!(" {}", frame.detail),
+            _ => String::new(),
+        };
+        let size = if frame.from.is_empty() { String::new() } else { format!(", {} bytes", frame.size) };
+        let text = if frame.text.is_empty() { String::new() } else { format!(": {:?}", frame.text) };
+        self.block(3, mark, &format!("{}{channel}{detail}{size}{text}", frame.kind));
     }
 
     fn body(&mut self, mark: &str, body: &str) {

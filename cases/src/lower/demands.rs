@@ -61,7 +61,8 @@ impl Lowering<'_> {
             _ => false,
         });
         let (lacks, name) = if below("/api/v1") {
-            let enough = [Capability::Core, Capability::Namespaces, Capability::Pods];
+            let enough =
+                [Capability::Core, Capability::Namespaces, Capability::Pods, Capability::RunningPods];
             (!core_subject && !enough.iter().any(|capability| self.needs.contains(capability)), "core")
         } else if below("/apis/apiextensions.k8s.io") {
             (!self.needs.contains(&Capability::Crds), "crds")

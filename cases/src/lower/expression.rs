@@ -138,6 +138,13 @@ impl Lowering<'_> {
                 self.error(place, "unknown-member", format!("a step has no member `{field}`"))
                     .suggest_from(field, MEMBERS);
             }
+            Some(Kind::Stream { .. }) => {
+                let known = self.stream_members(step);
+                if !known.iter().any(|member| member == field) {
+                    self.error(place, "unknown-member", format!("the stream has no member `{field}`"))
+                        .suggest_from(field, known.iter().map(String::as_str));
+                }
+            }
             Some(Kind::Results) => {
                 let message = format!("`{step}` is a list of results, and has no member `{field}`");
                 self.error(place, "unknown-member", message).set_help(format!(

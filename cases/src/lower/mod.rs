@@ -10,6 +10,7 @@ mod names;
 mod pattern;
 mod scope;
 mod step;
+mod stream;
 mod text;
 mod watch;
 
@@ -21,9 +22,11 @@ use crate::diagnostic::Diagnostic;
 use crate::ledger::Ledger;
 use crate::raw::{Has, RawCase, RawSubject};
 use crate::rule::Exemption;
+use crate::stream::Protocol;
 use crate::subject::{bad_resource_name, parse_resource_name};
 use crate::syntax::{Located, Source};
 use scope::Scopes;
+use stream::Shape;
 
 /// What the names in a case can refer to.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +57,8 @@ pub(crate) fn lower(
         requirements: raw.requirements.value.iter().map(|id| id.value.clone()).collect(),
         subject: None,
         needs: raw.needs.clone(),
+        protocols: Vec::new(),
+        streams: BTreeMap::new(),
     };
     let case = lowering.case(id, raw);
     if lowering.errors.is_empty() { Ok(case) } else { Err(lowering.errors) }
@@ -72,6 +77,9 @@ struct Lowering<'a> {
     requirements: Vec<String>,
     subject: Option<SubjectFilter>,
     needs: Vec<Capability>,
+    protocols: Vec<Protocol>,
+    /// What is known of streams, by id.
+    streams: BTreeMap<String, Shape>,
 }
 
 impl Lowering<'_> {
@@ -85,6 +93,8 @@ impl Lowering<'_> {
             levels.map(|requirement| requirement.level).max().unwrap_or(Level::Must)
         });
         self.subject = raw.subject.as_ref().map(|subject| self.subject(subject));
+        self.protocols =
+            raw.protocols.as_ref().map(|protocols| self.protocols(protocols)).unwrap_or_default();
         self.faults_exist(&raw.catches);
         let steps = self.steps(&raw.steps);
         if self.checks == 0 && !steps.is_empty() {
@@ -99,6 +109,7 @@ impl Lowering<'_> {
             requirements: self.requirements.clone(),
             level: self.level,
             subject: self.subject.clone(),
+            protocols: self.protocols.clone(),
             needs: self.needs.clone(),
             catches: raw.catches.iter().map(|fault| fault.value.clone()).collect(),
             steps,

@@ -7,8 +7,10 @@ use crate::forms::Entries;
 use crate::syntax::Located;
 
 /// Names that expressions and templates use for something else.
-const RESERVED: [&str; 18] = [
+const RESERVED: [&str; 20] = [
     "collection",
+    "pod",
+    "protocol",
     "subject",
     "name",
     "ns",

@@ -32,6 +32,8 @@ pub(super) enum Kind {
     Exchange,
     /// A watch, and whether it is still read.
     Watch { open: bool },
+    /// A stream, and whether it is still read.
+    Stream { open: bool },
     /// The results of a loop or of branches: a list.
     Results,
     /// The last round of an `until`.

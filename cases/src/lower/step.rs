@@ -6,7 +6,7 @@ use super::check::Judged;
 use super::scope::Kind;
 use super::{Lowering, first_line};
 use crate::case::{Body, Identity, Loop, Request, Schema, SchemaCheck, Step, Times, Together, Until, Watch};
-use crate::forms::{Entries, JsonText};
+use crate::forms::{Entries, JsonText, Texts};
 use crate::raw::{RawEdit, RawGiven, RawLoop, RawRequest, RawSchema, RawStep, RawTogether, RawUntil};
 use crate::syntax::Located;
 use crate::template::{Part, Template};
@@ -30,7 +30,12 @@ impl Lowering<'_> {
             RawStep::Watch(watch) => Step::Watch(Watch { request: self.watch(watch, &place) }),
             RawStep::Await(awaited) => Step::Await(self.awaits(awaited, &place)?),
             RawStep::End(end) => Step::End(self.end(end, &place)),
-            RawStep::Close(close) => Step::Close(self.close(close)),
+            RawStep::Close(close) => Step::Close(self.close(close, &place)?),
+            RawStep::Stream(stream) => Step::Stream(Box::new(self.stream(stream, &place))),
+            RawStep::Create(create) => Step::Create(self.create(create, &place)),
+            RawStep::Send(send) => Step::Send(self.send(send, &place)?),
+            RawStep::Receive(receive) => Step::Receive(self.receive(receive, &place)?),
+            RawStep::Finish(finish) => Step::Finish(self.finish(finish, &place)),
             RawStep::Concurrently(raw) => Step::Concurrently(self.iterations(raw)?),
             RawStep::Repeat(raw) => Step::Repeat(self.iterations(raw)?),
             RawStep::Together(together) => Step::Together(self.together(together)),
@@ -78,7 +83,7 @@ impl Lowering<'_> {
         self.is_asked_for(&raw.method.value, &path, &raw.method.place);
         self.is_served(&path, &raw.path.place);
         self.has_identity(raw.identity, place);
-        let query = self.entries(raw.query.as_ref());
+        let query = self.query(raw.query.as_ref());
         let headers = raw.headers.as_ref().map(|headers| self.pairs(&headers.0)).unwrap_or_default();
         let body =
             self.body(place, raw.object.as_ref(), raw.json.as_ref(), raw.edit.as_ref(), raw.text.as_ref());
@@ -285,11 +290,18 @@ impl Lowering<'_> {
         }
     }
 
-    pub(super) fn entries(&mut self, entries: Option<&Entries<String>>) -> Vec<(String, Template)> {
-        entries.map(|entries| self.pairs(&entries.0)).unwrap_or_default()
+    /// Parameters; one that stands with a list is repeated.
+    pub(super) fn query(&mut self, query: Option<&Entries<Texts>>) -> Vec<(String, Template)> {
+        let entries = query.into_iter().flat_map(|query| &query.0);
+        let repeated =
+            entries.flat_map(|(name, values)| values.value.0.iter().map(|value| (name.value.clone(), value)));
+        repeated.map(|(name, value)| (name, self.template(value))).collect()
     }
 
-    fn pairs(&mut self, entries: &[(Located<String>, Located<String>)]) -> Vec<(String, Template)> {
+    pub(super) fn pairs(
+        &mut self,
+        entries: &[(Located<String>, Located<String>)],
+    ) -> Vec<(String, Template)> {
         entries.iter().map(|(name, value)| (name.value.clone(), self.template(value))).collect()
     }
 }

@@ -6,6 +6,7 @@ use regex::Regex;
 
 use super::Lowering;
 use super::scope::Kind;
+use crate::case::Capability;
 use crate::forms::JsonText;
 use crate::pattern::TextPattern;
 use crate::syntax::json::{Json, JsonErrorKind, JsonString, JsonValue};
@@ -14,6 +15,10 @@ use crate::template::{JsonTemplate, Part, Template};
 
 /// Variables that need no subject.
 const ALWAYS: [&str; 3] = ["name", "ns", "run"];
+/// Variables of the protocol that a case runs over.
+const OF_PROTOCOL: [&str; 3] = ["protocol", "protocol.name", "protocol.over"];
+/// Variables of the run's own pod.
+const OF_POD: [&str; 4] = ["pod", "pod.container", "pod.image", "pod.path"];
 /// Variables of the subject.
 const OF_SUBJECT: [&str; 14] = [
     "collection",
@@ -70,6 +75,21 @@ impl Lowering<'_> {
         if ALWAYS.contains(&name) {
             return;
         }
+        if OF_PROTOCOL.contains(&name) {
+            if self.protocols.is_empty() {
+                let message = format!("`${{{name}}}` needs a protocol, and this case names none");
+                self.error(&place(), "unasked-capability", message)
+                    .set_help("add `protocols: [command]` to the case, or name the protocol itself");
+            }
+            return;
+        }
+        if OF_POD.contains(&name) {
+            if !self.needs.contains(&Capability::RunningPods) {
+                self.error(&place(), "unasked-capability", "not every target runs pods")
+                    .set_help("add `needs: [running-pods]` to the case");
+            }
+            return;
+        }
         // Of the subject's documents, members can be read too.
         let documents = ["subject.change", "subject.status", "subject.template"];
         let is_member =
@@ -82,7 +102,8 @@ impl Lowering<'_> {
         }
         let known: Vec<String> =
             self.scopes.names().filter(|name| name.kind.is_value()).map(|n| n.text.clone()).collect();
-        let known = known.iter().map(String::as_str).chain(ALWAYS).chain(OF_SUBJECT);
+        let own = ALWAYS.into_iter().chain(OF_PROTOCOL).chain(OF_POD).chain(OF_SUBJECT);
+        let known = known.iter().map(String::as_str).chain(own);
         let message = format!("nothing defines `${{{name}}}` at this point");
         self.error(&place(), "undefined-variable", message).suggest_from(name, known);
     }
@@ -207,7 +228,10 @@ impl Lowering<'_> {
 
     /// The variables of expressions beside those that steps and captures define.
     pub(super) fn is_expression_variable(&self, name: &str) -> bool {
-        ALWAYS.contains(&name) || (name == "subject" && self.subject.is_some())
+        ALWAYS.contains(&name)
+            || (name == "subject" && self.subject.is_some())
+            || (name == "protocol" && !self.protocols.is_empty())
+            || (name == "pod" && self.needs.contains(&Capability::RunningPods))
     }
 
     /// Everything that an expression can read here.

@@ -17,7 +17,7 @@ impl Lowering<'_> {
         self.is_asked_for("WATCH", &path, &raw.path.place);
         self.is_served(&path, &raw.path.place);
         self.has_identity(raw.identity, place);
-        let mut query = self.entries(raw.query.as_ref());
+        let mut query = self.query(raw.query.as_ref());
         if let Some((name, _)) =
             raw.query.as_ref().and_then(|query| query.0.iter().find(|(name, _)| name.value == "watch"))
         {
@@ -122,9 +122,21 @@ impl Lowering<'_> {
         }
     }
 
-    pub(super) fn close(&mut self, raw: &RawClose) -> Close {
-        self.open_watch(&raw.watch, true);
-        Close { watch: raw.watch.value.clone() }
+    pub(super) fn close(&mut self, raw: &RawClose, place: &Range<usize>) -> Option<Close> {
+        match (&raw.watch, &raw.stream) {
+            (Some(watch), None) => {
+                self.open_watch(watch, true);
+                Some(Close { of: watch.value.clone(), stream: false })
+            }
+            (None, Some(stream)) => {
+                self.open_stream(stream, true);
+                Some(Close { of: stream.value.clone(), stream: true })
+            }
+            _ => {
+                self.error(place, "one-of", "`close` takes either `watch` or `stream`");
+                None
+            }
+        }
     }
 
     /// A watch that is read, for the last time or not.

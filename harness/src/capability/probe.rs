@@ -31,6 +31,7 @@ pub(super) async fn all(
             Capability::Crds => crds(asker, resources, questions).boxed(),
             Capability::Impersonation => impersonation(asker).boxed(),
             Capability::Pods => pods(asker, resources, questions).boxed(),
+            Capability::RunningPods => running_pods(asker, resources).boxed(),
             Capability::SecondUser => second_user(asker, resources, questions).boxed(),
             Capability::Table => representation(asker, resources, questions, "Table").boxed(),
             Capability::PartialMetadata => {
@@ -87,6 +88,26 @@ async fn pods(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_
     });
     let namespace = questions.namespace.unwrap_or("default");
     asked(asker, questions, &format!("/api/v1/namespaces/{namespace}/pods"), &manifest).await
+}
+
+/// Pods run where a node is ready. Who may not look at nodes may still have pods that run.
+async fn running_pods(asker: &Asker<'_>, resources: &Resources) -> Answer {
+    creatable(resources, &named("pods", "v1", ""))?;
+    let nodes = asker.get("/api/v1/nodes?limit=500", "application/json").await;
+    let Some(items) =
+        nodes.json().filter(|_| nodes.status() == 200).and_then(|list| list["items"].as_array())
+    else {
+        return Ok(());
+    };
+    let is_ready = |node: &Value| {
+        let conditions = node["status"]["conditions"].as_array();
+        conditions.into_iter().flatten().any(|one| one["type"] == "Ready" && one["status"] == "True")
+    };
+    if items.iter().any(is_ready) {
+        Ok(())
+    } else {
+        Err("no node of the target is ready, so pods do not run (--with-node brings one)".to_owned())
+    }
 }
 
 fn creatable(resources: &Resources, name: &ResourceName) -> Answer {

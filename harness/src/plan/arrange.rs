@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use kubeproof_cases::case::{Case, Scope, SubjectFilter, SubjectSet};
+use kubeproof_cases::case::{Capability, Case, Scope, SubjectFilter, SubjectSet};
+use kubeproof_cases::stream::Protocol;
 
 use super::roster::Roster;
 use super::{Home, PlannedRun, survey};
@@ -30,14 +31,24 @@ pub(super) fn runs(
     let mut runs = Vec::new();
     for case in cases {
         let shared = Arc::new((*case).clone());
-        let mut add = |subject: Option<Arc<Subject>>, skip: Option<String>| {
-            let run = PlannedRun { case: Arc::clone(&shared), subject, name: String::new(), skip };
-            let taken = options.selection.takes(&run.case.id, &run.subject_name());
-            if taken {
-                runs.push(run);
+        let mut add_over =
+            |subject: Option<Arc<Subject>>, protocol: Option<Protocol>, skip: Option<String>| {
+                let case = Arc::clone(&shared);
+                let run = PlannedRun { case, subject, protocol, name: String::new(), skip };
+                let taken = options.selection.takes(&run.case.id, &run.subject_name());
+                if taken {
+                    runs.push(run);
+                }
+                taken
+            };
+        if !case.protocols.is_empty() {
+            let reason = obstacle(case, capabilities, home, options);
+            for protocol in &case.protocols {
+                add_over(None, Some(protocol.clone()), reason.clone());
             }
-            taken
-        };
+            continue;
+        }
+        let mut add = |subject, skip| add_over(subject, None, skip);
         if let Some(reason) = obstacle(case, capabilities, home, options) {
             add(None, Some(reason));
             continue;
@@ -83,11 +94,14 @@ fn obstacle(case: &Case, capabilities: &Capabilities, home: &Home, options: &Run
     if let Some(reason) = case.needs.iter().find_map(|need| capabilities.missing(*need)) {
         return Some(reason);
     }
-    if options.read_only && survey::writes(&case.steps) {
+    let needs_pod = case.needs.contains(&Capability::RunningPods);
+    if options.read_only && (needs_pod || survey::writes(&case.steps)) {
         return Some("it changes objects, which --read-only forbids".to_owned());
     }
     match home {
-        Home::Nowhere(reason) if case.subject.is_none() && survey::reads_variable(&case.steps, "ns") => {
+        Home::Nowhere(reason)
+            if case.subject.is_none() && (needs_pod || survey::reads_variable(&case.steps, "ns")) =>
+        {
             Some(reason.clone())
         }
         _ => None,

@@ -12,6 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use kubeproof_cases::Catalogue;
 use kubeproof_cases::SubjectDefinition;
 use kubeproof_cases::case::{Capability, Case, ResourceName, Step};
+use kubeproof_cases::stream::Protocol;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -21,7 +22,7 @@ use tokio::time::Instant;
 use crate::capability::{Asker, Capabilities, Questions, name_of};
 use crate::event::Target;
 use crate::known_failures::KnownFailuresError;
-use crate::run::RunOptions;
+use crate::run::{RunOptions, RunPod};
 use crate::selection::SelectionError;
 use crate::subject::{Subject, SubjectError, adopt, filled};
 use crate::target::TargetError;
@@ -46,6 +47,8 @@ pub struct Plan {
     pub absent: Vec<(ResourceName, String)>,
     /// Results to come, in the order of running; those that are skipped have their reason.
     pub runs: Vec<PlannedRun>,
+    /// The pod that cases share which need a running one.
+    pub(crate) pod: RunPod,
     /// What discovery and probes found.
     pub capabilities: Capabilities,
     /// Over all case files.
@@ -59,6 +62,8 @@ pub struct PlannedRun {
     pub case: Arc<Case>,
     /// On this; `None`: the case needs none, or is skipped before it has one.
     pub subject: Option<Arc<Subject>>,
+    /// Over this; `None`: the case names none, or is skipped before it has one.
+    pub protocol: Option<Protocol>,
     /// The name of its objects.
     pub name: String,
     /// Why it does not run.
@@ -190,7 +195,8 @@ pub async fn plan(catalogue: &Catalogue, client: &Client, options: &RunOptions) 
     let anybody_asks = runs.iter().any(|run| run.case.subject.is_some());
     let absent = if anybody_asks { roster.absent } else { Vec::new() };
     let catalogue_digest = catalogue.digest().to_owned();
-    Ok(Plan { run, target, home, installs, absent, runs, capabilities, catalogue_digest })
+    let pod = RunPod::new(&run, options.pod_image.as_deref());
+    Ok(Plan { run, target, home, installs, absent, runs, pod, capabilities, catalogue_digest })
 }
 
 impl Plan {
@@ -206,14 +212,25 @@ impl Plan {
             run.subject.as_ref().is_some_and(|subject| subject.namespaced)
                 || survey::reads_variable(&run.case.steps, "ns")
         };
-        self.runs.iter().any(|run| run.skip.is_none() && lives_in_it(run)).then_some(name)
+        let lives_in_it = self.runs.iter().any(|run| run.skip.is_none() && lives_in_it(run));
+        (lives_in_it || self.needs_pod()).then_some(name)
+    }
+
+    /// Whether a case needs the pod of the run.
+    pub(crate) fn needs_pod(&self) -> bool {
+        let needs = |run: &PlannedRun| run.case.needs.contains(&Capability::RunningPods);
+        self.runs.iter().any(|run| run.skip.is_none() && needs(run))
     }
 }
 
 impl PlannedRun {
-    /// The name of the subject as reports have it; empty for none.
+    /// The subject, or the protocol, as reports have it; empty for none.
     pub fn subject_name(&self) -> String {
-        self.subject.as_ref().map(|subject| subject.name.to_string()).unwrap_or_default()
+        match (&self.subject, &self.protocol) {
+            (Some(subject), _) => subject.name.to_string(),
+            (None, Some(protocol)) => protocol.to_string(),
+            (None, None) => String::new(),
+        }
     }
 }
 
@@ -269,6 +286,8 @@ fn check_known_failures(
     let Some(list) = &options.known_failures else { return Ok(()) };
     let subjects: BTreeSet<String> =
         roster.names().chain(catalogue.subjects.iter().map(|s| &s.name)).map(ToString::to_string).collect();
+    let protocols = catalogue.cases.iter().flat_map(|case| &case.protocols).map(ToString::to_string);
+    let subjects: BTreeSet<String> = subjects.into_iter().chain(protocols).collect();
     list.check(&catalogue.cases.iter().map(|case| case.id.as_str()), &subjects.iter().map(String::as_str))
 }
 

@@ -4,7 +4,7 @@ use kubeproof_cases::case::{Body, Request};
 use serde_json::json;
 
 use super::{Home, Plan, PlannedRun, survey};
-use crate::run::base_values;
+use crate::run::{RunPod, base_values};
 
 /// An object that a run would create.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -29,13 +29,17 @@ impl Plan {
         if let Some(namespace) = self.makes_namespace() {
             objects.push(of_run("/api/v1/namespaces", namespace));
         }
+        if self.needs_pod() {
+            let pods = format!("/api/v1/namespaces/{}/pods", self.home.name());
+            objects.push(of_run(&pods, &self.pod.name));
+        }
         for install in &self.installs {
             let collection = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
             objects.push(of_run(collection, install.definition()));
         }
         for run in self.runs.iter().filter(|run| run.skip.is_none()) {
             for request in survey::requests(&run.case.steps) {
-                objects.extend(object_of(run, request, &self.home, &self.run));
+                objects.extend(object_of(run, request, (&self.home, &self.run, &self.pod)));
             }
         }
         objects.dedup();
@@ -43,12 +47,16 @@ impl Plan {
     }
 }
 
-fn object_of(run: &PlannedRun, request: &Request, home: &Home, run_id: &str) -> Option<PlannedObject> {
+fn object_of(
+    run: &PlannedRun,
+    request: &Request,
+    (home, run_id, pod): (&Home, &str, &RunPod),
+) -> Option<PlannedObject> {
     let (Some(Body::Object(body) | Body::Json(body)), "POST") = (&request.body, request.method.as_str())
     else {
         return None;
     };
-    let mut values = base_values(run, home.name(), run_id);
+    let mut values = base_values(run, home.name(), run_id, pod);
     values.set("i", json!("*"));
     let path = values.render(&request.path).ok()?;
     let dry_run = path.contains("dryRun=") || request.query.iter().any(|(key, _)| key == "dryRun");

@@ -1,6 +1,7 @@
 //! What can be read off the steps of a case without running it.
 
 use kubeproof_cases::case::{Body, Request, Step, Times};
+use kubeproof_cases::stream::{Outbound, Payload, Sending};
 use kubeproof_cases::template::{JsonTemplate, Part, Template};
 
 /// Every request of the steps, those inside loops included, in order.
@@ -9,6 +10,7 @@ pub(crate) fn requests(steps: &[Step]) -> Vec<&Request> {
     walk(steps, &mut |step| match step {
         Step::Given(request) | Step::Request(request) => found.push(request),
         Step::Watch(watch) => found.push(&watch.request),
+        Step::Stream(stream) => found.push(&stream.request),
         _ => {}
     });
     found
@@ -68,6 +70,13 @@ pub(crate) fn reads_variable(steps: &[Step], name: &str) -> bool {
             in_loops |= list.variables.iter().any(|variable| variable == name);
         }
     });
+    walk(steps, &mut |step| {
+        if let Step::Send(Sending { what, .. }) = step
+            && let Outbound::Data { payload: Payload::Text(text), .. } = what
+        {
+            in_loops |= reads(text, name);
+        }
+    });
     in_requests || in_loops
 }
 
@@ -99,6 +108,11 @@ fn walk<'a>(steps: &'a [Step], see: &mut impl FnMut(&'a Step)) {
             | Step::Await(_)
             | Step::End(_)
             | Step::Close(_)
+            | Step::Stream(_)
+            | Step::Create(_)
+            | Step::Send(_)
+            | Step::Receive(_)
+            | Step::Finish(_)
             | Step::Schema(_)
             | Step::Expect(_) => {}
         }

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use kubeproof_cases::case::Capability;
 use serde_json::Value;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, watch};
 use tokio::time::Instant;
 
+use super::RunPod;
+use super::offers::Offers;
 use super::scope::Scope;
-use super::setup::Obstacles;
+use super::setup::{Obstacle, Obstacles};
 use crate::cleanup::Tracker;
 use crate::event::{CaseResult, CheckResult, Verdict};
 use crate::plan::{PlannedRun, survey};
@@ -29,6 +32,19 @@ pub(super) struct Session {
     pub(super) published: OnceCell<Published>,
     /// When the time of the run is over.
     pub(super) end: Option<Instant>,
+    pub(super) pod: RunPod,
+    /// Whether the pod runs, once that is known.
+    pub(super) pod_state: watch::Receiver<PodState>,
+    pub(super) offers: Offers,
+}
+
+/// What is known of the pod of the run.
+#[derive(Clone, Debug)]
+pub(super) enum PodState {
+    /// It is being made.
+    Starting,
+    /// It runs, or this is why not.
+    Known(Option<Box<Obstacle>>),
 }
 
 impl Session {
@@ -39,8 +55,17 @@ impl Session {
         tracker: &Tracker,
         obstacles: &Obstacles,
     ) -> CaseResult {
+        let needs_pod = planned.case.needs.contains(&Capability::RunningPods);
+        // The time that the pod takes is not the case's.
+        let pod = if needs_pod { self.pod_obstacle().await } else { None };
         let begun = Instant::now();
         let deadline = begun + self.case_timeout;
+        // Without a pod there is nobody to ask: the handshakes of the case itself have to tell.
+        if let (true, Some(protocol), None) = (needs_pod, &planned.protocol, &pod)
+            && let Some(reason) = self.refuses(&planned.case, protocol, deadline).await
+        {
+            return result_of(planned, Verdict::Skip, reason);
+        }
         let mut scope = Scope::new(self, planned, tracker, deadline);
         let in_namespace = planned.subject.as_ref().is_some_and(|subject| subject.namespaced)
             || survey::reads_variable(&planned.case.steps, "ns");
@@ -48,7 +73,7 @@ impl Session {
             obstacles.namespace.as_ref().filter(|_| in_namespace).or_else(|| {
                 planned.subject.as_ref().and_then(|subject| obstacles.installs.get(&subject.name))
             });
-        if let Some(obstacle) = obstacle {
+        if let Some(obstacle) = obstacle.or(pod.as_ref()) {
             obstacle.tell(&mut scope.record);
         } else {
             let last = self.end.map_or(deadline + GRACE, |end| end.min(deadline + GRACE));
@@ -62,6 +87,16 @@ impl Session {
         let (checks, exchanges) = std::mem::take(&mut scope.record).finish().await;
         let (verdict, reason) = verdict_of(&checks);
         CaseResult { duration: begun.elapsed(), checks, exchanges, ..result_of(planned, verdict, reason) }
+    }
+
+    /// Waits until it is known whether the pod of the run runs.
+    async fn pod_obstacle(&self) -> Option<Obstacle> {
+        let mut state = self.pod_state.clone();
+        let known = state.wait_for(|state| matches!(state, PodState::Known(_))).await;
+        match known.as_deref() {
+            Ok(PodState::Known(obstacle)) => obstacle.as_deref().cloned(),
+            _ => None,
+        }
     }
 }
 

@@ -3,15 +3,19 @@
 mod build;
 mod case;
 mod loops;
+mod offers;
 mod options;
+mod pod;
 mod record;
 mod rules;
 mod schedule;
 mod scope;
 mod setup;
 mod steps;
+mod streaming;
 mod watching;
 
 pub use options::RunOptions;
+pub(crate) use pod::RunPod;
 pub use schedule::run;
 pub(crate) use scope::base_values;

@@ -40,6 +40,8 @@ pub struct RunOptions {
     pub seed: u64,
     /// How often each case runs.
     pub repeat: u32,
+    /// What the containers of the run's pods run; `None`: what the bundled runtime knows.
+    pub pod_image: Option<String>,
     /// After so many results that fail the run, the rest is skipped.
     pub max_fail: Option<usize>,
 }
@@ -61,6 +63,7 @@ impl Default for RunOptions {
             case_timeout: Duration::from_secs(10),
             seed: 0,
             repeat: 1,
+            pod_image: None,
             max_fail: None,
         }
     }

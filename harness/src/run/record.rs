@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::json;
 use tokio::sync::Mutex;
 
 use crate::event::{CheckResult, NamedExchange, Verdict};
 use crate::exchange::Exchange;
+use crate::stream::OpenStream;
+use crate::verdict::failed_at;
 use crate::watch::OpenWatch;
 
 /// A watch that steps of several iterations can read.
@@ -19,6 +22,8 @@ pub(super) struct Record {
     exchanges: Vec<NamedExchange>,
     /// Their events are not known before the end.
     watches: Vec<(String, SharedWatch)>,
+    /// With the check that their framing is sound.
+    streams: Vec<(String, Arc<OpenStream>, CheckResult)>,
 }
 
 impl Record {
@@ -28,6 +33,10 @@ impl Record {
 
     pub(super) fn opened(&mut self, step: String, watch: SharedWatch) {
         self.watches.push((step, watch));
+    }
+
+    pub(super) fn opened_stream(&mut self, step: String, stream: Arc<OpenStream>, check: CheckResult) {
+        self.streams.push((step, stream, check));
     }
 
     pub(super) fn check(&mut self, result: CheckResult) {
@@ -44,6 +53,7 @@ impl Record {
         self.checks.append(&mut other.checks);
         self.exchanges.append(&mut other.exchanges);
         self.watches.append(&mut other.watches);
+        self.streams.append(&mut other.streams);
     }
 
     /// Forgets the checks of a round that is followed by another.
@@ -53,8 +63,14 @@ impl Record {
     }
 
     /// Each check once, at its worst, and everything sent in the order of sending.
-    pub(super) async fn finish(self) -> (Vec<CheckResult>, Vec<NamedExchange>) {
+    pub(super) async fn finish(mut self) -> (Vec<CheckResult>, Vec<NamedExchange>) {
         let mut exchanges = self.exchanges;
+        for (step, stream, check) in self.streams {
+            stream.hang_up();
+            let exchange = stream.snapshot();
+            self.checks.extend(framing(check, &exchange));
+            exchanges.push(NamedExchange { step, exchange: Arc::new(exchange) });
+        }
         for (step, watch) in self.watches {
             let mut watch = watch.lock().await;
             watch.close();
@@ -63,6 +79,18 @@ impl Record {
         exchanges.sort_by_key(|named| named.exchange.started);
         (merged(self.checks), exchanges)
     }
+}
+
+/// The check that the server put nothing on the wire that no server may; none where there was no stream.
+fn framing(mut check: CheckResult, exchange: &Exchange) -> Option<CheckResult> {
+    let transcript = exchange.answer()?.stream.as_ref()?;
+    check.expected = json!("every frame is well formed, and in its place");
+    if let [first, ..] = transcript.violations.as_slice() {
+        check.verdict = failed_at(check.level);
+        check.actual = json!(transcript.violations);
+        check.message.clone_from(first);
+    }
+    Some(check)
 }
 
 /// A check that was judged in many iterations counts once, at its worst, and says in how many it did not hold.

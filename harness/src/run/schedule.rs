@@ -9,13 +9,15 @@ use std::time::Duration;
 use futures_util::{FutureExt, StreamExt, stream};
 use jiff::Zoned;
 use jiff::civil::Date;
-use tokio::sync::OnceCell;
+use kubeproof_cases::case::Capability;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{OnceCell, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::RunOptions;
-use super::case::{Session, result_of};
+use super::case::{PodState, Session, result_of};
+use super::offers::Offers;
 use super::setup::{self, Obstacles};
 use crate::cleanup::{Cleaner, Property};
 use crate::event::{CaseResult, Event, RunFinished, RunStarted, Verdict};
@@ -64,7 +66,11 @@ pub async fn run(
     };
     let cleaner = Cleaner::start(&client, property);
     if !running.is_empty() && !interrupt.is_cancelled() {
+        let (pod_known, pod_state) = watch::channel(PodState::Starting);
         let session = Arc::new(Session {
+            pod: plan.pod.clone(),
+            pod_state,
+            offers: Offers::default(),
             published: OnceCell::new(),
             judging: Judging {
                 edition: options.edition,
@@ -77,7 +83,7 @@ pub async fn run(
             case_timeout: options.case_timeout,
             end: options.timeout.map(|timeout| begun + timeout),
         });
-        cases(&plan, running, &session, &cleaner, &book, options, &interrupt).await;
+        cases(&plan, running, (&session, pod_known), &cleaner, &book, options, &interrupt).await;
     }
     let limit = if interrupt.is_cancelled() { CLEANUP_WHEN_INTERRUPTED } else { CLEANUP };
     for notice in cleaner.finish(limit).await {
@@ -98,7 +104,7 @@ pub async fn run(
 async fn cases(
     plan: &Plan,
     running: Vec<PlannedRun>,
-    session: &Arc<Session>,
+    (session, pod_known): (&Arc<Session>, watch::Sender<PodState>),
     cleaner: &Cleaner,
     book: &Arc<Book>,
     options: &RunOptions,
@@ -109,7 +115,8 @@ async fn cases(
     let (mut custom, mut others): (Vec<PlannedRun>, Vec<PlannedRun>) =
         running.into_iter().partition(is_custom);
     for runs in [&mut custom, &mut others] {
-        runs.sort_by_cached_key(|run| !survey::awaits_an_end(&run.case.steps));
+        // Those that need the pod of the run come last: it is being made meanwhile.
+        runs.sort_by_cached_key(|run| (needs_pod(run), !survey::awaits_an_end(&run.case.steps)));
     }
     let patience = setup::PATIENCE.max(options.case_timeout);
     let namespace = match plan.makes_namespace() {
@@ -122,6 +129,19 @@ async fn cases(
         async move { setup::install(&client, &installs, Instant::now() + patience).await }
     });
     let abort = installing.abort_handle();
+    let pod_tracker = Arc::new(cleaner.tracker());
+    let starting = tokio::spawn({
+        let (session, tracker) = (Arc::clone(session), Arc::clone(&pod_tracker));
+        let wanted = plan.needs_pod() && obstacles.namespace.is_none();
+        async move {
+            let deadline = Instant::now() + patience;
+            let start = session.pod.start(&session.client, &session.namespace, &tracker, deadline);
+            let obstacle = if wanted { start.await } else { None };
+            // Nobody may need it any more.
+            let _ = pod_known.send(PodState::Known(obstacle.map(Box::new)));
+        }
+    });
+    let abort_pod = starting.abort_handle();
     let later = async {
         let installs = installing.await.unwrap_or_default();
         let obstacles = Arc::new(Obstacles { installs, ..obstacles.clone() });
@@ -166,6 +186,13 @@ async fn cases(
         () = interrupt.cancelled() => {}
     }
     abort.abort();
+    abort_pod.abort();
+    // The task holds the pod's tracker, which has to be gone before the cleanup.
+    let _ = starting.await;
+}
+
+fn needs_pod(run: &PlannedRun) -> bool {
+    run.case.needs.contains(&Capability::RunningPods)
 }
 
 fn died(panic: &(dyn std::any::Any + Send)) -> String {

@@ -8,12 +8,14 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+use super::RunPod;
 use super::case::Session;
 use super::record::{Record, SharedWatch};
 use crate::cleanup::Tracker;
 use crate::event::{CheckResult, Verdict};
 use crate::exchange::Exchange;
 use crate::plan::PlannedRun;
+use crate::stream::OpenStream;
 use crate::values::Values;
 use crate::verdict::{exchange_value, judge, synthetic};
 use crate::watch::OpenWatch;
@@ -38,11 +40,20 @@ pub(super) struct Scope<'a> {
     /// Steps and captures of this scope, for the list of results of a loop.
     results: BTreeMap<String, Arc<Value>>,
     watches: BTreeMap<String, SharedWatch>,
+    pub(super) streams: BTreeMap<String, Arc<OpenStream>>,
 }
 
 /// What every case knows from the beginning.
-pub(crate) fn base_values(planned: &PlannedRun, namespace: &str, run: &str) -> Values {
+pub(crate) fn base_values(planned: &PlannedRun, namespace: &str, run: &str, pod: &RunPod) -> Values {
     let mut values = Values::new();
+    for (name, value) in pod.variables(namespace) {
+        values.set(name, value);
+    }
+    if let Some(protocol) = &planned.protocol {
+        values.set("protocol", json!(protocol.to_string()));
+        values.set("protocol.name", json!(protocol.name));
+        values.set("protocol.over", json!(protocol.over.to_string()));
+    }
     values.set("name", json!(planned.name));
     values.set("run", json!(run));
     let Some(subject) = &planned.subject else {
@@ -64,7 +75,7 @@ impl<'a> Scope<'a> {
         deadline: Instant,
     ) -> Self {
         Self {
-            values: base_values(planned, &session.namespace, &session.run),
+            values: base_values(planned, &session.namespace, &session.run, &session.pod),
             session,
             planned,
             tracker,
@@ -73,6 +84,7 @@ impl<'a> Scope<'a> {
             prefix: String::new(),
             results: BTreeMap::new(),
             watches: BTreeMap::new(),
+            streams: BTreeMap::new(),
         }
     }
 
@@ -84,6 +96,7 @@ impl<'a> Scope<'a> {
             prefix: format!("{}{id}[{iteration}].", self.prefix),
             results: BTreeMap::new(),
             watches: self.watches.clone(),
+            streams: self.streams.clone(),
             ..*self
         }
     }
@@ -124,10 +137,31 @@ impl<'a> Scope<'a> {
         self.watches.get(id).cloned()
     }
 
+    pub(super) fn opened_stream(&mut self, id: &str, stream: OpenStream) -> Arc<OpenStream> {
+        let stream = Arc::new(stream);
+        self.streams.insert(id.to_owned(), Arc::clone(&stream));
+        let check = self.own_check(&format!("{id}-framing"), id);
+        self.record.opened_stream(self.step(id), Arc::clone(&stream), check);
+        self.bind_exchange(id, &stream.head);
+        stream
+    }
+
+    /// Brings the variable of a stream up to date. One that was opened outside is no result of this iteration.
+    pub(super) fn refresh_stream(&mut self, id: &str, stream: &OpenStream) {
+        let value = Arc::new(exchange_value(&stream.snapshot()));
+        self.values.set(id, Arc::clone(&value));
+        if let Some(result) = self.results.get_mut(id) {
+            *result = value;
+        }
+    }
+
     /// Brings the variables of watches that iterations may have read up to date.
     pub(super) async fn refresh_watches(&mut self) {
         for (id, watch) in self.watches.clone() {
             self.refresh_watch(&id, &watch).await;
+        }
+        for (id, stream) in self.streams.clone() {
+            self.refresh_stream(&id, &stream);
         }
     }
 

@@ -34,11 +34,18 @@ pub(super) struct Obstacle {
 }
 
 impl Obstacle {
-    fn new(id: &str, exchange: Exchange, expected: &str) -> Self {
+    /// For something that was expected of an exchange.
+    pub(super) fn new(id: &str, exchange: Exchange, expected: &str) -> Self {
         let message = format!("{expected}, but got {}", exchange.in_words());
         let verdict = refusal_verdict(&exchange);
         let actual = exchange.json().cloned().unwrap_or_else(|| json!(exchange.status()));
         Self { check: synthetic(id.to_owned(), verdict, id, json!(expected), actual, message), exchange }
+    }
+
+    /// With this verdict, whatever the answer was.
+    pub(super) fn at(mut self, verdict: Verdict) -> Self {
+        self.check.verdict = verdict;
+        self
     }
 
     /// As if the case had made the exchange itself.

@@ -117,9 +117,9 @@ impl Scope<'_> {
     }
 
     pub(super) async fn close_watch(&mut self, close: &Close) -> Flow {
-        let watch = self.opened(&close.watch, &close.watch)?;
+        let watch = self.opened(&close.of, &close.of)?;
         watch.lock().await.close();
-        self.refresh_watch(&close.watch, &watch).await;
+        self.refresh_watch(&close.of, &watch).await;
         Ok(())
     }
 

@@ -133,7 +133,7 @@ impl Dialer {
             .map_err(|error| Broken::on_connection("setting up HTTP", &error))?;
         // What ends a connection early is told to the request on it.
         let hold = Hold(tokio::spawn(async move {
-            let _ = connection.await;
+            let _ = connection.with_upgrades().await;
         }));
         Ok(Connection { sender, head, hold })
     }

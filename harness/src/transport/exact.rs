@@ -6,6 +6,7 @@ use http::uri::PathAndQuery;
 use http::{Method, Request, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
+use hyper::upgrade::{OnUpgrade, Upgraded};
 use tokio::time::Instant;
 
 use super::broken::by;
@@ -17,6 +18,7 @@ use crate::exchange::{Broken, BrokenKind, Outcome, Received};
 pub(super) struct Answer {
     received: Received,
     body: OpenBody,
+    upgrade: OnUpgrade,
 }
 
 /// A body being received, and the connection it comes over. Dropping it hangs up.
@@ -75,7 +77,8 @@ pub(super) async fn open(
     let stage = "waiting for the head of the answer";
     let head = by(deadline, BrokenKind::Deadline, stage, sender.send_request(request)).await;
     let answer = head.and_then(|head| head.map_err(|error| Broken::on_connection(stage, &error)));
-    let answer = answer.map(|response| {
+    let answer = answer.map(|mut response| {
+        let upgrade = hyper::upgrade::on(&mut response);
         let (parts, incoming) = response.into_parts();
         let mut headers = connection.head.take_headers();
         // Should the two readings ever differ, the library's is the one that was acted on.
@@ -85,6 +88,7 @@ pub(super) async fn open(
         Answer {
             received: record::head(parts.status, parts.version, headers),
             body: OpenBody { incoming, _hold: connection.hold },
+            upgrade,
         }
     });
     (started, answer)
@@ -97,6 +101,15 @@ impl Answer {
 
     pub(super) fn into_parts(self) -> (Received, OpenBody) {
         (self.received, self.body)
+    }
+
+    /// The connection, once a 101 has made it something else.
+    pub(super) async fn upgraded(self, deadline: Instant) -> (Received, Result<Upgraded, Broken>) {
+        let stage = "the connection was being upgraded";
+        let upgraded = by(deadline, BrokenKind::Deadline, stage, self.upgrade).await;
+        let upgraded =
+            upgraded.and_then(|result| result.map_err(|error| Broken::on_connection(stage, &error)));
+        (self.received, upgraded)
     }
 
     /// The answer with its whole body.

@@ -1,6 +1,8 @@
 //! Who sends a request: the headers and the client certificate that go with it.
 
-use http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, USER_AGENT};
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, SEC_WEBSOCKET_PROTOCOL, USER_AGENT};
 use http::{HeaderName, HeaderValue, Method};
 use kubeproof_cases::case::Identity;
 use tokio::time::Instant;
@@ -191,6 +193,25 @@ impl Source {
         headers.push((AUTHORIZATION, authorization));
         Ok(())
     }
+}
+
+/// Puts a bearer token where browsers must: in front of the list of subprotocols. Gives back how it stands there.
+pub(super) fn token_to_protocols(ready: &mut Ready) -> Option<String> {
+    let at = ready.headers.iter().position(|(name, _)| name == AUTHORIZATION)?;
+    let (_, credential) = ready.headers.remove(at);
+    let token = credential.to_str().ok()?.strip_prefix("Bearer ")?.to_owned();
+    let token = BASE64_URL_SAFE_NO_PAD.encode(token);
+    let list = |token: &str, rest: &str| {
+        let rest = if rest.is_empty() { String::new() } else { format!(", {rest}") };
+        format!("base64url.bearer.authorization.k8s.io.{token}{rest}")
+    };
+    let rest = ready.headers.iter().position(|(name, _)| name == SEC_WEBSOCKET_PROTOCOL);
+    let rest = rest.map(|at| ready.headers.remove(at).1);
+    let rest = rest.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default();
+    ready.headers.push((SEC_WEBSOCKET_PROTOCOL, HeaderValue::try_from(list(&token, rest)).ok()?));
+    ready.sent.headers.retain(|(name, _)| *name != SEC_WEBSOCKET_PROTOCOL.as_str());
+    ready.sent.headers.push((SEC_WEBSOCKET_PROTOCOL.to_string(), list("$TOKEN", rest)));
+    Some(token)
 }
 
 /// Everything but credentials, the host, and what follows from the body.

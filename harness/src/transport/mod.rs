@@ -20,10 +20,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hyper_util::rt::TokioIo;
 use kubeproof_cases::case::Identity;
 use tokio::time::Instant;
 
 use crate::exchange::{Exchange, Outcome, Sent};
+use crate::stream::{Handshake, OpenStream, Shape};
 use crate::target::{TargetConfig, TargetError, TlsConfig};
 use crate::tls::PreparedTls;
 use crate::watch::OpenWatch;
@@ -186,6 +188,54 @@ impl Client {
                 let (received, body) = answer.into_parts();
                 let head = self.exchange(sent, started, Outcome::Answered(received));
                 OpenWatch::reading(head, body, self.origin, &self.shared.limits)
+            }
+        }
+    }
+
+    /// Asks for an upgrade over a connection of its own. What is not a 101 by the book is an ordinary answer.
+    pub async fn stream(
+        &self,
+        outgoing: Outgoing,
+        handshake: &Handshake,
+        shape: &Shape,
+        token_in_protocols: bool,
+        deadline: Instant,
+    ) -> OpenStream {
+        let mut ready = match self.prepare(outgoing, deadline).await {
+            Ok(ready) => ready,
+            Err(exchange) => return OpenStream::refused(*exchange, Vec::new()),
+        };
+        let token = if token_in_protocols { identity::token_to_protocols(&mut ready) } else { None };
+        let sent = ready.sent.clone();
+        let (started, head) = exact::open(&self.shared.dialer, ready, deadline).await;
+        let refused =
+            |outcome| OpenStream::refused(self.exchange(sent.clone(), started, outcome), Vec::new());
+        let answer = match head {
+            Err(broken) => return refused(Outcome::Broken(broken)),
+            Ok(answer) if answer.status() != 101 => {
+                return refused(answer.read(deadline, self.shared.limits.max_body).await);
+            }
+            Ok(answer) => answer,
+        };
+        let (mut received, upgraded) = answer.upgraded(deadline).await;
+        let problems = handshake.problems(&received);
+        let protocol = handshake.chosen(&received);
+        // A server that gives our token back must not bring it into reports.
+        if let Some(token) = token {
+            for (_, value) in &mut received.headers {
+                *value = value.replace(&token, "$TOKEN");
+            }
+        }
+        match upgraded {
+            Err(broken) => refused(Outcome::Broken(broken)),
+            Ok(upgraded) => {
+                let head = self.exchange(sent, started, Outcome::Answered(received));
+                if problems.is_empty() {
+                    let io = TokioIo::new(upgraded);
+                    OpenStream::over(io, head, (handshake.over, protocol), shape, self.origin)
+                } else {
+                    OpenStream::refused(head, problems)
+                }
             }
         }
     }

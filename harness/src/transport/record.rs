@@ -25,6 +25,7 @@ pub(super) fn head(status: StatusCode, version: Version, headers: Vec<(String, S
         json_fault: None,
         events: Vec::new(),
         end: None,
+        stream: None,
     }
 }
 

@@ -16,6 +16,7 @@ use similar::TextDiff;
 
 pub use self::cel::{EvalError, evaluate};
 pub use self::pattern::{Mismatch, describe, matches};
+pub(crate) use self::pattern::{describe_text, shorten, text_matches};
 use crate::event::{CheckResult, Verdict};
 use crate::exchange::{Exchange, Outcome, Received, WatchEnd, WatchEvent};
 use crate::values::{Undefined, Values};
@@ -142,7 +143,7 @@ fn received_value(received: &Received) -> Value {
     }
     let events: Vec<Value> =
         received.events.iter().map(|event| json!({"type": event.kind, "object": *event.object})).collect();
-    json!({
+    let mut value = json!({
         "status": received.status,
         "headers": headers,
         "body": received.json.as_deref(),
@@ -150,7 +151,12 @@ fn received_value(received: &Received) -> Value {
         "events": events,
         "ended": received.end == Some(WatchEnd::Server),
         "error": "",
-    })
+    });
+    // Of a stream, the names of channels are members, `error` among them.
+    if let (Some(stream), Some(members)) = (&received.stream, value.as_object_mut()) {
+        members.extend(stream.value());
+    }
+    value
 }
 
 fn settle(

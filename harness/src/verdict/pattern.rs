@@ -44,7 +44,7 @@ pub fn matches(
 }
 
 /// Matches text against a pattern.
-pub(super) fn text_matches(pattern: &TextPattern, actual: &str, values: &Values) -> Result<bool, Undefined> {
+pub(crate) fn text_matches(pattern: &TextPattern, actual: &str, values: &Values) -> Result<bool, Undefined> {
     Ok(match pattern {
         TextPattern::Equal(text) => values.render(text)? == actual,
         TextPattern::Regex(text) => {
@@ -54,7 +54,7 @@ pub(super) fn text_matches(pattern: &TextPattern, actual: &str, values: &Values)
 }
 
 /// A text pattern as messages show it.
-pub(super) fn describe_text(pattern: &TextPattern, values: &Values) -> Result<String, Undefined> {
+pub(crate) fn describe_text(pattern: &TextPattern, values: &Values) -> Result<String, Undefined> {
     Ok(match pattern {
         TextPattern::Equal(text) => format!("{:?}", values.render(text)?),
         TextPattern::Regex(text) => format!("text matching /{}/", values.render_regex(text)?),
@@ -294,7 +294,7 @@ fn type_name(kind: JsonType) -> &'static str {
 }
 
 /// Cuts what would fill a screen.
-pub(super) fn shorten(text: &str) -> String {
+pub(crate) fn shorten(text: &str) -> String {
     const LIMIT: usize = 200;
     if text.chars().count() <= LIMIT {
         return text.to_owned();

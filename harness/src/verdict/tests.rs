@@ -29,6 +29,7 @@ fn exchange(status: u16, body: &Value) -> Exchange {
             json_fault: None,
             events: vec![],
             end: None,
+            stream: None,
         }),
         started: Duration::ZERO,
         took: Duration::from_millis(1),

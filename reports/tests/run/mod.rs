@@ -244,6 +244,7 @@ fn exchange(method: &str, target: &str, sent: &str, status: u16, json: &Value) -
             json_fault: None,
             events: Vec::new(),
             end: None,
+            stream: None,
         }),
         started: Duration::from_millis(5),
         took: Duration::from_micros(1500),

@@ -39,6 +39,7 @@ pub(crate) fn run_options(run: &low::Run) -> Result<RunOptions, Error> {
         // Readers of JSON lose digits of greater numbers.
         seed: execution.seed.unwrap_or_else(|| u64::from(rand::random::<u32>())),
         repeat: execution.repeat,
+        pod_image: None,
         max_fail: execution.max_fail,
     })
 }

@@ -1,6 +1,7 @@
 //! `kubeproof explain`: all about a case or a requirement.
 
 mod steps;
+mod streams;
 mod words;
 
 use std::io::Write;
@@ -44,6 +45,10 @@ fn explain_case(case: &Case, catalogue: &Catalogue, out: &mut dyn Write) -> Resu
         writeln!(out, "  {} ({}): {}", requirement.id, level(requirement), requirement.statement)?;
     }
     writeln!(out, "\nRuns on: {}", case.subject.as_ref().map_or("no subject, once".to_owned(), subject))?;
+    if !case.protocols.is_empty() {
+        let protocols: Vec<_> = case.protocols.iter().map(ToString::to_string).collect();
+        writeln!(out, "Over: {}", protocols.join(", "))?;
+    }
     if !case.needs.is_empty() {
         let needs: Vec<_> = case.needs.iter().map(|need| name_of(*need)).collect();
         writeln!(out, "Needs: {}", needs.join(", "))?;

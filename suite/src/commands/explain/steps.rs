@@ -8,7 +8,7 @@ use kubeproof_cases::case::{
 
 use kubeproof_cases::rule::SchemaSet;
 
-use super::words;
+use super::{streams, words};
 use crate::error::Error;
 
 /// Writes each step on a line, its checks and inner steps below it.
@@ -37,7 +37,13 @@ fn one(step: &Step, depth: usize, out: &mut dyn Write) -> Result<(), Error> {
             line(out, depth, &format!("{}: the server ends the watch {}", end.id, end.watch))?;
             checks(&end.expect, depth + 1, out)
         }
-        Step::Close(close) => line(out, depth, &format!("hang up the watch {}", close.watch)),
+        Step::Close(close) => {
+            let what = if close.stream { "stream" } else { "watch" };
+            line(out, depth, &format!("hang up the {what} {}", close.of))
+        }
+        Step::Stream(_) | Step::Create(_) | Step::Send(_) | Step::Receive(_) | Step::Finish(_) => {
+            streams::write(step, depth, out)
+        }
         Step::Concurrently(inner) => iterations(inner, "at once", depth, out),
         Step::Repeat(inner) => iterations(inner, "one after another", depth, out),
         Step::Together(together) => branches(together, depth, out),
@@ -52,7 +58,7 @@ fn request(request: &Request) -> String {
     format!("{} {}{}{exact}", request.method, words::text(&request.path), asker(request))
 }
 
-fn asker(request: &Request) -> &'static str {
+pub(super) fn asker(request: &Request) -> &'static str {
     match request.identity {
         Identity::Admin => "",
         Identity::Second => ", as the user without rights",
@@ -119,7 +125,7 @@ fn rules(schema: &Schema, depth: usize, out: &mut dyn Write) -> Result<(), Error
     Ok(())
 }
 
-fn checks(checks: &[Check], depth: usize, out: &mut dyn Write) -> Result<(), Error> {
+pub(super) fn checks(checks: &[Check], depth: usize, out: &mut dyn Write) -> Result<(), Error> {
     for check in checks {
         line(out, depth, &format!("- {} ({}): {}", check.id, check.level, words::claims(&check.claims)))?;
         if let Some(deviation) = &check.deviation {
@@ -137,6 +143,6 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn line(out: &mut dyn Write, depth: usize, text: &str) -> Result<(), Error> {
+pub(super) fn line(out: &mut dyn Write, depth: usize, text: &str) -> Result<(), Error> {
     Ok(writeln!(out, "{:1$}{text}", "", depth * 2)?)
 }

@@ -70,7 +70,7 @@ pub(super) fn pattern(shape: &Pattern) -> String {
     }
 }
 
-fn text_pattern(value: &TextPattern) -> String {
+pub(super) fn text_pattern(value: &TextPattern) -> String {
     match value {
         TextPattern::Equal(value) => format!("{:?}", text(value)),
         TextPattern::Regex(value) => format!("/{}/", text(value)),

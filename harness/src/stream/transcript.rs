@@ -1,0 +1,263 @@
+//! What has come and gone on a stream: the record that verdicts, traces and reports read.
+//!
+//! Nothing here grows with what a server sends. The beginning of each channel is kept, and a digest goes over all of it;
+//! frames are listed up to a limit, each with its first bytes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+/// Bytes of a channel that are kept as they are, each way.
+const KEPT: usize = 256 << 10;
+
+/// Messages of a channel whose borders are kept.
+const PARTS: usize = 1000;
+
+/// Frames that are listed.
+const FRAMES: usize = 2200;
+
+/// Bytes of a frame that are listed.
+const START: usize = 128;
+
+/// Faults of the server's framing that are told.
+const VIOLATIONS: usize = 16;
+
+/// Everything that happened on a stream.
+#[derive(Clone, Debug, Default)]
+pub struct Transcript {
+    /// What was negotiated; empty for nothing.
+    pub protocol: String,
+    /// In order, up to a limit.
+    pub frames: Vec<Frame>,
+    /// How many more there were.
+    pub omitted: usize,
+    /// By name.
+    pub channels: BTreeMap<String, Channel>,
+    /// How the server said goodbye.
+    pub close: Option<Close>,
+    /// How the stream ended; `None` while it is open.
+    pub end: Option<StreamEnd>,
+    /// What no server may put on the wire.
+    pub violations: Vec<String>,
+}
+
+/// One frame, as far as it is kept.
+#[derive(Clone, Debug, Default)]
+pub struct Frame {
+    /// By the server, not by us.
+    pub from_server: bool,
+    /// As `binary`, `SYN_REPLY`.
+    pub kind: String,
+    /// The channel that it belongs to.
+    pub channel: Option<String>,
+    /// The last of its message, or of its stream.
+    pub fin: bool,
+    /// Bytes of its payload.
+    pub size: usize,
+    /// The first of them.
+    pub start: Vec<u8>,
+    /// What else its kind carries: a status, headers, a number.
+    pub detail: Map<String, Value>,
+    /// From the start of the run.
+    pub at: Duration,
+}
+
+/// A channel, both ways.
+#[derive(Clone, Debug, Default)]
+pub struct Channel {
+    /// By the server.
+    pub received: Flow,
+    /// By us.
+    pub sent: Flow,
+    /// The server sends no more on it.
+    pub ended: bool,
+    /// The port that the server said it stands for.
+    pub port: Option<u16>,
+}
+
+/// What went one way.
+#[derive(Clone, Debug, Default)]
+pub struct Flow {
+    /// The beginning.
+    pub kept: Vec<u8>,
+    /// All of it.
+    pub size: u64,
+    /// Messages that brought it, empty ones included.
+    pub messages: u64,
+    parts: Vec<usize>,
+    digest: Sha256,
+}
+
+/// How a server said goodbye.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Close {
+    /// The code of a WebSocket close, or the status of a GOAWAY; `None`: the close had none.
+    pub code: Option<u32>,
+    /// In words.
+    pub reason: String,
+}
+
+/// How a stream ended.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum StreamEnd {
+    /// The server ended it in order.
+    Server,
+    /// The connection went without a word.
+    Dropped(String),
+    /// What came could not be read any further.
+    Broken(String),
+    /// We hung up.
+    Client,
+}
+
+impl Flow {
+    /// Takes in a message.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let room = KEPT - self.kept.len();
+        let fits = bytes.len().min(room);
+        if fits == bytes.len() && self.parts.len() < PARTS {
+            self.parts.push(fits);
+        }
+        self.kept.extend_from_slice(&bytes[..fits]);
+        self.size += bytes.len() as u64;
+        self.messages += 1;
+        self.digest.update(bytes);
+    }
+
+    /// In hexadecimal, over all of it.
+    pub fn sha256(&self) -> String {
+        use std::fmt::Write;
+        let digest = self.digest.clone().finalize();
+        digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+    }
+
+    /// The beginning as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.kept).into_owned()
+    }
+
+    fn whole(&self) -> bool {
+        self.size == self.kept.len() as u64
+    }
+
+    fn value(&self) -> Map<String, Value> {
+        let mut from = 0;
+        let mut parts = Vec::with_capacity(self.parts.len());
+        for length in &self.parts {
+            let part = self.kept.get(from..from + length).unwrap_or_default();
+            parts.push(Value::String(String::from_utf8_lossy(part).into_owned()));
+            from += length;
+        }
+        let json = if self.whole() { serde_json::from_slice(&self.kept).ok() } else { None };
+        let members = [
+            ("text", json!(self.text())),
+            ("json", json.unwrap_or(Value::Null)),
+            ("size", json!(self.size)),
+            ("sha256", json!(self.sha256())),
+            ("messages", json!(self.messages)),
+            ("parts", Value::Array(parts)),
+        ];
+        members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+impl Transcript {
+    /// Lists a frame.
+    pub fn frame(&mut self, mut frame: Frame, payload: &[u8]) {
+        if self.frames.len() >= FRAMES {
+            self.omitted += 1;
+            return;
+        }
+        frame.size = payload.len();
+        frame.start = payload[..payload.len().min(START)].to_vec();
+        self.frames.push(frame);
+    }
+
+    /// Notes what no server may do.
+    pub fn violation(&mut self, what: impl Into<String>) {
+        if self.violations.len() < VIOLATIONS {
+            self.violations.push(what.into());
+        }
+    }
+
+    /// A channel by its name, made when it is new.
+    pub fn channel(&mut self, name: &str) -> &mut Channel {
+        self.channels.entry(name.to_owned()).or_default()
+    }
+
+    /// Whether the server has nothing more to say on the channel.
+    pub fn has_ended(&self, channel: &str) -> bool {
+        self.end.is_some()
+            || self.close.is_some()
+            || self.channels.get(channel).is_some_and(|channel| channel.ended)
+    }
+
+    /// What CEL sees beside the handshake.
+    pub fn value(&self) -> Map<String, Value> {
+        let mut all = Map::new();
+        for (name, channel) in &self.channels {
+            let mut value = channel.received.value();
+            value.insert("sent".to_owned(), Value::Object(channel.sent.value()));
+            value.insert("ended".to_owned(), json!(self.has_ended(name)));
+            value.insert("port".to_owned(), json!(channel.port));
+            all.insert(name.clone(), Value::Object(value));
+        }
+        let close = self.close.as_ref().map(|close| json!({"code": close.code, "reason": close.reason}));
+        all.insert("close".to_owned(), close.unwrap_or(Value::Null));
+        all.insert("ended".to_owned(), json!(self.end == Some(StreamEnd::Server)));
+        all.insert("frames".to_owned(), self.frames.iter().map(Frame::value).collect());
+        all.insert("protocol".to_owned(), json!(self.protocol));
+        all.insert("violations".to_owned(), json!(self.violations));
+        all
+    }
+}
+
+impl Frame {
+    /// What patterns and CEL see.
+    pub fn value(&self) -> Value {
+        let mut value = json!({
+            "from": if self.from_server { "server" } else { "client" },
+            "type": self.kind, "size": self.size, "fin": self.fin,
+            "text": String::from_utf8_lossy(&self.start),
+        });
+        if let (Some(channel), Some(members)) = (&self.channel, value.as_object_mut()) {
+            members.insert("channel".to_owned(), json!(channel));
+        }
+        if let Some(members) = value.as_object_mut() {
+            members.extend(self.detail.clone());
+        }
+        value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_flow_keeps_its_beginning_and_digests_the_whole() {
+        let (mut pieces, mut whole) = (Flow::default(), Flow::default());
+        let block = vec![7_u8; 100_000];
+        for _ in 0..10 {
+            pieces.push(&block);
+        }
+        whole.push(&vec![7; 1_000_000]);
+        assert_eq!((pieces.size, pieces.messages, pieces.kept.len()), (1_000_000, 10, KEPT));
+        assert_eq!(pieces.sha256(), whole.sha256());
+    }
+
+    #[test]
+    fn messages_keep_their_borders() {
+        let mut flow = Flow::default();
+        for part in ["", "a", "{}"] {
+            flow.push(part.as_bytes());
+        }
+        assert_eq!(flow.value()["parts"], json!(["", "a", "{}"]));
+        assert_eq!(flow.value()["json"], Value::Null);
+    }
+}
