@@ -73,7 +73,7 @@ fn discovery(api: &Api, method: &Method, path: &str, headers: &HeaderMap) -> Res
             let core = *root == "api";
             match representation()?.form {
                 Form::AggregatedDiscovery => discovery::aggregated(&resources, core, faults),
-                _ if core => discovery::versions(&resources, &api.address),
+                _ if core => discovery::versions(&resources, &api.address, api.faults),
                 _ => discovery::groups(&resources, faults),
             }
         }

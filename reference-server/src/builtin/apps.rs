@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::columns::{Cell, Column, age, column, wide};
 use super::core::pod::{complete_spec, pod_template};
 use super::workload;
-use super::{BuiltinType, FieldLabel, Hooks, restore};
+use super::{BuiltinType, Hooks, restore};
 use crate::faults::{Fault, Faults};
 use crate::schema::build::{
     boolean, choice, definitions, int_or_string, int32, int64, list, object, string, time,
@@ -118,7 +118,6 @@ fn replica_sets() -> BuiltinType {
         has_status: true,
         scale: Some(workload::scale("/spec/selector")),
         has_generation: true,
-        field_labels: &[FieldLabel { label: "status.replicas", pointer: "/status/replicas", absent: "0" }],
         columns,
         hooks: hooks(),
         ..BuiltinType::namespaced("apps", "v1", "ReplicaSet", "replicasets", Arc::new(schema))

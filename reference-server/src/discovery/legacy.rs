@@ -9,9 +9,10 @@ use super::{Resource, group_version, sorted, versions_by_group};
 use crate::faults::{Fault, Faults};
 
 /// `/api`: the versions of the core group.
-pub fn versions(resources: &[Resource], server_address: &str) -> Value {
+pub fn versions(resources: &[Resource], server_address: &str, faults: Faults) -> Value {
     let groups = versions_by_group(resources);
     let core = groups.into_iter().find(|(group, _)| group.is_empty());
+    let core = core.filter(|_| !faults.on(Fault::CoreVersionsMissing));
     json!({
         "kind": "APIVersions",
         "apiVersion": "v1",

@@ -49,7 +49,7 @@ fn catalogue() -> Vec<Resource> {
 
 #[test]
 fn the_core_group_is_told_by_its_versions() {
-    let document = versions(&catalogue(), "127.0.0.1:6443");
+    let document = versions(&catalogue(), "127.0.0.1:6443", Faults::none());
     assert_eq!(document["kind"], "APIVersions");
     assert_eq!(document["versions"], json!(["v1"]));
     assert_eq!(document["serverAddressByClientCIDRs"][0]["serverAddress"], "127.0.0.1:6443");

@@ -3,16 +3,16 @@
 use http::StatusCode;
 
 use super::Call;
-use crate::Fault;
 use crate::negotiate::Target;
 use crate::present;
 use crate::query::Query;
 use crate::respond::Answer;
 use crate::status::ApiError;
+use crate::{Fault, Faults};
 
 pub(super) fn handle(call: &Call) -> Result<Answer, ApiError> {
     let representation = call.accept(Target::Object)?;
-    if let Some(asked) = version(&call.query)? {
+    if let Some(asked) = version(&call.query, call.faults())? {
         // The store has no lag: a version that is not there now is not on its way either.
         let current = call.api.store.revision();
         if asked > current && !call.faults().on(Fault::FutureVersionAccepted) {
@@ -22,7 +22,7 @@ pub(super) fn handle(call: &Call) -> Result<Answer, ApiError> {
     match call.api.store.get(&call.ty.table, &call.key()) {
         Some(stored)
             if call.faults().on(Fault::GetAtExactVersion)
-                && version(&call.query)?.is_some_and(|asked| asked != stored.revision) =>
+                && version(&call.query, call.faults())?.is_some_and(|asked| asked != stored.revision) =>
         {
             Err(call.not_found())
         }
@@ -43,11 +43,12 @@ pub(super) fn handle(call: &Call) -> Result<Answer, ApiError> {
 }
 
 /// The parameter `resourceVersion`; none when it is absent or leaves the choice to the server.
-pub(super) fn version(query: &Query) -> Result<Option<u64>, ApiError> {
+pub(super) fn version(query: &Query, faults: Faults) -> Result<Option<u64>, ApiError> {
     match query.text("resourceVersion") {
         None => Ok(None),
         Some(text) => match text.parse() {
             Ok(version) => Ok(Some(version)),
+            Err(_) if faults.on(Fault::MalformedVersionIgnored) => Ok(None),
             Err(error) => Err(ApiError::bad_request(format!(
                 "invalid resource version: resourceVersion: Invalid value: {text:?}: {error}"
             ))),

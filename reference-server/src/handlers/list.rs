@@ -40,12 +40,19 @@ fn read_selected(call: &Call, selection: &Selection) -> Result<(Page, ListMeta),
         return Err(ApiError::future_version(options.not_older, current));
     }
     let limit = options.limit.map(|limit| if faults.on(Fault::LimitOffByOne) { limit + 1 } else { limit });
+    let after = options.after.as_ref().map(|key| behind(key, call));
+    let namespace = match &options.after {
+        Some(key) if call.scope().is_some() && faults.on(Fault::ContinueCarriesItsNamespace) => {
+            Some(key.namespace.as_str())
+        }
+        _ => call.scope(),
+    };
     let revision = match options.revision {
         Some(_) if faults.on(Fault::ContinueReadsLatest) && options.after.is_some() => None,
         None if faults.on(Fault::ListLags) => call.api.store.last_change(&call.ty.table).map(|last| last - 1),
         revision => revision,
     };
-    let range = Range { namespace: call.scope(), revision, after: options.after.as_ref(), limit };
+    let range = Range { namespace, revision, after: after.as_ref(), limit };
     let scan = |range| call.api.store.list(&call.ty.table, range, |object| selection.matches(object));
     let page = match scan(range) {
         Err(RevisionError::Expired { .. }) if faults.on(Fault::ExpiredListShowsLatest) => {
@@ -58,13 +65,25 @@ fn read_selected(call: &Call, selection: &Selection) -> Result<(Page, ListMeta),
     if let (true, Some(last)) = (page.more, page.items.last()) {
         meta.resume = Some(token(Some(page.revision), &last.key, faults));
         if !selection.selects() || faults.on(Fault::RemainingCountWithSelector) {
-            meta.remaining = Some(page.remaining);
+            let page_too = if faults.on(Fault::RemainingCountWithPage) { page.items.len() } else { 0 };
+            meta.remaining = Some(page.remaining + page_too);
         }
     }
     if faults.on(Fault::ListWithoutVersion) {
         meta.revision = None;
     }
     Ok((page, meta))
+}
+
+/// Where a list goes on, in the collection that is asked for: a token may come from another one.
+fn behind(key: &Key, call: &Call) -> Key {
+    let faults = call.faults();
+    match call.scope() {
+        Some(_) if faults.on(Fault::ContinueCarriesItsNamespace) => key.clone(),
+        Some(own) => Key::new(own, &key.name),
+        None if faults.on(Fault::ContinueForgetsNamespace) => Key::new("", &key.name),
+        None => key.clone(),
+    }
 }
 
 /// What a list is asked for.
@@ -89,11 +108,12 @@ impl ListOptions {
         }
         let mut options = Self { continued: token.is_some(), ..Self::default() };
         if let Some(limit) = query.number("limit")? {
-            options.limit = usize::try_from(limit).ok().filter(|limit| *limit > 0);
+            let none = faults.on(Fault::LimitZeroIsEmpty);
+            options.limit = usize::try_from(limit).ok().filter(|limit| none || *limit > 0);
         }
-        let asked = get::version(query)?;
+        let asked = get::version(query, faults)?;
         if let Some(token) = token {
-            if asked.is_some_and(|version| version != 0) {
+            if asked.is_some_and(|version| version != 0) && !faults.on(Fault::ContinueWithVersionAccepted) {
                 return Err(ApiError::bad_request(
                     "specifying resource version is not allowed when using continue",
                 ));

@@ -161,7 +161,7 @@ pub(crate) async fn handle(call: Call, method: &Method, body: Incoming) -> Resul
         // The collection over all namespaces is for reading.
         return Err(if call.info.name.is_empty() { not_allowed() } else { ApiError::no_such_resource() });
     }
-    let watch = call.info.legacy_watch || (call.info.name.is_empty() && call.query.flag("watch"));
+    let watch = call.info.legacy_watch || (call.info.name.is_empty() && asks_to_watch(&call));
     let allowed = |verb| call.ty.allows(verb);
     match (method.as_str(), call.info.name.is_empty()) {
         ("GET", _) if watch && allowed("watch") => watch::handle(&call),
@@ -174,6 +174,11 @@ pub(crate) async fn handle(call: Call, method: &Method, body: Incoming) -> Resul
         ("DELETE", true) if allowed("deletecollection") => delete::collection(&call, body).await,
         _ => Err(not_allowed()),
     }
+}
+
+fn asks_to_watch(call: &Call) -> bool {
+    let named = call.query.get("watch").is_some() && call.faults().on(Fault::WatchWhateverTheValue);
+    named || call.query.flag("watch")
 }
 
 async fn patch_or_apply(call: &Call, part: update::Part, body: Incoming) -> Result<Answer, ApiError> {

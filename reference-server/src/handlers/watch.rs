@@ -37,7 +37,7 @@ const BOOKMARK_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(super) fn handle(call: &Call) -> Result<Answer, ApiError> {
     let representation = call.accept(Target::Watch)?;
-    let options = WatchOptions::parse(&call.query)?;
+    let options = WatchOptions::parse(&call.query, call.faults())?;
     let selection = Selection::parse(&call.query, &call.ty, call.faults())?;
     let mut watcher = Watcher::new(call, representation, selection, present::include(&call.query)?, &options);
     watcher.begin(&options);
@@ -59,7 +59,7 @@ struct WatchOptions {
 }
 
 impl WatchOptions {
-    fn parse(query: &Query) -> Result<Self, ApiError> {
+    fn parse(query: &Query, faults: Faults) -> Result<Self, ApiError> {
         let initial_events = query.get("sendInitialEvents").map(|_| query.flag("sendInitialEvents"));
         let mut errors = Vec::new();
         let mut forbid = |why: &str| errors.push(FieldError::forbidden("resourceVersionMatch", why));
@@ -78,11 +78,11 @@ impl WatchOptions {
             let supported = ["NotOlderThan".into()];
             errors.push(FieldError::not_supported("resourceVersionMatch", &found.into(), &supported));
         }
-        if !errors.is_empty() {
+        if !errors.is_empty() && !faults.on(Fault::InitialEventsUnchecked) {
             return Err(ApiError::invalid_options("ListOptions", &errors));
         }
         Ok(Self {
-            version: get::version(query)?,
+            version: get::version(query, faults)?,
             bookmarks: query.flag("allowWatchBookmarks"),
             initial_events,
             timeout: query.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok()),
@@ -161,7 +161,9 @@ impl Watcher {
     fn begin(&mut self, options: &WatchOptions) {
         let version = options.version.filter(|version| *version > 0);
         let zero_is_now = options.version == Some(0) && self.faults().on(Fault::WatchFromZeroIsFromNow);
-        let initial = options.initial_events.unwrap_or(version.is_none() && !zero_is_now);
+        let always = self.faults().on(Fault::InitialEventsAlways);
+        let asked = options.initial_events.map(|asked| asked || always);
+        let initial = asked.unwrap_or(version.is_none() && !zero_is_now);
         if let (false, Some(version)) = (initial, version) {
             self.cursor = version;
             if self.faults().on(Fault::WatchReplaysItsVersion) {
@@ -189,7 +191,8 @@ impl Watcher {
                 self.pending.push_back(event);
             }
         }
-        if streams_a_list && !early {
+        let untold = self.pending.is_empty() && self.faults().on(Fault::InitialEventsEndUntold);
+        if streams_a_list && !early && !untold {
             self.bookmark(true);
         }
     }
@@ -226,6 +229,10 @@ impl Watcher {
                 self.cursor = self.api.store.revision();
                 return true;
             }
+            Err(_) if self.faults().on(Fault::ExpiredWatchEndsInSilence) => {
+                self.ended = true;
+                return true;
+            }
             Err(_) => {
                 let message = format!("too old resource version: {}", self.cursor);
                 let status = ApiError::expired(message).to_status();
@@ -235,8 +242,12 @@ impl Watcher {
             }
         };
         self.cursor = news.revision;
-        for event in &news.events {
-            self.push(event);
+        for (index, event) in news.events.iter().enumerate() {
+            let superseded = self.faults().on(Fault::WatchCoalesces)
+                && news.events[index + 1..].iter().any(|later| later.object.key == event.object.key);
+            if !superseded {
+                self.push(event);
+            }
         }
         !news.events.is_empty()
     }
@@ -244,6 +255,9 @@ impl Watcher {
     /// Sends an event if it concerns what is watched, as what it means to this watcher.
     fn push(&mut self, event: &Event) {
         let faults = self.faults();
+        if faults.on(Fault::WatchIsForOneVersion) && !self.ty.serves_as_stored(&event.object) {
+            return;
+        }
         let now = event.change != Change::Deleted && self.selects(&event.object);
         let before = event.previous.as_ref().is_some_and(|previous| self.selects(previous));
         if before | now && std::mem::take(&mut self.skips) {
@@ -259,6 +273,10 @@ impl Watcher {
             (false, true) => self.encode(Change::Added, &event.object),
             (true, true) if faults.on(Fault::ModifiedIsAdded) => self.encode(Change::Added, &event.object),
             (true, true) => self.encode(Change::Modified, &event.object),
+            (true, false) if event.change == Change::Deleted && faults.on(Fault::DeletedKeepsVersion) => {
+                let last = event.previous.as_ref().unwrap_or(&event.object);
+                self.encode(Change::Deleted, &last.at(last.revision, Change::Deleted))
+            }
             (true, false) if event.change == Change::Deleted => self.encode(Change::Deleted, &event.object),
             (true, false) if faults.on(Fault::SelectorExitIsSilent) => return,
             // It left the selection: its last state in there, under the version of the change.
@@ -270,6 +288,8 @@ impl Watcher {
                 None => return,
             },
         };
+        let chunk =
+            if faults.on(Fault::WatchLinesCut) { chunk.slice(..chunk.len().min(1 << 16)) } else { chunk };
         self.sent += 1;
         if faults.on(Fault::WatchLosesAnEvent) && self.sent.is_multiple_of(3) {
             return;
@@ -337,6 +357,9 @@ impl Watcher {
         }
         if initial_end {
             metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+        }
+        if matches!(self.form, Form::Metadata(_)) && faults.on(Fault::MetadataBookmarksBare) {
+            metadata["annotations"] = json!(null);
         }
         let (kind, api_version) = match self.form {
             Form::Metadata(version) => ("PartialObjectMetadata", version.api_version().to_owned()),

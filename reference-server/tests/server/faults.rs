@@ -15,6 +15,7 @@ use kubeproof_reference_server::{Config, Fault, Faults};
 use regex::{Captures, Regex};
 use serde_json::{Value, json};
 
+use crate::collections;
 use crate::support::{CONFIG_MAPS, Reply, TestServer, Watch, config_map};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -25,8 +26,8 @@ const JSON: (&str, &str) = ("content-type", "application/json");
 const APPLY: (&str, &str) = ("content-type", "application/apply-patch+yaml");
 
 /// A conversation as it is written down.
-struct Record {
-    server: TestServer,
+pub(crate) struct Record {
+    pub(crate) server: TestServer,
     text: String,
 }
 
@@ -47,11 +48,11 @@ impl Record {
         reply
     }
 
-    async fn get(&mut self, path: &str) -> Reply {
+    pub(crate) async fn get(&mut self, path: &str) -> Reply {
         self.send("GET", path, &[], "").await
     }
 
-    async fn post(&mut self, path: &str, body: &Value) -> Reply {
+    pub(crate) async fn post(&mut self, path: &str, body: &Value) -> Reply {
         self.send("POST", path, &[JSON], &body.to_string()).await
     }
 
@@ -59,7 +60,7 @@ impl Record {
         self.send("PUT", path, &[JSON], &body.to_string()).await
     }
 
-    async fn patch(&mut self, kind: &str, path: &str, body: &Value) -> Reply {
+    pub(crate) async fn patch(&mut self, kind: &str, path: &str, body: &Value) -> Reply {
         let kind = format!("application/{kind}-patch+json");
         self.send("PATCH", path, &[("content-type", &kind)], &body.to_string()).await
     }
@@ -69,11 +70,11 @@ impl Record {
     }
 
     /// Reads the events of a stream until it ends or `enough` has come; bookmarks come when they like, and are left out.
-    async fn watch(&mut self, path: &str, enough: &str) {
+    pub(crate) async fn watch(&mut self, path: &str, enough: &str) {
         self.watch_as(path, &[], enough).await;
     }
 
-    async fn watch_as(&mut self, path: &str, headers: &[(&str, &str)], enough: &str) {
+    pub(crate) async fn watch_as(&mut self, path: &str, headers: &[(&str, &str)], enough: &str) {
         let response = self.server.open("GET", path, headers, "").await;
         if response.status() != 200 {
             self.note(&format!("{path} -> {}", response.status()));
@@ -103,7 +104,7 @@ impl Record {
 const TOO_LONG: Duration = Duration::from_secs(4);
 
 /// The parts of the conversation; the ones that take long come last.
-const PARTS: usize = 11;
+const PARTS: usize = 12;
 
 /// Holds the conversation with a server, and ends it early when a part reads otherwise than `expected`.
 async fn converse(faults: Faults, expected: Option<&[String]>) -> Vec<String> {
@@ -125,6 +126,7 @@ async fn converse(faults: Faults, expected: Option<&[String]>) -> Vec<String> {
             7 => represent(&mut talk).await,
             8 => apply(&mut talk).await,
             9 => watch(&mut talk).await,
+            10 => collections::read(&mut talk).await,
             _ => describe(&mut talk).await,
         }
         parts.push(number(&std::mem::take(&mut talk.text)));

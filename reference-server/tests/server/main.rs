@@ -1,5 +1,6 @@
 //! The server as its clients see it, over real sockets.
 
+mod collections;
 mod faults;
 mod http;
 mod lists;
