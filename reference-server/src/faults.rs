@@ -296,7 +296,7 @@ faults! {
     MalformedVersionIgnored "malformed-version-ignored" "A resourceVersion that cannot be read is ignored."
     InitialEventsUnchecked "initial-events-unchecked" "A watch accepts sendInitialEvents and resourceVersionMatch in every combination."
     InitialEventsAlways "initial-events-always" "A watch with sendInitialEvents=false begins with the objects that are there."
-    InitialEventsEndUntold "initial-events-end-untold" "No bookmark ends the initial events when there were none."
+    InitialEventsEndTwice "initial-events-end-twice" "The bookmark that ends the initial events comes twice."
     MetadataBookmarksBare "metadata-bookmarks-bare" "Bookmarks in the form PartialObjectMetadata have no annotations."
     WatchCoalesces "watch-coalesces" "A watch that is behind sends the newest state of each object only."
     WatchLinesCut "watch-lines-cut" "Events of more than 64 KiB are cut off."

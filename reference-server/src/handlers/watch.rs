@@ -191,8 +191,10 @@ impl Watcher {
                 self.pending.push_back(event);
             }
         }
-        let untold = self.pending.is_empty() && self.faults().on(Fault::InitialEventsEndUntold);
-        if streams_a_list && !early && !untold {
+        if streams_a_list && !early {
+            self.bookmark(true);
+        }
+        if streams_a_list && self.faults().on(Fault::InitialEventsEndTwice) {
             self.bookmark(true);
         }
     }

@@ -49,6 +49,9 @@ async fn streams(talk: &mut Record) {
         .await;
     talk.watch(&watch("labelSelector=stream&sendInitialEvents=true"), "ADDED").await;
     talk.watch(&watch("labelSelector=stream&resourceVersion=1"), "ERROR").await;
+    // Both may be there: what comes behind the bookmark is seen up to the first event.
+    let nothing = format!("{CONFIG_MAPS}?{streaming}&labelSelector=later&sendInitialEvents=true");
+    talk.watch(&nothing, "ADDED").await;
     let partial = [("accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")];
     let path = format!("{CONFIG_MAPS}?{streaming}&labelSelector=stream&sendInitialEvents=true");
     talk.watch_as(&path, &partial, "BOOKMARK").await;
