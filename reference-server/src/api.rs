@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
@@ -20,6 +20,7 @@ use crate::query::Query;
 use crate::registry::{Lookup, Registry, ResourceType};
 use crate::request_info::{RequestInfo, ResourceInfo};
 use crate::respond::{Answer, Payload};
+use crate::runtime::Runtime;
 use crate::status::ApiError;
 use crate::store::Store;
 use crate::{Config, Fault, Faults};
@@ -34,6 +35,8 @@ pub(crate) struct Api {
     pub(crate) publisher: Publisher,
     /// Host and port, as discovery tells them.
     pub(crate) address: String,
+    /// What runs pods; none on a server without a node.
+    pub(crate) runtime: OnceLock<Runtime>,
     addresses: Mutex<ClusterIps>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -60,6 +63,7 @@ impl Api {
             documents: Documents::default(),
             publisher: Publisher::default(),
             address: address.to_string(),
+            runtime: OnceLock::new(),
             addresses: Mutex::default(),
             tasks,
             stop,

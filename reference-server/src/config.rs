@@ -19,6 +19,8 @@ pub struct Config {
     pub user_token: Option<String>,
     /// How many events are kept per resource before a version older than them answers 410.
     pub history: usize,
+    /// Have a node, which runs pods in a scripted runtime (see the README). Default: none, and pods stay pending.
+    pub node: bool,
     /// The deliberate bugs of this server. Default: none.
     pub faults: Faults,
 }
@@ -31,6 +33,7 @@ impl Default for Config {
             admin_token: Alphanumeric.sample_string(&mut rand::rng(), 32),
             user_token: None,
             history: 10_000,
+            node: false,
             faults: Faults::none(),
         }
     }

@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 use crate::Config;
 use crate::api::Api;
 use crate::listener;
+use crate::node;
 use crate::tls::{self, TlsError};
 
 /// Starts servers.
@@ -48,6 +49,9 @@ impl Server {
         let tasks = TaskTracker::new();
         let tls = identity.as_ref().map(|identity| identity.config.clone());
         let api = Arc::new(Api::new(&config, addr, tasks.clone(), stop.clone()));
+        if config.node {
+            node::start(&api);
+        }
         tasks.spawn(listener::accept(socket, tls, api, stop.clone(), tasks.clone()));
         Ok(Running {
             addr,

@@ -124,6 +124,10 @@ impl Container {
         &self.spec.name
     }
 
+    pub(crate) fn is_sidecar(&self) -> bool {
+        self.spec.sidecar
+    }
+
     pub(crate) fn view(&self) -> View {
         self.view.borrow().clone()
     }

@@ -29,7 +29,7 @@ pub(crate) use self::pod::Pod;
 pub(crate) use self::process::{
     ExecRequest, Exit, Pipe, PodKey, PortError, Process, StartError, TerminalSize,
 };
-pub(crate) use self::spec::{ContainerSpec, PodSpec, RestartPolicy};
+pub(crate) use self::spec::{PodSpec, RestartPolicy};
 
 /// The pods of a node. Clones are the same runtime.
 #[derive(Clone, Default)]

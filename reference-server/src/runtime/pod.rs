@@ -54,6 +54,21 @@ impl Pod {
             .ok_or_else(|| StartError::NoSuchContainer { container: name.to_owned() })
     }
 
+    pub(crate) fn restart_policy(&self) -> RestartPolicy {
+        self.restart_policy
+    }
+
+    /// Whether it was told to stop.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stop.is_cancelled()
+    }
+
+    /// Whether no container runs any more.
+    pub(crate) fn has_stopped(&self) -> bool {
+        let mut all = self.init.iter().chain(&self.containers);
+        self.is_stopping() && !all.any(|container| matches!(container.view().state, State::Running { .. }))
+    }
+
     /// Wakes whenever a container changes.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()

@@ -5,5 +5,6 @@ mod faults;
 mod http;
 mod lists;
 mod objects;
+mod pods;
 mod support;
 mod types;

@@ -401,6 +401,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = positive)]
     pub(crate) history: usize,
 
+    /// Have no node: pods stay pending, as on a control plane alone
+    #[arg(long)]
+    pub(crate) without_node: bool,
+
     /// Write a kubeconfig for the administrator to this file, which only its owner may read
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig_out: Option<PathBuf>,

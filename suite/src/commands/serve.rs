@@ -24,6 +24,7 @@ pub(super) async fn serve(serve: &low::Serve) -> Result<Exit, Error> {
         tls: serve.tls.then(Tls::default),
         user_token: serve.user_token.clone(),
         history: serve.history,
+        node: !serve.without_node,
         faults: faults(&serve.fault)?,
         ..Config::default()
     };

@@ -26,6 +26,7 @@ impl Opened {
         }
         let server = Server::start(Config {
             history: HISTORY,
+            node: true,
             user_token: Some(USER_TOKEN.to_owned()),
             ..Config::default()
         })
