@@ -1,7 +1,8 @@
 //! A small, real API server in memory that follows the Kubernetes API conventions.
 //!
 //! It is strict as kube-apiserver is, starts in milliseconds and keeps nothing on disk, so tests of clients and
-//! controllers can have one each. What it is not: a cluster. Nothing schedules pods and no kubelet runs them.
+//! controllers can have one each. What it is not: a cluster. There are no controllers, and pods run, where
+//! [`Config::node`] is set, in a runtime that is a part of the server.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {

@@ -11,7 +11,7 @@ async fn start() -> TestServer {
     TestServer::with(Config { node: true, ..Config::default() }).await
 }
 
-fn pod(name: &str, spec: Value) -> Value {
+fn pod(name: &str, spec: &Value) -> Value {
     let mut pod = json!({
         "apiVersion": "v1",
         "kind": "Pod",
@@ -41,7 +41,7 @@ fn condition<'r>(reply: &'r Reply, kind: &str) -> &'r Value {
 #[tokio::test]
 async fn a_pod_is_bound_runs_and_is_ready() {
     let server = start().await;
-    server.post(PODS, &pod("p", json!({}))).await.expect(201);
+    server.post(PODS, &pod("p", &json!({}))).await.expect(201);
     let reply = server.until(&format!("{PODS}/p"), in_phase("Running")).await;
     assert_eq!(reply.text_at("/spec/nodeName"), "kubeproof");
     for kind in ["PodScheduled", "Initialized", "ContainersReady", "Ready"] {
@@ -56,8 +56,8 @@ async fn a_pod_is_bound_runs_and_is_ready() {
 #[tokio::test]
 async fn a_pod_ends_as_its_command_does() {
     let server = start().await;
-    server.post(PODS, &pod("good", command("exit 0", "Never"))).await.expect(201);
-    server.post(PODS, &pod("bad", command("exit 3", "Never"))).await.expect(201);
+    server.post(PODS, &pod("good", &command("exit 0", "Never"))).await.expect(201);
+    server.post(PODS, &pod("bad", &command("exit 3", "Never"))).await.expect(201);
     let good = server.until(&format!("{PODS}/good"), in_phase("Succeeded")).await;
     assert_eq!(condition(&good, "Ready")["reason"], "PodCompleted");
     let bad = server.until(&format!("{PODS}/bad"), in_phase("Failed")).await;
@@ -68,7 +68,7 @@ async fn a_pod_ends_as_its_command_does() {
 #[tokio::test]
 async fn a_pod_that_no_node_suits_stays_pending_and_says_why() {
     let server = start().await;
-    server.post(PODS, &pod("p", json!({"nodeSelector": {"disk": "ssd"}}))).await.expect(201);
+    server.post(PODS, &pod("p", &json!({"nodeSelector": {"disk": "ssd"}}))).await.expect(201);
     let scheduled = |reply: &Reply| reply.json["status"]["conditions"].is_array();
     let reply = server.until(&format!("{PODS}/p"), scheduled).await;
     assert_eq!(condition(&reply, "PodScheduled")["reason"], "Unschedulable");
@@ -82,12 +82,12 @@ async fn a_pod_that_no_node_suits_stays_pending_and_says_why() {
 async fn a_pod_waits_for_its_gates_and_for_nobody_elses_scheduler() {
     let server = start().await;
     server
-        .post(PODS, &pod("gated", json!({"schedulingGates": [{"name": "example.com/g"}]})))
+        .post(PODS, &pod("gated", &json!({"schedulingGates": [{"name": "example.com/g"}]})))
         .await
         .expect(201);
-    server.post(PODS, &pod("other", json!({"schedulerName": "other"}))).await.expect(201);
+    server.post(PODS, &pod("other", &json!({"schedulerName": "other"}))).await.expect(201);
     // What came later runs, so what came before has been looked at.
-    server.post(PODS, &pod("later", json!({}))).await.expect(201);
+    server.post(PODS, &pod("later", &json!({}))).await.expect(201);
     server.until(&format!("{PODS}/later"), in_phase("Running")).await;
     for name in ["gated", "other"] {
         let reply = server.get(&format!("{PODS}/{name}")).await.expect(200);
@@ -101,7 +101,7 @@ async fn a_pod_waits_for_its_gates_and_for_nobody_elses_scheduler() {
 #[tokio::test]
 async fn a_deleted_pod_goes_when_its_containers_have_ended() {
     let server = start().await;
-    server.post(PODS, &pod("p", json!({}))).await.expect(201);
+    server.post(PODS, &pod("p", &json!({}))).await.expect(201);
     let running = server.until(&format!("{PODS}/p"), in_phase("Running")).await;
     let mut watch = server.watch(&format!("{PODS}?watch=1&resourceVersion={}", running.version())).await;
     let deleted = server.delete(&format!("{PODS}/p"), "").await.expect(200);
@@ -120,7 +120,7 @@ async fn a_namespace_with_running_pods_can_be_deleted() {
     let server = start().await;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
     server.post("/api/v1/namespaces", &namespace).await.expect(201);
-    server.post("/api/v1/namespaces/n/pods", &pod("p", json!({}))).await.expect(201);
+    server.post("/api/v1/namespaces/n/pods", &pod("p", &json!({}))).await.expect(201);
     server.until("/api/v1/namespaces/n/pods/p", in_phase("Running")).await;
     server.delete("/api/v1/namespaces/n", "").await.expect(200);
     server.until("/api/v1/namespaces/n", |reply| reply.status == 404).await;
@@ -130,7 +130,7 @@ async fn a_namespace_with_running_pods_can_be_deleted() {
 async fn a_status_that_somebody_else_wrote_stays() {
     let server = start().await;
     let gates = json!({"readinessGates": [{"conditionType": "example.com/open"}]});
-    server.post(PODS, &pod("p", gates)).await.expect(201);
+    server.post(PODS, &pod("p", &gates)).await.expect(201);
     let running = server.until(&format!("{PODS}/p"), in_phase("Running")).await;
     assert_eq!(condition(&running, "Ready")["reason"], "ReadinessGatesNotReady");
     let open = json!({"status": {"message": "hello", "conditions": [{"type": "example.com/open", "status": "True"}]}});
