@@ -195,6 +195,8 @@ pub enum Capability {
     Table,
     /// The run authenticates by bearer token.
     Token,
+    /// Custom resource definitions keep validation rules in all their members (`x-kubernetes-validations`).
+    ValidationRules,
     /// Watches carry bookmarks when asked.
     WatchBookmarks,
 }

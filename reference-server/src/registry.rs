@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::builtin::{self, BuiltinType, Column, FieldLabel, Hooks, NameRule, Scale};
 use crate::object::Object;
-use crate::schema::{FieldError, Schema};
+use crate::schema::{CauseReason, FieldError, Schema};
 use crate::status::Subject;
 use crate::store::Stored;
 use crate::{Fault, Faults, json};
@@ -171,6 +171,7 @@ impl ResourceType {
 
     pub(crate) fn validate(&self, object: &Value, faults: Faults) -> Vec<FieldError> {
         let mut errors = self.schema.validate(object, None, faults);
+        errors.extend(self.judge(&errors, object, None, faults));
         errors.extend((self.hooks.validate)(object, faults));
         errors
     }
@@ -178,9 +179,22 @@ impl ResourceType {
     pub(crate) fn validate_update(&self, new: &Value, old: &Value, faults: Faults) -> Vec<FieldError> {
         let unchecked = faults.on(Fault::PatchResultUnchecked) && !self.custom;
         let mut errors = if unchecked { Vec::new() } else { self.schema.validate(new, Some(old), faults) };
+        errors.extend(self.judge(&errors, new, Some(old), faults));
         errors.extend((self.hooks.validate_update)(new, old, faults));
         errors.extend((self.hooks.validate)(new, faults));
         errors
+    }
+
+    /// The rules that an object breaks. On one whose structure is wrong they could not be evaluated.
+    fn judge(
+        &self,
+        wrong: &[FieldError],
+        new: &Value,
+        old: Option<&Value>,
+        faults: Faults,
+    ) -> Vec<FieldError> {
+        let structural = |error: &FieldError| error.reason != CauseReason::FieldValueInvalid;
+        if wrong.iter().any(structural) { Vec::new() } else { self.schema.judge(new, old, faults) }
     }
 
     /// Whether an update counts as a new generation.

@@ -41,6 +41,7 @@ pub(super) async fn all(
             Capability::StreamingLists => streaming_lists(asker, resources, questions).boxed(),
             Capability::ServerSideApply => server_side_apply(asker, resources, questions).boxed(),
             Capability::ShortHistory => short_history(asker, resources, questions).boxed(),
+            Capability::ValidationRules => validation_rules(asker, resources, questions).boxed(),
         };
         Some(probe.map(|answer| (*need, answer)))
     });
@@ -256,6 +257,48 @@ async fn short_history(asker: &Asker<'_>, resources: &Resources, questions: &Que
     match asker.get(&target, "application/json").await.status() {
         410 => Ok(()),
         _ => Err("the server still knows its first version".into()),
+    }
+}
+
+/// Whether a definition comes back with its rules: who does not know a member drops it. Servers before 1.29 know fewer
+/// of them.
+async fn validation_rules(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_>) -> Answer {
+    creatable(resources, &named("customresourcedefinitions", "v1", "apiextensions.k8s.io"))?;
+    if !questions.may_write {
+        return Ok(());
+    }
+    let group = format!("{}.kubeproof.dev", questions.probe_name);
+    let rule = json!({
+        "rule": "!has(self.a) || (oldSelf.hasValue() || self.a > 0)", "message": "must be positive",
+        "messageExpression": "'must be positive'", "reason": "FieldValueForbidden", "fieldPath": ".a",
+        "optionalOldSelf": true,
+    });
+    let schema = json!({
+        "type": "object",
+        "properties": {"spec": {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}},
+            "x-kubernetes-validations": [rule],
+        }},
+    });
+    let manifest = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("probes.{group}")},
+        "spec": {
+            "group": group, "scope": "Cluster",
+            "names": {"plural": "probes", "singular": "probe", "kind": "Probe", "listKind": "ProbeList"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+            }],
+        },
+    });
+    let collection = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let exchange = asker.send("POST", &format!("{collection}?dryRun=All"), Some(&manifest)).await;
+    let kept = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/x-kubernetes-validations/0";
+    match exchange.json().and_then(|body| body.pointer(kept)) {
+        Some(known) if *known == rule => Ok(()),
+        Some(_) => Err("the server knows fewer members of validation rules".into()),
+        None => Err(format!("the server keeps no validation rules: {}", exchange.in_words())),
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod keywords;
 mod manifest;
+mod rules;
 mod status;
 mod structural;
 mod validate;

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::rules;
 use crate::faults::{Fault, Faults};
 use crate::schema::{FieldError, Path, Schema};
 
@@ -10,7 +11,7 @@ use crate::schema::{FieldError, Path, Schema};
 const FORBIDDEN: [&str; 5] = ["$ref", "definitions", "dependencies", "id", "patternProperties"];
 
 /// Keywords that only the skeleton of a schema may have, not its value validations.
-const SKELETON_ONLY: [&str; 8] = [
+const SKELETON_ONLY: [&str; 9] = [
     "additionalProperties",
     "default",
     "description",
@@ -19,6 +20,7 @@ const SKELETON_ONLY: [&str; 8] = [
     "type",
     "x-kubernetes-int-or-string",
     "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-validations",
 ];
 
 /// Where a node stands, as far as the rules differ.
@@ -39,7 +41,10 @@ pub(super) fn validate(document: &Value, path: Path<'_>, faults: Faults) -> Vec<
     check.node(document, path, Place::Root);
     if check.errors.is_empty() {
         match Schema::from_openapi_at(document, path) {
-            Ok(schema) => check.defaults(document, &schema, path, faults),
+            Ok(schema) => {
+                check.defaults(document, &schema, path, faults);
+                check.errors.extend(rules::validate(&schema, path, faults));
+            }
             Err(errors) => check.errors.extend(errors),
         }
     }
@@ -62,10 +67,6 @@ impl Check {
         if keywords.get("uniqueItems") == Some(&json!(true)) {
             let why = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
             self.errors.push(FieldError::forbidden(path.field("uniqueItems"), why));
-        }
-        if keywords.contains_key("x-kubernetes-validations") {
-            let why = "validation rules are not supported by this server";
-            self.errors.push(FieldError::forbidden(path.field("x-kubernetes-validations"), why));
         }
         self.type_of(keywords, path, place);
         self.lists(keywords, path);
@@ -279,6 +280,7 @@ impl Check {
             let mut filled = default.clone();
             schema.apply_defaults(&mut filled, faults);
             self.errors.extend(schema.validate_at(&filled, None, at, faults));
+            self.errors.extend(schema.judge_at(&filled, None, at, faults));
             let unknown = schema.unknown_fields(default);
             if !unknown.is_empty() {
                 let why = format!("must not have unknown fields: {}", unknown.join(", "));
@@ -356,7 +358,6 @@ mod tests {
     #[case(json!({"type": "string", "pattern": "("}), &[("pattern", FieldValueInvalid)])]
     #[case(json!({"type": "string", "anyOf": [{"type": "string"}]}), &[("anyOf[0].type", FieldValueForbidden)])]
     #[case(json!({"type": "string", "$ref": "#/definitions/x"}), &[("$ref", FieldValueForbidden)])]
-    #[case(json!({"type": "string", "x-kubernetes-validations": []}), &[("x-kubernetes-validations", FieldValueForbidden)])]
     fn mistakes_name_their_keyword(#[case] property: Value, #[case] expected: &[(&str, CauseReason)]) {
         let expected: Vec<_> =
             expected.iter().map(|(keyword, reason)| (format!("properties[a].{keyword}"), *reason)).collect();

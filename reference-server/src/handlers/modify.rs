@@ -213,6 +213,8 @@ fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), A
         Part::Status => {
             let mut errors = (ty.hooks.validate_status)(new, old);
             if ty.custom {
+                let unruled = faults.on(Fault::StatusRulesIgnored);
+                let faults = if unruled { faults.with(Fault::RulesIgnored) } else { faults };
                 errors.extend(ty.validate_update(new, old, faults));
             }
             errors

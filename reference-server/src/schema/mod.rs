@@ -15,6 +15,7 @@ pub mod meta;
 mod openapi;
 mod prune;
 pub mod quantity;
+pub(crate) mod rules;
 mod validate;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ use serde_json::Value;
 pub use self::decode::TypeError;
 pub use self::field::{CauseReason, FieldError, Path};
 pub use self::format::Format;
+pub use self::rules::Rule;
 
 /// One node of a schema.
 #[derive(Clone, Debug, Default)]
@@ -85,7 +87,13 @@ pub struct Schema {
     pub one_of: Vec<Schema>,
     /// A schema that must not hold (value validations only).
     pub not: Option<Box<Schema>>,
-    /// Keywords which are published again but not evaluated here: `x-kubernetes-validations`, `externalDocs`, ...
+    /// Rules in an expression language (`x-kubernetes-validations`).
+    pub rules: Vec<Arc<Rule>>,
+    /// What is wrong with the rules that could not be read; these are never evaluated.
+    pub broken_rules: Vec<FieldError>,
+    /// There are rules here or below.
+    pub has_rules: bool,
+    /// Keywords which are published as they were read: `x-kubernetes-validations`, `externalDocs`, ...
     pub extra: BTreeMap<String, Value>,
 }
 

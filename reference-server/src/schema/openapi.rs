@@ -6,7 +6,7 @@ use regex::Regex;
 use serde_json::{Map, Value, json};
 
 use super::meta::object_meta;
-use super::{FieldError, Format, Kind, Limits, ListType, Path, Schema, build, whole_number};
+use super::{FieldError, Format, Kind, Limits, ListType, Path, Schema, build, rules, whole_number};
 
 impl Schema {
     /// Reads `openAPIV3Schema` of a CRD. Keywords that this server does not evaluate are kept to be published again.
@@ -17,7 +17,8 @@ impl Schema {
     /// The same for a schema that stands somewhere inside a manifest.
     pub fn from_openapi_at(document: &Value, at: Path<'_>) -> Result<Self, Vec<FieldError>> {
         let mut reader = Reader { errors: Vec::new() };
-        let schema = reader.schema(document, at);
+        let mut schema = reader.schema(document, at);
+        read_rules(&mut schema, true, at);
         if reader.errors.is_empty() { Ok(schema) } else { Err(reader.errors) }
     }
 
@@ -163,6 +164,8 @@ impl Reader {
         if schema.int_or_string {
             schema.kind = None;
         }
+        // Those of the whole object are read when it is known to be one.
+        schema.has_rules |= schema.extra.contains_key(rules::KEYWORD);
         if schema.embedded_resource {
             for name in ["apiVersion", "kind"] {
                 schema.properties.entry(name.to_owned()).or_insert_with(|| Arc::new(build::string()));
@@ -184,7 +187,7 @@ impl Reader {
             "required" => schema.required = strings(value),
             "properties" => {
                 for (name, document) in value.as_object().into_iter().flatten() {
-                    let child = self.schema(document, path.key(name));
+                    let child = self.child(schema, document, path.key(name));
                     schema.properties.insert(name.clone(), Arc::new(child));
                 }
             }
@@ -192,10 +195,10 @@ impl Reader {
                 schema.additional_properties = match value {
                     Value::Bool(false) => None,
                     Value::Bool(true) => Some(Arc::new(build::anything())),
-                    document => Some(Arc::new(self.schema(document, path))),
+                    document => Some(Arc::new(self.child(schema, document, path))),
                 };
             }
-            "items" => schema.items = Some(Arc::new(self.schema(value, path))),
+            "items" => schema.items = Some(Arc::new(self.child(schema, value, path))),
             "allOf" => schema.all_of = self.schemas(value, path),
             "anyOf" => schema.any_of = self.schemas(value, path),
             "oneOf" => schema.one_of = self.schemas(value, path),
@@ -222,6 +225,14 @@ impl Reader {
                 schema.extra.insert(keyword.to_owned(), value.clone());
             }
         }
+    }
+
+    /// The schema of a part, which may have rules of its own.
+    fn child(&mut self, parent: &mut Schema, document: &Value, path: Path<'_>) -> Schema {
+        let mut child = self.schema(document, path);
+        read_rules(&mut child, false, path);
+        parent.has_rules |= child.has_rules;
+        child
     }
 
     fn schemas(&mut self, value: &Value, path: Path<'_>) -> Vec<Schema> {
@@ -281,6 +292,14 @@ impl Reader {
             self.errors.push(FieldError::invalid(path, value, "must be true or false"));
             false
         })
+    }
+}
+
+fn read_rules(schema: &mut Schema, root: bool, path: Path<'_>) {
+    let Some(list) = schema.extra.get(rules::KEYWORD) else { return };
+    match rules::read(list, schema, root, path) {
+        Ok(rules) => schema.rules = rules,
+        Err(errors) => schema.broken_rules = errors,
     }
 }
 

@@ -45,7 +45,7 @@ impl Walk {
         within_typed: bool,
     ) {
         let typed = within_typed || schema.typed;
-        if old == Some(value) {
+        if old == Some(value) && !self.faults.on(Fault::UnchangedPartsJudged) {
             return;
         }
         if value.is_null() && (schema.nullable && !self.faults.on(Fault::NullableIgnored) || typed) {
@@ -309,7 +309,7 @@ impl Schema {
     }
 
     /// The item of the stored list which is the same one as `item`.
-    fn counterpart<'a>(&self, item: &Value, old: &'a [Value]) -> Option<&'a Value> {
+    pub(super) fn counterpart<'a>(&self, item: &Value, old: &'a [Value]) -> Option<&'a Value> {
         match self.list_type {
             ListType::Map => {
                 let key = self.key_of(item);

@@ -5,6 +5,7 @@
 //! reading means that the fault was seen. Whether the suite can tell *what* is wrong is tested by the suite.
 
 mod users;
+mod values;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -121,7 +122,10 @@ async fn converse(faults: Faults, expected: Option<&[String]>) -> Vec<String> {
             2 => update(&mut talk).await,
             3 => patch(&mut talk).await,
             4 => types(&mut talk).await,
-            5 => custom(&mut talk).await,
+            5 => {
+                custom(&mut talk).await;
+                values::rules(&mut talk).await;
+            }
             6 => delete(&mut talk).await,
             7 => represent(&mut talk).await,
             8 => apply(&mut talk).await,

@@ -1,0 +1,227 @@
+//! `x-kubernetes-validations`: rules in an expression language that objects of a custom type must keep.
+//!
+//! A rule is compiled, checked against the types of its schema and priced when its definition is read, so that an
+//! object meets only rules that can be evaluated, within a bound. The price is what an evaluation costs on the
+//! largest object that a request can carry: no clock and no counter is needed when objects come.
+
+mod check;
+mod judge;
+mod library;
+mod signatures;
+mod types;
+mod value;
+
+use std::sync::Arc;
+
+use cel::Program;
+use serde_json::Value;
+
+use self::check::check;
+use self::types::Type;
+pub(crate) use self::types::multiplicity;
+use super::meta::with_type_meta;
+use super::{CauseReason, FieldError, Path, Schema};
+
+/// The keyword under which the rules of a schema stand.
+pub(crate) const KEYWORD: &str = "x-kubernetes-validations";
+
+/// What a violated rule may be reported as.
+const REASONS: [CauseReason; 4] = [
+    CauseReason::FieldValueDuplicate,
+    CauseReason::FieldValueForbidden,
+    CauseReason::FieldValueInvalid,
+    CauseReason::FieldValueRequired,
+];
+
+/// One rule, ready to be evaluated.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    text: String,
+    program: Arc<Program>,
+    message: Option<String>,
+    message_expression: Option<Arc<Program>>,
+    reason: CauseReason,
+    /// Where its violation is reported, below the place of the rule: `.spec.low`.
+    field: String,
+    /// It is evaluated when there is no old value too, which it then sees as an optional without one.
+    optional_old: bool,
+    looks_back: bool,
+    cost: u64,
+}
+
+impl Rule {
+    /// The expression.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it compares with the value before the change.
+    pub fn looks_back(&self) -> bool {
+        self.looks_back
+    }
+
+    /// The most steps that one evaluation takes, with that of its message.
+    pub fn cost(&self) -> u64 {
+        self.cost
+    }
+}
+
+/// Reads the rules of a schema whose other keywords have been read; `path` is that of the schema.
+///
+/// `root` says that it is the schema of whole objects, which have a kind and a name whether it says so or not.
+pub(super) fn read(
+    rules: &Value,
+    schema: &Schema,
+    root: bool,
+    path: Path<'_>,
+) -> Result<Vec<Arc<Rule>>, Vec<FieldError>> {
+    let whole;
+    let schema = if root {
+        whole = with_type_meta(schema.clone());
+        &whole
+    } else {
+        schema
+    };
+    let at = path.field(KEYWORD);
+    let mut reader = Reader { schema, errors: Vec::new() };
+    let read = rules.as_array().into_iter().flatten().enumerate();
+    let read: Vec<_> =
+        read.filter_map(|(index, rule)| reader.rule(rule, at.index(index))).map(Arc::new).collect();
+    if reader.errors.is_empty() { Ok(read) } else { Err(reader.errors) }
+}
+
+struct Reader<'s> {
+    schema: &'s Schema,
+    errors: Vec<FieldError>,
+}
+
+impl Reader<'_> {
+    fn rule(&mut self, rule: &Value, path: Path<'_>) -> Option<Rule> {
+        let text = |field: &str| rule[field].as_str().unwrap_or_default().trim().to_owned();
+        let (expression, message) = (text("rule"), text("message"));
+        if expression.is_empty() {
+            self.errors.push(FieldError::required(path.field("rule"), "rule is not specified"));
+            return None;
+        }
+        for (field, content) in [("rule", &expression), ("message", &message)] {
+            if field == "message" && content.contains('\n') {
+                let why = "message must not contain line breaks";
+                self.errors.push(FieldError::invalid(path.field(field), &rule[field], why));
+            }
+        }
+        let reason = self.reason(&rule["reason"], path);
+        let field = self.field(&rule["fieldPath"], path);
+        let optional_old = rule["optionalOldSelf"] == true;
+        let (program, mut cost) = self.compile(&rule["rule"], "rule", optional_old, path)?;
+        let said = text("messageExpression");
+        let message_expression = match said.as_str() {
+            "" => None,
+            _ => {
+                let (program, more) =
+                    self.compile(&rule["messageExpression"], "messageExpression", optional_old, path)?;
+                cost = cost.saturating_add(more);
+                Some(program)
+            }
+        };
+        let looks_back = program.references().has_variable("oldSelf");
+        if optional_old && !looks_back {
+            let why = "may not be set if oldSelf is not used in rule";
+            self.errors.push(FieldError::invalid(
+                path.field("optionalOldSelf"),
+                &rule["optionalOldSelf"],
+                why,
+            ));
+        }
+        Some(Rule {
+            text: expression,
+            program,
+            message: (!message.is_empty()).then_some(message),
+            message_expression,
+            reason: reason?,
+            field: field?,
+            optional_old,
+            looks_back,
+            cost,
+        })
+    }
+
+    /// The expression that stands in `field` of a rule, and its cost.
+    fn compile(
+        &mut self,
+        text: &Value,
+        field: &str,
+        optional_old: bool,
+        path: Path<'_>,
+    ) -> Option<(Arc<Program>, u64)> {
+        let (place, wanted) = match field {
+            "rule" => (path.field("rule"), "bool"),
+            field => (path.field(field), "string"),
+        };
+        let now = Type::of(self.schema);
+        let before = if optional_old { Type::Optional(Box::new(now.clone())) } else { now.clone() };
+        let compiled =
+            library::env().compile(text.as_str().unwrap_or_default()).map_err(|error| error.to_string());
+        let checked = compiled.and_then(|program| {
+            let checked = check(program.expression(), &[("self", now), ("oldSelf", before)])?;
+            Ok((program, checked.ty.to_string(), checked.cost))
+        });
+        let error = match checked {
+            Ok((program, ty, cost)) if ty == wanted || ty == "dyn" => return Some((Arc::new(program), cost)),
+            Ok(_) => format!("{field} must evaluate to a {wanted}"),
+            Err(error) => format!("compilation failed: {}", error.replace('\n', "; ")),
+        };
+        self.errors.push(FieldError::invalid(place, text, &error));
+        None
+    }
+
+    fn reason(&mut self, value: &Value, path: Path<'_>) -> Option<CauseReason> {
+        let Some(word) = value.as_str().filter(|word| !word.is_empty()) else {
+            return Some(CauseReason::FieldValueInvalid);
+        };
+        let known = REASONS.into_iter().find(|reason| reason.as_str() == word);
+        if known.is_none() {
+            let words = REASONS.map(|reason| Value::from(reason.as_str()));
+            self.errors.push(FieldError::not_supported(path.field("reason"), value, &words));
+        }
+        known
+    }
+
+    /// The place that a rule points at must be in its schema.
+    fn field(&mut self, value: &Value, path: Path<'_>) -> Option<String> {
+        let given = value.as_str().unwrap_or_default().trim();
+        let names = steps(given);
+        let exists = |names: &[String]| {
+            names.iter().try_fold(self.schema, |schema, name| schema.child(name)).is_some()
+                && !names.is_empty()
+        };
+        match names {
+            _ if given.is_empty() => Some(String::new()),
+            Some(names) if exists(&names) => Some(given.to_owned()),
+            _ => {
+                let why = "fieldPath must be a valid path to a field of the schema, such as .spec.size";
+                self.errors.push(FieldError::invalid(path.field("fieldPath"), value, why));
+                None
+            }
+        }
+    }
+}
+
+/// The names in a path `.a['b.c'].d`.
+fn steps(path: &str) -> Option<Vec<String>> {
+    let mut names = Vec::new();
+    let mut rest = path;
+    while !rest.is_empty() {
+        let (name, tail) = if let Some(quoted) = rest.strip_prefix("['") {
+            quoted.split_once("']")?
+        } else {
+            let plain = rest.strip_prefix('.')?;
+            plain.split_at(plain.find(['.', '[']).unwrap_or(plain.len()))
+        };
+        if name.is_empty() {
+            return None;
+        }
+        names.push(name.to_owned());
+        rest = tail;
+    }
+    Some(names)
+}
