@@ -86,13 +86,14 @@ impl<'s> Checker<'s> {
         let mut types = Vec::new();
         let name = match &call.target {
             None => call.func_name.clone(),
-            Some(target) => match self.qualified(target, &call.func_name) {
-                Some(name) => name,
-                None => {
+            Some(target) => {
+                if let Some(name) = self.qualified(target, &call.func_name) {
+                    name
+                } else {
                     types.push(self.infer(target)?);
                     format!(".{}", call.func_name)
                 }
-            },
+            }
         };
         for argument in &call.args {
             types.push(self.infer(argument)?);

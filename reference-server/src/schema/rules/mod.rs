@@ -113,16 +113,13 @@ impl Reader<'_> {
         let field = self.field(&rule["fieldPath"], path);
         let optional_old = rule["optionalOldSelf"] == true;
         let (program, mut cost) = self.compile(&rule["rule"], "rule", optional_old, path)?;
-        let said = text("messageExpression");
-        let message_expression = match said.as_str() {
-            "" => None,
-            _ => {
-                let (program, more) =
-                    self.compile(&rule["messageExpression"], "messageExpression", optional_old, path)?;
-                cost = cost.saturating_add(more);
-                Some(program)
-            }
-        };
+        let mut message_expression = None;
+        if !text("messageExpression").is_empty() {
+            let (program, more) =
+                self.compile(&rule["messageExpression"], "messageExpression", optional_old, path)?;
+            cost = cost.saturating_add(more);
+            message_expression = Some(program);
+        }
         let looks_back = program.references().has_variable("oldSelf");
         if optional_old && !looks_back {
             let why = "may not be set if oldSelf is not used in rule";

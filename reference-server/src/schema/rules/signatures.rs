@@ -224,17 +224,12 @@ fn grown(arguments: &[Type<'_>]) -> u64 {
 impl Pattern {
     fn accepts<'s>(&self, ty: &Type<'s>, bound: &mut HashMap<char, Type<'s>>) -> bool {
         match (self, ty) {
-            (Self::Any(name), ty) => match bound.remove(name) {
-                Some(before) => {
-                    let agrees = before.agrees(ty);
-                    bound.insert(*name, before.join_item(ty.clone()));
-                    agrees
-                }
-                None => {
-                    bound.insert(*name, ty.clone());
-                    true
-                }
-            },
+            (Self::Any(name), ty) => {
+                let before = bound.remove(name);
+                let agrees = before.as_ref().is_none_or(|before| before.agrees(ty));
+                bound.insert(*name, before.map_or_else(|| ty.clone(), |before| before.join_item(ty.clone())));
+                agrees
+            }
             (_, Type::Dyn | Type::Null) => true,
             (Self::Simple(name), ty) => ty.to_string() == *name,
             (Self::List(item), Type::List(ty, _)) => item.accepts(ty, bound),

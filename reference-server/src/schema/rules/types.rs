@@ -88,8 +88,9 @@ impl<'s> Type<'s> {
     /// Whether a value of one can be a value of the other.
     pub(super) fn agrees(&self, other: &Type<'_>) -> bool {
         match (self, other) {
-            (Self::Dyn | Self::Null, _) | (_, Type::Dyn | Type::Null) => true,
-            (Self::Bool, Type::Bool)
+            (Self::Dyn | Self::Null, _)
+            | (_, Type::Dyn | Type::Null)
+            | (Self::Bool, Type::Bool)
             | (Self::Int, Type::Int)
             | (Self::Uint, Type::Uint)
             | (Self::Double, Type::Double)
@@ -109,8 +110,8 @@ impl<'s> Type<'s> {
     pub(super) fn join(self, other: Self) -> Self {
         match (self, other) {
             (Self::List(a, m), Self::List(b, n)) => Self::List(Box::new(a.join_item(*b)), m.max(n)),
-            (Self::Map(a, b, m), Self::Map(c, d, n)) => {
-                Self::Map(Box::new(a.join_item(*c)), Box::new(b.join_item(*d)), m.max(n))
+            (Self::Map(key, value, m), Self::Map(other_key, other, n)) => {
+                Self::Map(Box::new(key.join_item(*other_key)), Box::new(value.join_item(*other)), m.max(n))
             }
             (Self::String(m), Self::String(n)) => Self::String(m.max(n)),
             (Self::Bytes(m), Self::Bytes(n)) => Self::Bytes(m.max(n)),
