@@ -10,7 +10,10 @@ use crate::faults::{Fault, Faults};
 pub fn aggregated(resources: &[Resource], core: bool, faults: Faults) -> Value {
     let groups = versions_by_group(resources).into_iter().filter(|(group, _)| group.is_empty() == core);
     let items: Vec<Value> = groups
-        .map(|(group, versions)| {
+        .map(|(group, mut versions)| {
+            if faults.on(Fault::AggregatedVersionsReversed) {
+                versions.reverse();
+            }
             let versions = versions.into_iter().map(|version| {
                 let resources = sorted(resources, group, version);
                 let hidden = usize::from(faults.on(Fault::AggregatedHidesResources) && resources.len() > 1);

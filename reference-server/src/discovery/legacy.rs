@@ -45,10 +45,14 @@ pub fn group(resources: &[Resource], name: &str, faults: Faults) -> Option<Value
 
 fn describe(name: &str, versions: &[&str], faults: Faults) -> Value {
     let entry = |version: &str| json!({"groupVersion": group_version(name, version), "version": version});
+    let mut known = versions.to_vec();
+    if name == "apps" && faults.on(Fault::DiscoveryListsUnservedVersion) {
+        known.push("v2");
+    }
     let preferred = if faults.on(Fault::DiscoveryPrefersUnknownVersion) { "v0" } else { versions[0] };
     json!({
         "name": name,
-        "versions": versions.iter().map(|version| entry(version)).collect::<Vec<_>>(),
+        "versions": known.iter().map(|version| entry(version)).collect::<Vec<_>>(),
         "preferredVersion": entry(preferred),
     })
 }

@@ -162,7 +162,12 @@ pub(crate) async fn handle(call: Call, method: &Method, body: Incoming) -> Resul
         return Err(if call.info.name.is_empty() { not_allowed() } else { ApiError::no_such_resource() });
     }
     let watch = call.info.legacy_watch || (call.info.name.is_empty() && asks_to_watch(&call));
-    let allowed = |verb| call.ty.allows(verb);
+    let bent =
+        |fault, verb: &str, own: &str, plural| faults.on(fault) && verb == own && call.ty.plural == plural;
+    let allowed = |verb| {
+        call.ty.allows(verb) && !bent(Fault::ListedVerbUnserved, verb, "patch", "leases")
+            || bent(Fault::UnlistedVerbServed, verb, "deletecollection", "namespaces")
+    };
     match (method.as_str(), call.info.name.is_empty()) {
         ("GET", _) if watch && allowed("watch") => watch::handle(&call),
         ("GET", true) if !watch && allowed("list") => list::handle(&call),

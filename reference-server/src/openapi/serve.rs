@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use jiff::{Timestamp, ToSpan};
 
 use super::{Document, PROTOBUF_REQUEST, PROTOBUF_RESPONSE, v2, v2_protobuf, v3, v3_index};
+use crate::Fault;
 use crate::api::Api;
 use crate::discovery::{Resource, etag};
 use crate::negotiate::{Entry, preferred};
@@ -56,7 +57,12 @@ pub(crate) fn answer(
     let answer = match path {
         "v2" => version_2(api, &published, headers)?,
         "v3" => {
-            let index = v3_index(published.version_3(api));
+            let mut index = v3_index(published.version_3(api));
+            if api.faults.on(Fault::OpenApiIndexIncomplete)
+                && let Some(paths) = index["paths"].as_object_mut()
+            {
+                paths.retain(|path, _| path != "apis/apps/v1");
+            }
             Answer::json(StatusCode::OK, &index)
         }
         path => {

@@ -28,6 +28,9 @@ fn path(item: &PathItem, faults: Faults) -> Value {
     let mut written = Map::new();
     for operation in &item.operations {
         written.insert(operation.method.to_owned(), write(operation, faults));
+        if operation.action == "deletecollection" && faults.on(Fault::OpenApiPromisesOperations) {
+            written.insert("put".to_owned(), write(operation, faults));
+        }
     }
     written.insert("parameters".to_owned(), item.parameters.iter().map(parameter).collect());
     Value::Object(written)

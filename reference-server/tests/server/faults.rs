@@ -4,6 +4,7 @@
 //! names) is numbered in the order of its appearance, so the same conversation reads the same on two correct servers, and another
 //! reading means that the fault was seen. Whether the suite can tell *what* is wrong is tested by the suite.
 
+mod described;
 mod users;
 mod values;
 
@@ -118,6 +119,7 @@ async fn converse(faults: Faults, expected: Option<&[String]>) -> Vec<String> {
             1 => {
                 read(&mut talk).await;
                 users::ask(&mut talk).await;
+                described::ask(&mut talk).await;
             }
             2 => update(&mut talk).await,
             3 => patch(&mut talk).await,
