@@ -3,6 +3,7 @@
 //! Everything that a file can get wrong is found before a value of these types exists, so the harness
 //! never meets an undefined capture, a malformed pattern or an expression that does not parse.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,8 @@ pub struct Case {
     pub why: Option<String>,
     /// Ids of the ledger, at least one.
     pub requirements: Vec<String>,
+    /// The editions under which something in it is judged; in order, at least one.
+    pub editions: Vec<Edition>,
     /// The level of every check that names none.
     pub level: Level,
     /// The resources the case runs on; `None`: it runs once, without a subject.
@@ -45,6 +48,11 @@ impl Case {
     /// The part of the id before the slash.
     pub fn area(&self) -> &str {
         self.id.split_once('/').map_or(self.id.as_str(), |(area, _)| area)
+    }
+
+    /// Whether anything in it is judged under this edition.
+    pub fn is_judged_by(&self, edition: Edition) -> bool {
+        self.editions.contains(&edition)
     }
 }
 
@@ -92,6 +100,23 @@ pub enum Edition {
     /// The text of today.
     #[serde(rename = "head")]
     Head,
+}
+
+impl Edition {
+    /// From the oldest to the newest.
+    pub const ALL: [Self; 5] = [Self::V1_0, Self::V1_3, Self::Y2022, Self::Y2024, Self::Head];
+}
+
+impl fmt::Display for Edition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::V1_0 => "v1.0",
+            Self::V1_3 => "v1.3",
+            Self::Y2022 => "2022",
+            Self::Y2024 => "2024",
+            Self::Head => "head",
+        })
+    }
 }
 
 /// Which resources a case runs on.
@@ -450,6 +475,8 @@ pub struct SchemaCheck {
     pub level: Level,
     /// The requirements it judges: all of the case's unless it names some.
     pub requirements: Vec<String>,
+    /// Judged only under these; never empty.
+    pub editions: Vec<Edition>,
     /// Where Kubernetes itself breaks the rule by history.
     pub history: Vec<Exemption>,
     /// What it means when it is broken.
@@ -465,7 +492,7 @@ pub struct Check {
     pub level: Level,
     /// The requirements it judges: all of the case's unless it names some.
     pub requirements: Vec<String>,
-    /// Judged only under these; empty: under all.
+    /// Judged only under these; never empty.
     pub editions: Vec<Edition>,
     /// All of these must hold.
     pub claims: Vec<Claim>,
@@ -482,6 +509,8 @@ pub struct Check {
 pub struct Deviation {
     /// Why it is accepted.
     pub because: String,
+    /// What the editions that judge the check ask for.
+    pub letter: BTreeMap<Edition, String>,
     /// All of these must hold.
     pub claims: Vec<Claim>,
 }

@@ -9,7 +9,7 @@ use std::{fs, io};
 use include_dir::{Dir, include_dir};
 use sha2::{Digest, Sha256};
 
-use crate::case::{Case, Edition, ResourceName};
+use crate::case::{Case, ResourceName};
 use crate::coverage;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ledger::{Ledger, Requirement};
@@ -86,12 +86,6 @@ impl Catalogue {
             }
         }
         errors
-    }
-
-    /// Whether one of the case's requirements is part of the edition.
-    pub fn asks_for(&self, case: &Case, edition: Edition) -> bool {
-        let mut requirements = case.requirements.iter().filter_map(|id| self.requirements.get(id)).peekable();
-        requirements.peek().is_none() || requirements.any(|r| r.editions.contains(&edition))
     }
 
     /// A case by its id.

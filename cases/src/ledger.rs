@@ -78,12 +78,29 @@ pub struct Requirement {
     pub editions: Vec<Edition>,
     /// What it asks for, in the project's own words.
     pub statement: String,
-    /// How editions differ over it.
+    /// What an edition asks for whose text is not that of `statement`, whether the requirement stands in it or another one instead.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub texts: BTreeMap<Edition, String>,
+    /// Why the text changed, where that helps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<String>,
+    /// What relies on it: who, and what breaks for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// What a server is free to do, and what looks like a breach and is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub legal: Option<String>,
     /// Why no case proves it; absent when one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without: Option<Without>,
+}
+
+impl Requirement {
+    /// What an edition asks for; `None`: it is silent.
+    pub fn says(&self, edition: Edition) -> Option<&str> {
+        let statement = || self.editions.contains(&edition).then_some(self.statement.as_str());
+        self.texts.get(&edition).map(String::as_str).or_else(statement)
+    }
 }
 
 /// Where a requirement shows.

@@ -22,6 +22,9 @@ pub(crate) struct RawCase {
     pub(crate) requirements: Located<Vec<Located<String>>>,
     /// How strongly it is asked for; default: the strongest level among the requirements.
     pub(crate) level: Option<Level>,
+    /// Only under these; default: under those that have one of its requirements.
+    #[serde(default)]
+    pub(crate) editions: Vec<Edition>,
     /// Who relies on it, and what breaks.
     pub(crate) why: Option<String>,
     /// Which resources the case runs on; absent: it runs once, without a subject.
@@ -448,7 +451,7 @@ with_claims! {
         /// The part of the case's requirements that it judges; default: all.
         #[serde(default)]
         pub(crate) requirements: Vec<Located<String>>,
-        /// Judged only under these; default: under all.
+        /// Judged only under these; default: under those that have one of its requirements.
         #[serde(default)]
         pub(crate) editions: Vec<Edition>,
         /// One line: what it means when this is broken.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kubeproof_cases::case::{Case, Level};
+use kubeproof_cases::case::{Case, Edition, Level};
 use serde_json::Value;
 
 use crate::event::{CaseResult, CheckResult, Verdict};
@@ -14,6 +14,7 @@ pub(crate) fn case(id: &str) -> Case {
         summary: "the server does what it must".to_owned(),
         why: None,
         requirements: vec!["general.rest-verbs".to_owned()],
+        editions: Edition::ALL.to_vec(),
         level: Level::Must,
         subject: None,
         needs: Vec::new(),

@@ -153,6 +153,7 @@ pub(crate) fn delete(
         let waits = new.as_ref().filter(|_| !faults.on(Fault::FinalizersIgnored));
         match waits {
             Some(new) if *new == old => return Ok(Deleted::Waiting(stored)),
+            Some(_) if faults.on(Fault::DeletionNotMarked) => return Ok(Deleted::Waiting(stored)),
             Some(new) if dry_run => return Ok(Deleted::WouldWait(new.clone())),
             None if dry_run => return Ok(Deleted::Gone(stored)),
             _ => {}

@@ -1,7 +1,8 @@
 //! Every fault of the reference server is caught by the cases that say they catch it.
 //!
 //! This is the proof that a case can fail. A fault that no case lists, and a case that lists a fault it does not
-//! catch, both fail here; so does a case that ends in an error instead of a verdict.
+//! catch, both fail here; so does a case that ends in an error instead of a verdict. A case runs under the newest edition
+//! that judges it.
 
 mod support;
 
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use kubeproof_cases::Catalogue;
+use kubeproof_cases::case::{Case, Edition};
 use kubeproof_harness::event::Verdict;
 use kubeproof_harness::run::RunOptions;
 use kubeproof_harness::selection::{Pattern, Selection};
@@ -42,19 +44,36 @@ fn unknown_faults(catalogue: &Catalogue) -> Trial {
 }
 
 async fn caught(catalogue: &Catalogue, fault: Fault) -> Result<(), Failed> {
-    let claims: Vec<&str> = catalogue
-        .cases
-        .iter()
-        .filter(|case| case.catches.iter().any(|name| name == fault.name()))
-        .map(|case| case.id.as_str())
-        .collect();
+    let mut claims: BTreeMap<Edition, Vec<&str>> = BTreeMap::new();
+    for case in catalogue.cases.iter().filter(|case| case.catches.iter().any(|name| name == fault.name())) {
+        claims.entry(last(case)).or_default().push(&case.id);
+    }
     if claims.is_empty() {
         return Err(format!("no case lists {} under `catches`: {}", fault.name(), fault.summary()).into());
     }
+    let mut wrong: Vec<String> = Vec::new();
+    for (edition, claims) in claims {
+        wrong.extend(missed(catalogue, fault, edition, &claims).await?);
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }
+}
+
+/// The newest edition that judges a case: the one in which it must be able to fail.
+fn last(case: &Case) -> Edition {
+    case.editions.iter().copied().max().unwrap_or(Edition::Head)
+}
+
+/// What these cases, which claim to catch the fault, let pass under the edition.
+async fn missed(
+    catalogue: &Catalogue,
+    fault: Fault,
+    edition: Edition,
+    claims: &[&str],
+) -> anyhow::Result<Vec<String>> {
     let (server, client) = support::serve(Faults::none().with(fault)).await?;
     let only = claims.iter().map(|id| id.parse()).collect::<Result<Vec<Pattern>, _>>()?;
-    let options =
-        RunOptions { selection: Selection { only, ..Selection::default() }, ..RunOptions::default() };
+    let selection = Selection { only, ..Selection::default() };
+    let options = RunOptions { selection, edition, ..RunOptions::default() };
     let plan = support::planned(catalogue, &client, &options).await?;
     let results = support::results(plan, client, &options).await?;
     server.shutdown().await;
@@ -71,8 +90,11 @@ async fn caught(catalogue: &Catalogue, fault: Fault) -> Result<(), Failed> {
     }
     for (id, verdict) in worst {
         if verdict < Verdict::Warn {
-            wrong.push(format!("{id} says it catches {}, and its verdict is {verdict:?}", fault.name()));
+            let fault = fault.name();
+            wrong.push(format!(
+                "{id} says it catches {fault}, and its verdict under {edition} is {verdict:?}"
+            ));
         }
     }
-    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }
+    Ok(wrong)
 }

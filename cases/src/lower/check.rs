@@ -1,9 +1,10 @@
 //! Checks and their claims.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::{Lowering, first_line};
-use crate::case::{Check, Claim, Deviation, Refusal};
+use crate::case::{Check, Claim, Deviation, Edition, Refusal};
 use crate::forms::{Entries, HeaderExpectation, HeaderForm, OneOrMany};
 use crate::pattern::TextPattern;
 use crate::raw::{Claims, RawCheck, RawDeviation, RawRefused};
@@ -57,19 +58,24 @@ impl Lowering<'_> {
             self.error(&first_line(place), "cannot-fail", "this check expects nothing")
                 .set_help("add `status`, `refused`, `body`, `header`, `text`, `cel` or `anyOf`");
         }
-        if !check.editions.is_empty() {
-            self.is_judged_by_some_edition(check, &requirements);
-        }
+        let editions = self.editions_of(&check.editions, &requirements, &check.id.place);
+        let letter = self.letter(&requirements, &editions);
         Check {
             id: check.id.value.clone(),
             level: check.level.unwrap_or(self.level),
             requirements,
-            editions: check.editions.clone(),
+            editions,
             claims,
-            deviation: check.deviation.as_ref().map(|deviation| self.deviation(deviation, judged)),
+            deviation: check.deviation.as_ref().map(|deviation| self.deviation(deviation, letter, judged)),
             means: check.means.clone(),
             span: self.source.span(place.start),
         }
+    }
+
+    /// The id of a check that the harness makes of its own, for what the case takes for granted.
+    pub(super) fn implied_check(&mut self, id: &Located<String>) {
+        self.check_id(id);
+        self.judges_all(&id.place);
     }
 
     /// Counts a check and sees that its id is well formed and new.
@@ -109,23 +115,23 @@ impl Lowering<'_> {
         id.value.clone()
     }
 
-    fn is_judged_by_some_edition(&mut self, check: &RawCheck, requirements: &[String]) {
-        let lives = |id: &String| {
-            let requirement = self.known.ledger.get(id);
-            requirement
-                .is_none_or(|known| known.editions.iter().any(|edition| check.editions.contains(edition)))
+    /// What each of the editions asks for, in the words of the first requirement that stands in it.
+    fn letter(&self, requirements: &[String], editions: &[Edition]) -> BTreeMap<Edition, String> {
+        let ledger = self.known.ledger;
+        let known: Vec<_> = requirements.iter().filter_map(|id| ledger.get(id)).collect();
+        let says = |edition: &Edition| {
+            let text = known.iter().find_map(|requirement| requirement.says(*edition))?;
+            Some((*edition, text.to_owned()))
         };
-        if !requirements.iter().any(lives) {
-            self.error(
-                &check.id.place,
-                "never-judged",
-                "no requirement of this check stands in any of its editions",
-            )
-            .set_help("compare `editions` with those of the requirements in the ledger");
-        }
+        editions.iter().filter_map(says).collect()
     }
 
-    fn deviation(&mut self, raw: &Located<RawDeviation>, judged: Judged) -> Deviation {
+    fn deviation(
+        &mut self,
+        raw: &Located<RawDeviation>,
+        letter: BTreeMap<Edition, String>,
+        judged: Judged,
+    ) -> Deviation {
         if raw.value.because.trim().is_empty() {
             self.error(&first_line(&raw.place), "empty", "`because` is empty");
         }
@@ -133,7 +139,11 @@ impl Lowering<'_> {
             self.error(&first_line(&raw.place), "cannot-fail", "this deviation accepts everything")
                 .set_help("say what deployed servers answer: `status`, `refused`, `body`, ...");
         }
-        Deviation { because: raw.value.because.clone(), claims: self.claims(raw.value.claims(), judged) }
+        Deviation {
+            because: raw.value.because.clone(),
+            letter,
+            claims: self.claims(raw.value.claims(), judged),
+        }
     }
 
     fn claims(&mut self, raw: Claims<'_>, judged: Judged) -> Vec<Claim> {

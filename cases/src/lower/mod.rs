@@ -5,6 +5,7 @@
 
 mod check;
 mod demands;
+mod editions;
 mod expression;
 mod names;
 mod pattern;
@@ -17,7 +18,7 @@ mod watch;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use crate::case::{Capability, Case, Level, ResourceName, SubjectFilter, SubjectSet};
+use crate::case::{Capability, Case, Edition, Level, ResourceName, SubjectFilter, SubjectSet};
 use crate::diagnostic::Diagnostic;
 use crate::ledger::Ledger;
 use crate::raw::{Has, RawCase, RawSubject};
@@ -54,6 +55,8 @@ pub(crate) fn lower(
         check_ids: BTreeMap::new(),
         checks: 0,
         level: Level::May,
+        editions: raw.editions.clone(),
+        judged: BTreeSet::new(),
         requirements: raw.requirements.value.iter().map(|id| id.value.clone()).collect(),
         subject: None,
         needs: raw.needs.clone(),
@@ -74,6 +77,10 @@ struct Lowering<'a> {
     checks: usize,
     /// Of the case.
     level: Level,
+    /// Those to which the case confines itself; empty: to none.
+    editions: Vec<Edition>,
+    /// Those under which anything met so far is judged.
+    judged: BTreeSet<Edition>,
     requirements: Vec<String>,
     subject: Option<SubjectFilter>,
     needs: Vec<Capability>,
@@ -107,6 +114,7 @@ impl Lowering<'_> {
             summary: raw.summary.value.clone(),
             why: raw.why.clone(),
             requirements: self.requirements.clone(),
+            editions: self.judged.iter().copied().collect(),
             level: self.level,
             subject: self.subject.clone(),
             protocols: self.protocols.clone(),

@@ -193,7 +193,7 @@ impl Lowering<'_> {
 
     fn until(&mut self, raw: &RawUntil, place: &Range<usize>) -> Option<Until> {
         self.rounds(&raw.attempts);
-        self.check_id(&raw.id);
+        self.implied_check(&raw.id);
         self.scopes.enter();
         self.scopes.add("i", Kind::LoopVariable, &raw.id.place);
         let steps = self.steps(&raw.steps);
@@ -216,11 +216,13 @@ impl Lowering<'_> {
         let checks = raw.expect.value.iter().map(|check| {
             let check = &check.value;
             self.check_id(&check.id);
+            let requirements = self.judged_requirements(&check.requirements);
             SchemaCheck {
                 id: check.id.value.clone(),
                 rule: check.rule,
                 level: check.level.unwrap_or(self.level),
-                requirements: self.judged_requirements(&check.requirements),
+                editions: self.editions_of(&[], &requirements, &check.id.place),
+                requirements,
                 history: self
                     .known
                     .history

@@ -59,14 +59,14 @@ impl Lowering<'_> {
                         self.error(&place, "missing-key", "an event in `next` needs an `id`: it is a check");
                         return self.event(event, &raw.id);
                     };
-                    self.check_id(id);
+                    self.implied_check(id);
                     self.event(event, id)
                 });
                 Awaited::Next(events.collect())
             }
             (None, Some(until)) => {
                 let id = until.value.id.as_ref().unwrap_or(&raw.id);
-                self.check_id(id);
+                self.implied_check(id);
                 Awaited::Until(self.event(until, id))
             }
             _ => {
@@ -113,7 +113,7 @@ impl Lowering<'_> {
         self.open_watch(&raw.watch, true);
         let default = Located { value: format!("{}-ends", raw.watch.value), place: raw.watch.place.clone() };
         let id = raw.id.as_ref().unwrap_or(&default);
-        self.check_id(id);
+        self.implied_check(id);
         End {
             watch: raw.watch.value.clone(),
             id: id.value.clone(),

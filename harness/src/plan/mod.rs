@@ -131,7 +131,7 @@ pub async fn plan(catalogue: &Catalogue, client: &Client, options: &RunOptions) 
     let cases: Vec<&Case> = catalogue
         .cases
         .iter()
-        .filter(|case| options.selection.takes_case(case) && catalogue.asks_for(case, options.edition))
+        .filter(|case| options.selection.takes_case(case) && case.is_judged_by(options.edition))
         .collect();
     let mut random = StdRng::seed_from_u64(options.seed);
     let run = run_id(options.seed);

@@ -13,7 +13,8 @@ impl Scope<'_> {
             Ok(published) => published,
             Err(error) => return Err(self.stuck("schema", error.to_string())),
         };
-        for check in &step.expect {
+        let edition = session.judging.edition;
+        for check in step.expect.iter().filter(|check| check.editions.contains(&edition)) {
             let place = self.step("schema");
             self.record.check(schema::judge(check, step.of, published, session.judging.letter, &place));
         }

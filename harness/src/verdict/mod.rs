@@ -42,7 +42,7 @@ pub fn judge(
     values: &Values,
     judging: &Judging,
 ) -> Option<CheckResult> {
-    if !check.editions.is_empty() && !check.editions.contains(&judging.edition) {
+    if !check.editions.contains(&judging.edition) {
         return None;
     }
     let mut result = CheckResult {
@@ -175,7 +175,14 @@ fn settle(
     if let Some(deviation) = &check.deviation
         && claim::all_hold(&deviation.claims, exchange, values)?.is_ok()
     {
-        result.message = format!("{} (deployed servers do: {})", result.message, deviation.because);
+        let letter = deviation.letter.get(&judging.edition).map(String::as_str).unwrap_or_default();
+        result.message = format!(
+            "{} (the letter of {}: {}; deployed servers: {})",
+            result.message,
+            judging.edition,
+            letter.trim_end_matches('.'),
+            deviation.because
+        );
         if !judging.letter {
             result.verdict = Verdict::Deviation;
         }

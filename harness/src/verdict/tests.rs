@@ -41,7 +41,7 @@ fn check(claim: Claim) -> Check {
         id: "c".into(),
         level: Level::Must,
         requirements: vec!["r.a".into()],
-        editions: vec![],
+        editions: Edition::ALL.to_vec(),
         claims: vec![claim],
         deviation: None,
         means: None,
@@ -90,7 +90,11 @@ fn a_deviation_is_accepted_unless_the_letter_counts(
     #[case] verdict: Verdict,
 ) {
     let mut check = check(Claim::Status(vec![200]));
-    check.deviation = Some(Deviation { because: "they do".into(), claims: vec![Claim::Status(vec![202])] });
+    check.deviation = Some(Deviation {
+        because: "they do".into(),
+        letter: BTreeMap::new(),
+        claims: vec![Claim::Status(vec![202])],
+    });
     assert_eq!(judged(&check, &exchange(status, &json!({})), letter).verdict, verdict);
 }
 

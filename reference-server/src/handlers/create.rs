@@ -122,6 +122,9 @@ pub(super) fn create(
             call.api.addresses().release(&object);
         }
         match committed {
+            Err(Refusal::Taken { .. }) if generate.is_some() && faults.on(Fault::GeneratedNamesRunOut) => {
+                return Err(ApiError::internal("no name is left"));
+            }
             Err(Refusal::Taken { .. }) if generate.is_some() && attempts < ATTEMPTS => {}
             Err(Refusal::Taken { deleting }) => return Err(taken(call, object.meta("name"), deleting)),
             Err(Refusal::Other(error)) => return Err(error),
@@ -318,7 +321,8 @@ fn generated_name(prefix: &str, faults: Faults) -> String {
     let kept = if faults.on(Fault::GenerateNameIgnoresPrefix) { 0 } else { end.unwrap_or_default() };
     let mut name = prefix[..kept].to_owned();
     let mut rng = rand::rng();
-    let letters = if faults.on(Fault::GeneratedNamesCollide) { 1 } else { SUFFIX };
+    let few = faults.on(Fault::GeneratedNamesCollide) || faults.on(Fault::GeneratedNamesRunOut);
+    let letters = if few { 1 } else { SUFFIX };
     name.extend((0..letters).map(|_| char::from(SUFFIX_ALPHABET[rng.random_range(..SUFFIX_ALPHABET.len())])));
     name
 }

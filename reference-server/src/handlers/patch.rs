@@ -55,7 +55,16 @@ pub(super) async fn handle(call: &Call, part: Part, body: Incoming) -> Result<An
 
 /// Reads a patch. One that is no JSON is refused only when there is an object for it: a missing one comes first.
 pub(super) async fn read(call: &Call, body: Incoming) -> Result<Patch, ApiError> {
-    let kind = kind(call)?;
+    let kind = match kind(call) {
+        Err(_) if call.faults().on(Fault::PatchOfUnknownTypeIgnored) => {
+            return Ok(Patch {
+                kind: Kind::Merge,
+                document: Ok(Value::Object(serde_json::Map::new())),
+                duplicates: Vec::new(),
+            });
+        }
+        kind => kind?,
+    };
     let bytes = body::read(body, call.faults()).await?;
     let (document, duplicates) = match json::decode(&bytes) {
         Ok(decoded) => (Ok(decoded.value), decoded.duplicates),

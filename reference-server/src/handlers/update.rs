@@ -46,6 +46,9 @@ pub(super) async fn handle(call: &Call, part: Part, body: Incoming) -> Result<An
         };
         return Ok(answer.warnings(&warnings));
     }
+    if call.faults().on(Fault::PutOfNothingSucceeds) && missing() {
+        return present::value(call, representation, StatusCode::OK, &object);
+    }
     let manner = Manner { part, dry_run: options.dry_run, needs_version: true, owned: false };
     let changed = modify::modify(call, manner, |old| {
         if call.faults().on(Fault::PutMerges) {

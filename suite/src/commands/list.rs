@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use kubeproof_cases::case::{Case, Level, Scope, SubjectFilter, SubjectSet};
+use kubeproof_cases::case::{Case, Edition, Level, Scope, SubjectFilter, SubjectSet};
 use kubeproof_harness::capability::name_of;
 use serde::Serialize;
 
@@ -21,7 +21,7 @@ pub(super) fn list(list: &low::List, out: &mut dyn Write) -> Result<Exit, Error>
     let cases: Vec<&Case> = catalogue
         .cases
         .iter()
-        .filter(|case| selection.takes_case(case) && catalogue.asks_for(case, edition))
+        .filter(|case| selection.takes_case(case) && case.is_judged_by(edition))
         .collect();
     if cases.is_empty() {
         return Err(Error::NothingSelected);
@@ -43,6 +43,7 @@ struct Line<'a> {
     summary: &'a str,
     level: Level,
     requirements: &'a [String],
+    editions: &'a [Edition],
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
     needs: Vec<String>,
@@ -57,6 +58,7 @@ impl<'a> Line<'a> {
             summary: &case.summary,
             level: case.level,
             requirements: &case.requirements,
+            editions: &case.editions,
             subject: case.subject.as_ref().map(subject),
             needs: case.needs.iter().map(|need| name_of(*need)).collect(),
             catches: &case.catches,

@@ -1,0 +1,78 @@
+//! The bundled server under every edition: nothing fails, and by the letter exactly what the list says.
+//!
+//! `goldens/letter.txt` names each check that the letter of an edition fails and deployed servers break all the same;
+//! `KUBEPROOF_BLESS=1` writes it anew. Each line has its reason in the `deviation` of the case.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::Context as _;
+use kubeproof_cases::Catalogue;
+use kubeproof_cases::case::Edition;
+use kubeproof_harness::event::Verdict;
+use kubeproof_harness::run::RunOptions;
+use kubeproof_harness::selection::{Pattern, Selection};
+use kubeproof_reference_server::Faults;
+
+/// What does not pass under an edition: for each check the worst verdict, by case and check.
+type Marks = BTreeMap<(String, String), Verdict>;
+
+async fn marks(
+    catalogue: &Catalogue,
+    edition: Edition,
+    letter: bool,
+    only: Vec<Pattern>,
+) -> anyhow::Result<Marks> {
+    let (server, client) = support::serve(Faults::none()).await?;
+    let selection = Selection { only, ..Selection::default() };
+    let options = RunOptions { edition, letter, selection, ..RunOptions::default() };
+    let plan = support::planned(catalogue, &client, &options).await?;
+    let results = support::results(plan, client, &options).await?;
+    server.shutdown().await;
+    let failed = if letter { Verdict::Error } else { Verdict::Warn };
+    let mut marks = Marks::new();
+    for result in results {
+        let explained = support::explain(&result);
+        anyhow::ensure!(
+            result.verdict < failed,
+            "{} @ {} under {edition}: {explained}",
+            result.id,
+            result.subject
+        );
+        for check in result.checks.iter().filter(|check| check.verdict > Verdict::Pass) {
+            let worst = marks.entry((result.id.clone(), check.id.clone())).or_insert(check.verdict);
+            *worst = check.verdict.max(*worst);
+        }
+    }
+    Ok(marks)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_letter_fails_what_the_list_says() -> anyhow::Result<()> {
+    let catalogue = Catalogue::embedded().map_err(|diagnostics| anyhow::anyhow!("{diagnostics}"))?;
+    let mut found = String::new();
+    for edition in Edition::ALL {
+        let deviations = marks(&catalogue, edition, false, Vec::new()).await?;
+        // What passes without a deviation passes by the letter too.
+        let cases = deviations.keys().map(|(case, _)| case.parse()).collect::<Result<_, _>>()?;
+        let letter = marks(&catalogue, edition, true, cases).await?;
+        assert!(
+            deviations.keys().eq(letter.keys()),
+            "{edition}: {deviations:?} are, by the letter, {letter:?}"
+        );
+        for ((case, check), verdict) in letter {
+            let verdict = if verdict == Verdict::Fail { "fail" } else { "warn" };
+            writeln!(found, "{edition} {case} {check}: {verdict}")?;
+        }
+    }
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/letter.txt");
+    if std::env::var_os("KUBEPROOF_BLESS").is_some_and(|value| value == "1") {
+        std::fs::write(&file, &found)?;
+    }
+    let golden = std::fs::read_to_string(&file).context("no golden; KUBEPROOF_BLESS=1 writes it")?;
+    assert_eq!(found, golden, "KUBEPROOF_BLESS=1 writes the list anew");
+    Ok(())
+}
