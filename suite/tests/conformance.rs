@@ -17,12 +17,15 @@ use kubeproof_reference_server::Faults;
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::Runtime;
 
+/// Small enough that a case makes the server forget in no time.
+const HISTORY: usize = 1_024;
+
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::from_args();
     let catalogue = Arc::new(Catalogue::embedded().map_err(|diagnostics| anyhow::anyhow!("{diagnostics}"))?);
     let runtime = Arc::new(Runtime::new()?);
     let planned = runtime.block_on(async {
-        let (_server, client) = support::serve(Faults::none()).await?;
+        let (_server, client) = support::serve(Faults::none(), HISTORY).await?;
         support::planned(&catalogue, &client, &RunOptions { dry_run: true, ..RunOptions::default() }).await
     })?;
     let trials = planned.runs.iter().map(|planned| trial(planned, &catalogue, &runtime)).collect();
@@ -41,7 +44,7 @@ fn trial(planned: &PlannedRun, catalogue: &Arc<Catalogue>, runtime: &Arc<Runtime
 }
 
 async fn judge(catalogue: &Catalogue, pattern: &str) -> Result<(), Failed> {
-    let (server, client) = support::serve(Faults::none()).await?;
+    let (server, client) = support::serve(Faults::none(), HISTORY).await?;
     let selection = Selection { only: vec![pattern.parse()?], ..Selection::default() };
     let options = RunOptions { selection, ..RunOptions::default() };
     let plan = support::planned(catalogue, &client, &options).await?;

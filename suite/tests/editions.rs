@@ -17,6 +17,9 @@ use kubeproof_harness::run::RunOptions;
 use kubeproof_harness::selection::{Pattern, Selection};
 use kubeproof_reference_server::Faults;
 
+/// More than all cases at once write while one of them reads.
+const HISTORY: usize = 4_096;
+
 /// What does not pass under an edition: for each check the worst verdict, by case and check.
 type Marks = BTreeMap<(String, String), Verdict>;
 
@@ -26,7 +29,7 @@ async fn marks(
     letter: bool,
     only: Vec<Pattern>,
 ) -> anyhow::Result<Marks> {
-    let (server, client) = support::serve(Faults::none()).await?;
+    let (server, client) = support::serve(Faults::none(), HISTORY).await?;
     let selection = Selection { only, ..Selection::default() };
     let options = RunOptions { edition, letter, selection, ..RunOptions::default() };
     let plan = support::planned(catalogue, &client, &options).await?;

@@ -19,6 +19,9 @@ use kubeproof_reference_server::{Fault, Faults};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::Runtime;
 
+/// Small enough that a case makes the server forget in no time.
+const HISTORY: usize = 1_024;
+
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::from_args();
     let catalogue = Arc::new(Catalogue::embedded().map_err(|diagnostics| anyhow::anyhow!("{diagnostics}"))?);
@@ -70,7 +73,7 @@ async fn missed(
     edition: Edition,
     claims: &[&str],
 ) -> anyhow::Result<Vec<String>> {
-    let (server, client) = support::serve(Faults::none().with(fault)).await?;
+    let (server, client) = support::serve(Faults::none().with(fault), HISTORY).await?;
     let only = claims.iter().map(|id| id.parse()).collect::<Result<Vec<Pattern>, _>>()?;
     let selection = Selection { only, ..Selection::default() };
     let options = RunOptions { selection, edition, ..RunOptions::default() };

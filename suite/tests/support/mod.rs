@@ -11,20 +11,12 @@ use kubeproof_reference_server::{Config, Faults, Running, Server};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Small enough that a case can make the server forget.
-const HISTORY: usize = 1_024;
-
 const USER_TOKEN: &str = "unprivileged";
 
-/// A server with these faults, and a client that knows its administrator and its user.
-pub(crate) async fn serve(faults: Faults) -> anyhow::Result<(Running, Client)> {
-    let config = Config {
-        faults,
-        history: HISTORY,
-        node: true,
-        user_token: Some(USER_TOKEN.into()),
-        ..Config::default()
-    };
+/// A server with these faults that remembers so many events, and a client that knows its administrator and its user.
+pub(crate) async fn serve(faults: Faults, history: usize) -> anyhow::Result<(Running, Client)> {
+    let config =
+        Config { faults, history, node: true, user_token: Some(USER_TOKEN.into()), ..Config::default() };
     let server = Server::start(config).await?;
     let mut target = TargetConfig::new(&server.url())?;
     target.credential = Credential::token(server.admin_token())?;
