@@ -29,6 +29,9 @@ const SHORTEST_IN_WORDS: usize = 8;
 /// Frames of a stream that are shown, of its beginning and of its end.
 const FRAMES: usize = 100;
 
+/// Bytes of a frame that are shown where they are no text.
+const HEX: usize = 32;
+
 const HEADERS: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "set-cookie"];
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -216,7 +219,7 @@ impl Pass<'_> {
             kind: frame.kind.clone(),
             channel: frame.channel.clone(),
             size: frame.size,
-            text: if hide { REDACTED.to_owned() } else { String::from_utf8_lossy(&frame.start).into_owned() },
+            text: if hide { REDACTED.to_owned() } else { readable(&frame.start) },
             detail: Value::Object(frame.detail.clone()),
             at_ms: milliseconds(frame.at),
         }
@@ -350,6 +353,20 @@ fn identity(identity: Identity) -> &'static str {
 
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The beginning of a frame: text where it is text, else bytes in hexadecimal.
+fn readable(bytes: &[u8]) -> String {
+    let whole = match std::str::from_utf8(bytes) {
+        Ok(_) => bytes.len(),
+        // What was cut inside of a character is text up to there.
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        Err(_) => {
+            let hex: Vec<String> = bytes.iter().take(HEX).map(|byte| format!("{byte:02x}")).collect();
+            return hex.join(" ");
+        }
+    };
+    String::from_utf8_lossy(&bytes[..whole]).into_owned()
 }
 
 #[cfg(test)]

@@ -218,14 +218,14 @@ impl Client {
             Ok(answer) => answer,
         };
         let (mut received, upgraded) = answer.upgraded(deadline).await;
-        let problems = handshake.problems(&received);
-        let protocol = handshake.chosen(&received);
         // A server that gives our token back must not bring it into reports.
         if let Some(token) = token {
             for (_, value) in &mut received.headers {
                 *value = value.replace(&token, "$TOKEN");
             }
         }
+        let problems = handshake.problems(&received);
+        let protocol = handshake.chosen(&received);
         match upgraded {
             Err(broken) => refused(Outcome::Broken(broken)),
             Ok(upgraded) => {

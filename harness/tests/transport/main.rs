@@ -7,6 +7,7 @@ mod broken_servers;
 mod kubeconfigs;
 mod peer;
 mod reaching;
+mod streams;
 mod tls;
 mod tls_server;
 mod watches;

@@ -46,7 +46,11 @@ pub(super) struct Encoder(Compress);
 
 /// Reads the header blocks of one direction.
 #[derive(Debug)]
-pub(super) struct Decoder(Decompress);
+pub(super) struct Decoder {
+    inflate: Decompress,
+    /// The dictionary has been asked for, as the first block must.
+    primed: bool,
+}
 
 impl Encoder {
     pub(super) fn new() -> Result<Self, String> {
@@ -77,19 +81,20 @@ impl Encoder {
 
 impl Decoder {
     pub(super) fn new() -> Self {
-        Self(Decompress::new(true))
+        Self { inflate: Decompress::new(true), primed: false }
     }
 
     pub(super) fn decode(&mut self, block: &[u8]) -> Result<Headers, String> {
         let mut plain = Vec::with_capacity(4096);
-        let start = self.0.total_in();
+        let start = self.inflate.total_in();
         loop {
-            let taken = usize::try_from(self.0.total_in() - start).unwrap_or(block.len());
+            let taken = usize::try_from(self.inflate.total_in() - start).unwrap_or(block.len());
             let rest = block.get(taken..).unwrap_or_default();
-            let before = (self.0.total_in(), self.0.total_out());
-            match self.0.decompress_vec(rest, &mut plain, FlushDecompress::Sync) {
+            let before = (self.inflate.total_in(), self.inflate.total_out());
+            match self.inflate.decompress_vec(rest, &mut plain, FlushDecompress::Sync) {
                 Err(error) if error.needs_dictionary().is_some() => {
-                    self.0.set_dictionary(&DICTIONARY).map_err(|_| {
+                    self.primed = true;
+                    self.inflate.set_dictionary(&DICTIONARY).map_err(|_| {
                         format!(
                             "a header block asks for another dictionary: {:08x}",
                             error.needs_dictionary().unwrap_or_default()
@@ -104,11 +109,20 @@ impl Decoder {
                     }
                     plain.reserve(plain.len());
                 }
-                Ok(_) if (self.0.total_in(), self.0.total_out()) == before || taken == block.len() => break,
+                Ok(_)
+                    if (self.inflate.total_in(), self.inflate.total_out()) == before
+                        || taken == block.len() =>
+                {
+                    break;
+                }
                 Ok(_) => {}
             }
         }
-        headers(&plain)
+        if self.primed {
+            headers(&plain)
+        } else {
+            Err("a header block is compressed without the dictionary of SPDY/3".to_owned())
+        }
     }
 }
 
@@ -192,6 +206,12 @@ mod tests {
 
     #[test]
     fn a_block_without_the_dictionary_is_no_header_block() {
+        let mut block = Vec::with_capacity(64);
+        Compress::new(Compression::default(), true)
+            .compress_vec(&[0; 4], &mut block, FlushCompress::Sync)
+            .expect("it can be compressed");
+        let error = Decoder::new().decode(&block).expect_err("it has no dictionary");
+        assert!(error.contains("dictionary"), "{error}");
         assert!(Decoder::new().decode(b"\0\0\0\0").is_err());
     }
 }
