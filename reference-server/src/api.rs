@@ -4,6 +4,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
@@ -103,7 +104,17 @@ impl Api {
     }
 
     async fn route(self: Arc<Self>, request: Request<Incoming>) -> Result<Answer, ApiError> {
-        let (parts, body) = request.into_parts();
+        let (parts, mut body) = request.into_parts();
+        // Who waits to be told to go on has nothing under way.
+        let sends = !parts.headers.contains_key(header::EXPECT);
+        let answer = self.dispatch(parts, &mut body).await;
+        if answer.is_err() && sends {
+            body::discard(&mut body).await;
+        }
+        answer
+    }
+
+    async fn dispatch(self: Arc<Self>, parts: Parts, body: &mut Incoming) -> Result<Answer, ApiError> {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let info = RequestInfo::parse(parts.uri.path());
         if self.faults.on(Fault::PublicPathsNeedNoValidToken)

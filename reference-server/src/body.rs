@@ -3,6 +3,8 @@
 //! What cannot be an object of the type is a bad request; what is one, but a wrong one, is left to validation. Unknown and
 //! repeated fields are a warning, an error or nothing, as the client chose.
 
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, header};
 use http_body_util::BodyExt;
@@ -21,8 +23,11 @@ pub(crate) const MAX_BODY: usize = 3 * 1024 * 1024;
 /// How much of a longer one is thrown away so that the client gets to reading the answer.
 const MAX_DISCARDED: usize = 32 * 1024 * 1024;
 
+/// How long to wait for what is thrown away.
+const DISCARD_TIME: Duration = Duration::from_secs(2);
+
 /// Reads a whole body.
-pub(crate) async fn read(mut body: Incoming, faults: Faults) -> Result<Bytes, ApiError> {
+pub(crate) async fn read(body: &mut Incoming, faults: Faults) -> Result<Bytes, ApiError> {
     let mut bytes = BytesMut::new();
     let mut discarded = 0;
     while let Some(frame) = body.frame().await {
@@ -39,6 +44,22 @@ pub(crate) async fn read(mut body: Incoming, faults: Faults) -> Result<Bytes, Ap
         }
     }
     if discarded > 0 { Err(ApiError::too_large(&format!("limit is {MAX_BODY}"))) } else { Ok(bytes.freeze()) }
+}
+
+/// Reads on to the end of a body that nobody wanted. A connection that is closed over bytes unread is reset, and a client that is
+/// still sending loses the refusal which tells it why.
+pub(crate) async fn discard(body: &mut Incoming) {
+    let rest = async {
+        let mut discarded = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            discarded += frame.data_ref().map_or(0, Bytes::len);
+            if discarded > MAX_DISCARDED {
+                break;
+            }
+        }
+    };
+    // Who sends slower than this has to live with the reset.
+    let _ = tokio::time::timeout(DISCARD_TIME, rest).await;
 }
 
 /// The media type of the body, without parameters; empty when the header is absent.

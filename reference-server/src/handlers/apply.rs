@@ -25,7 +25,7 @@ pub(super) const MEDIA_TYPE: &str = "application/apply-patch+yaml";
 /// How often an apply starts again when the object comes or goes under its hands.
 const ATTEMPTS: usize = 8;
 
-pub(super) async fn handle(call: &Call, part: Part, body: Incoming) -> Result<Answer, ApiError> {
+pub(super) async fn handle(call: &Call, part: Part, body: &mut Incoming) -> Result<Answer, ApiError> {
     let representation = call.accept(Target::Object)?;
     let bytes = body::read(body, call.faults()).await?;
     let options = WriteOptions::of_apply(&call.query, call.faults())?;

@@ -30,7 +30,7 @@ const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// How often another name is generated when one is taken.
 const ATTEMPTS: usize = 8;
 
-pub(super) async fn handle(call: &Call, body: Incoming) -> Result<Answer, ApiError> {
+pub(super) async fn handle(call: &Call, body: &mut Incoming) -> Result<Answer, ApiError> {
     let stored = call.ty.allows("get");
     let representation = call.accept(if stored { Target::Object } else { Target::Document })?;
     let options = match WriteOptions::parse(&call.query, "CreateOptions") {

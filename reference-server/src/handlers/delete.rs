@@ -16,7 +16,7 @@ use crate::status::{self, ApiError, Details};
 use crate::store::Stored;
 use crate::{Fault, Faults};
 
-pub(super) async fn handle(call: &Call, body: Incoming) -> Result<Answer, ApiError> {
+pub(super) async fn handle(call: &Call, body: &mut Incoming) -> Result<Answer, ApiError> {
     let representation = call.accept(Target::Object)?;
     let options = options(call, body).await?;
     let missing = |error: &ApiError| error.code == StatusCode::NOT_FOUND;
@@ -40,7 +40,7 @@ pub(super) async fn handle(call: &Call, body: Incoming) -> Result<Answer, ApiErr
     }
 }
 
-async fn options(call: &Call, body: Incoming) -> Result<DeleteOptions, ApiError> {
+async fn options(call: &Call, body: &mut Incoming) -> Result<DeleteOptions, ApiError> {
     let bytes = body::read(body, call.faults()).await?;
     if !bytes.is_empty() {
         body::require_json(&call.headers, call.faults())?;
@@ -70,7 +70,7 @@ fn success(call: &Call, object: &Stored, faults: Faults) -> Value {
 }
 
 /// Deletes what the selectors select, and answers with the list of it.
-pub(super) async fn collection(call: &Call, body: Incoming) -> Result<Answer, ApiError> {
+pub(super) async fn collection(call: &Call, body: &mut Incoming) -> Result<Answer, ApiError> {
     let representation = call.accept(Target::List)?;
     let options = options(call, body).await?;
     let (page, meta) = if call.faults().on(Fault::DeleteCollectionIgnoresSelector) {

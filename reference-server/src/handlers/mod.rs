@@ -108,7 +108,7 @@ impl Call {
     }
 
     /// Reads a JSON body, or one in YAML as the JSON that it stands for.
-    async fn json_body(&self, body: Incoming) -> Result<Bytes, ApiError> {
+    async fn json_body(&self, body: &mut Incoming) -> Result<Bytes, ApiError> {
         if body::media_type(&self.headers) == "application/yaml" {
             return body::json_of_yaml(&body::read(body, self.faults()).await?, self.faults());
         }
@@ -140,7 +140,7 @@ pub(crate) fn object_gone(api: &Api, ty: &ResourceType, object: &serde_json::Val
 }
 
 /// Does what the method asks for.
-pub(crate) async fn handle(call: Call, method: &Method, body: Incoming) -> Result<Answer, ApiError> {
+pub(crate) async fn handle(call: Call, method: &Method, body: &mut Incoming) -> Result<Answer, ApiError> {
     let faults = call.faults();
     let not_allowed = || {
         if faults.on(Fault::MethodNotAllowedAsNotFound) {
@@ -186,7 +186,7 @@ fn asks_to_watch(call: &Call) -> bool {
     named || call.query.flag("watch")
 }
 
-async fn patch_or_apply(call: &Call, part: update::Part, body: Incoming) -> Result<Answer, ApiError> {
+async fn patch_or_apply(call: &Call, part: update::Part, body: &mut Incoming) -> Result<Answer, ApiError> {
     if body::media_type(&call.headers) == apply::MEDIA_TYPE {
         apply::handle(call, part, body).await
     } else {
@@ -195,7 +195,7 @@ async fn patch_or_apply(call: &Call, part: update::Part, body: Incoming) -> Resu
 }
 
 /// None when the subresource does not know the method.
-async fn subresource(call: Call, method: &Method, body: Incoming) -> Option<Result<Answer, ApiError>> {
+async fn subresource(call: Call, method: &Method, body: &mut Incoming) -> Option<Result<Answer, ApiError>> {
     let known = call.ty.subresources.iter().any(|known| known.name == call.info.subresource);
     Some(match (call.info.subresource.as_str(), method.as_str()) {
         ("status", "GET") if call.ty.has_status => get::handle(&call),

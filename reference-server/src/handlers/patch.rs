@@ -36,7 +36,7 @@ pub(super) struct Patch {
     pub(super) duplicates: Vec<String>,
 }
 
-pub(super) async fn handle(call: &Call, part: Part, body: Incoming) -> Result<Answer, ApiError> {
+pub(super) async fn handle(call: &Call, part: Part, body: &mut Incoming) -> Result<Answer, ApiError> {
     let representation = call.accept(Target::Object)?;
     let patch = read(call, body).await?;
     let options = WriteOptions::parse(&call.query, "PatchOptions")?;
@@ -54,7 +54,7 @@ pub(super) async fn handle(call: &Call, part: Part, body: Incoming) -> Result<An
 }
 
 /// Reads a patch. One that is no JSON is refused only when there is an object for it: a missing one comes first.
-pub(super) async fn read(call: &Call, body: Incoming) -> Result<Patch, ApiError> {
+pub(super) async fn read(call: &Call, body: &mut Incoming) -> Result<Patch, ApiError> {
     let kind = match kind(call) {
         Err(_) if call.faults().on(Fault::PatchOfUnknownTypeIgnored) => {
             return Ok(Patch {

@@ -19,7 +19,7 @@ use crate::schema::FieldError;
 use crate::status::ApiError;
 
 /// POST to `pods/binding`.
-pub(super) async fn bind(call: &Call, body: Incoming) -> Result<Answer, ApiError> {
+pub(super) async fn bind(call: &Call, body: &mut Incoming) -> Result<Answer, ApiError> {
     let representation = call.accept(Target::Document)?;
     let options = WriteOptions::parse(&call.query, "CreateOptions")?;
     let bytes = call.json_body(body).await?;

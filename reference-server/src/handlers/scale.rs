@@ -22,7 +22,11 @@ use crate::status::{ApiError, Subject};
 const API_VERSION: &str = "autoscaling/v1";
 
 /// None when the subresource does not know the method.
-pub(super) async fn handle(call: &Call, method: &str, body: Incoming) -> Option<Result<Answer, ApiError>> {
+pub(super) async fn handle(
+    call: &Call,
+    method: &str,
+    body: &mut Incoming,
+) -> Option<Result<Answer, ApiError>> {
     let scale = call.ty.scale.as_ref()?;
     match method {
         "GET" => Some(get(call, scale)),
@@ -39,7 +43,7 @@ fn get(call: &Call, scale: &Scale) -> Result<Answer, ApiError> {
     present::document(representation, StatusCode::OK, &show(scale, &object))
 }
 
-async fn update(call: &Call, scale: &Scale, body: Incoming) -> Result<Answer, ApiError> {
+async fn update(call: &Call, scale: &Scale, body: &mut Incoming) -> Result<Answer, ApiError> {
     let representation = call.accept(Target::Document)?;
     let options = WriteOptions::parse(&call.query, "UpdateOptions")?;
     let bytes = call.json_body(body).await?;
@@ -53,7 +57,7 @@ async fn update(call: &Call, scale: &Scale, body: Incoming) -> Result<Answer, Ap
     answer(call, representation, scale, &changed)
 }
 
-async fn change(call: &Call, scale: &Scale, body: Incoming) -> Result<Answer, ApiError> {
+async fn change(call: &Call, scale: &Scale, body: &mut Incoming) -> Result<Answer, ApiError> {
     let representation = call.accept(Target::Document)?;
     let patch = patch::read(call, body).await?;
     let options = WriteOptions::parse(&call.query, "PatchOptions")?;

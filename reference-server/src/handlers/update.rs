@@ -29,7 +29,7 @@ pub(super) enum Part {
     Binding,
 }
 
-pub(super) async fn handle(call: &Call, part: Part, body: Incoming) -> Result<Answer, ApiError> {
+pub(super) async fn handle(call: &Call, part: Part, body: &mut Incoming) -> Result<Answer, ApiError> {
     let representation = call.accept(Target::Object)?;
     let options = WriteOptions::parse(&call.query, "UpdateOptions")?;
     let bytes = call.json_body(body).await?;

@@ -167,6 +167,32 @@ async fn reviews_answer_and_store_nothing() {
     server.get(access).await.refused(405, "MethodNotAllowed");
 }
 
+#[rstest]
+#[case("Bearer nobody", "application/json", 401)]
+#[case("Bearer user", "application/json", 403)]
+#[case("Bearer admin", "text/plain", 415)]
+#[tokio::test]
+async fn a_client_that_is_still_sending_hears_why_it_was_refused(
+    #[case] authorization: &str,
+    #[case] media_type: &str,
+    #[case] code: u16,
+) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    const LENGTH: usize = 16 * 1024 * 1024;
+    let server = TestServer::start().await;
+    let token = authorization.replace("admin", server.running.admin_token());
+    let mut stream = tokio::net::TcpStream::connect(server.running.addr()).await.unwrap();
+    let head = format!(
+        "POST {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\nauthorization: {token}\r\ncontent-type: {media_type}\r\n\
+         content-length: {LENGTH}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(&vec![b'x'; LENGTH]).await.expect("the server reads on");
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).await.expect("the server answers");
+    assert_eq!(String::from_utf8_lossy(&answer), format!("HTTP/1.1 {code}"));
+}
+
 #[tokio::test]
 async fn tls_serves_what_its_kubeconfig_says() {
     let server: Running =

@@ -58,3 +58,26 @@ fn a_run_that_waits_for_an_answer_can_be_stopped() {
     assert_eq!(run.wait().expect("the run ends").code(), Some(130));
     drop(connection);
 }
+
+/// The server is halted, so cleaning up would wait for it until the day is over.
+#[test]
+fn a_second_signal_stops_a_run_that_is_cleaning_up() {
+    let server = Served::start(&[]);
+    let target = server.target();
+    let often = ["run", "-v", "--only", "create/*@configmaps.v1", "--repeat", "200", "--timeout", "10m"];
+    let mut run = command(&[&often, &target[..]].concat())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the run starts");
+    let mut progress = BufReader::new(run.stderr.take().expect("its progress")).lines();
+    let mut reads_until =
+        |what: &str| progress.by_ref().map_while(Result::ok).any(|line| line.contains(what));
+    assert!(reads_until("PASS"), "no case came to its end");
+    signal(&server.process, "STOP");
+    signal(&run, "INT");
+    assert!(reads_until("once more: stop at once"), "the run does not say how to go on");
+    assert!(run.try_wait().expect("its state").is_none(), "the run ended before it was told twice");
+    signal(&run, "INT");
+    assert_eq!(run.wait().expect("the run ends").code(), Some(130));
+}

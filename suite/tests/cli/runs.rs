@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::kubeproof::kubeproof;
-use crate::served::Served;
+use crate::served::{Served, USER_TOKEN};
 
 #[test]
 fn without_a_target_the_bundled_server_is_tested_and_conforms() {
@@ -36,6 +36,16 @@ fn a_run_that_skips_everything_ends_with_4_and_reports() {
     let report: serde_json::Value =
         serde_json::from_slice(&fs::read(&json).expect("a report")).expect("JSON");
     assert!(report["summary"]["skip"].as_u64() > Some(0));
+}
+
+/// A user who may create nothing shows nothing of the server: that is no failure of it, and no success.
+#[test]
+fn a_run_that_could_not_tell_ends_with_5() {
+    let server = Served::start(&[]);
+    let target = ["--server", &server.url, "--token", USER_TOKEN, "--namespace", "default"];
+    let only = ["run", "--only", "get/returns-the-object@configmaps.v1"];
+    let ended = kubeproof(&[&only[..], &target].concat()).with(5);
+    assert!(ended.stdout.lines().last().is_some_and(|line| line.contains("1 error")), "{}", ended.stdout);
 }
 
 #[test]
