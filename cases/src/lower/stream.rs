@@ -111,6 +111,7 @@ impl Lowering<'_> {
         };
         // The step itself checks that the stream opens.
         self.checks += 1;
+        self.judges_all(&raw.id.place);
         Stream {
             request,
             kind: raw.kind,
@@ -356,7 +357,7 @@ impl Lowering<'_> {
 
     pub(super) fn receive(&mut self, raw: &RawReceive, place: &Range<usize>) -> Option<Receiving> {
         let shape = self.open_stream(&raw.stream, false);
-        self.check_id(&raw.id);
+        self.implied_check(&raw.id);
         if let (Some(channel), Some(shape)) = (&raw.channel, &shape)
             && !shape.channels.contains(&channel.value)
         {
@@ -397,7 +398,7 @@ impl Lowering<'_> {
         let default =
             Located { value: format!("{}-finishes", raw.stream.value), place: raw.stream.place.clone() };
         let id = raw.id.as_ref().unwrap_or(&default);
-        self.check_id(id);
+        self.implied_check(id);
         Finish {
             stream: raw.stream.value.clone(),
             id: id.value.clone(),
