@@ -345,6 +345,8 @@ pub struct Capture {
 pub struct Watch {
     /// The opening exchange; its `expect` judges the head of the answer. `watch=true` is in its query.
     pub request: Request,
+    /// JSON Pointers of what is kept of each object; all of it when there are none.
+    pub keep: Vec<String>,
 }
 
 /// Events read from an open watch.

@@ -268,6 +268,9 @@ pub(crate) struct RawWatch {
     /// Who sends it; default `admin`.
     #[serde(rename = "as", default)]
     pub(crate) identity: Identity,
+    /// JSON Pointers: of the object of each event, only these members are kept. Default: all of it.
+    #[serde(default)]
+    pub(crate) keep: Vec<Located<String>>,
     /// What must hold of the head of the answer.
     #[serde(default)]
     pub(crate) expect: Vec<Located<RawCheck>>,

@@ -18,6 +18,10 @@ use clap::Parser as _;
 use crate::args::low::Cli;
 use crate::exit_code::Exit;
 
+/// A run makes and drops millions of small JSON values on all threads; the system's allocator takes a third longer for it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     match commands::dispatch(Cli::parse()) {
         Ok(exit) => exit.into(),

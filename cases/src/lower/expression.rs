@@ -12,7 +12,7 @@ use crate::cel::Expression;
 use crate::syntax::{Located, Scalar};
 
 /// What an expression can call: macros and functions of the standard library, and kubeproof's own.
-const FUNCTIONS: [&str; 42] = [
+const FUNCTIONS: [&str; 44] = [
     "after",
     "all",
     "bool",
@@ -46,6 +46,8 @@ const FUNCTIONS: [&str; 42] = [
     "max",
     "min",
     "parseTime",
+    "picks",
+    "range",
     "sameItems",
     "size",
     "sorted",

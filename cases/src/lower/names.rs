@@ -7,7 +7,9 @@ use crate::forms::Entries;
 use crate::syntax::Located;
 
 /// Names that expressions and templates use for something else.
-const RESERVED: [&str; 20] = [
+const RESERVED: [&str; 22] = [
+    "load",
+    "seed",
     "collection",
     "pod",
     "protocol",

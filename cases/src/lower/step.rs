@@ -27,7 +27,10 @@ impl Lowering<'_> {
         Some(match &raw.value {
             RawStep::Given(given) => Step::Given(self.given(given, &place)),
             RawStep::Request(request) => Step::Request(self.request(request, &place)),
-            RawStep::Watch(watch) => Step::Watch(Watch { request: self.watch(watch, &place) }),
+            RawStep::Watch(watch) => {
+                let keep = watch.keep.iter().map(|pointer| self.kept_member(pointer)).collect();
+                Step::Watch(Watch { request: self.watch(watch, &place), keep })
+            }
             RawStep::Await(awaited) => Step::Await(self.awaits(awaited, &place)?),
             RawStep::End(end) => Step::End(self.end(end, &place)),
             RawStep::Close(close) => Step::Close(self.close(close, &place)?),

@@ -14,7 +14,7 @@ use crate::syntax::{Located, Scalar, json, template};
 use crate::template::{JsonTemplate, Part, Template};
 
 /// Variables that need no subject.
-const ALWAYS: [&str; 3] = ["name", "ns", "run"];
+const ALWAYS: [&str; 5] = ["load", "name", "ns", "run", "seed"];
 /// Variables of the protocol that a case runs over.
 const OF_PROTOCOL: [&str; 3] = ["protocol", "protocol.name", "protocol.over"];
 /// Variables of the run's own pod.

@@ -46,6 +46,16 @@ impl Lowering<'_> {
         }
     }
 
+    /// A pointer below the object of an event.
+    pub(super) fn kept_member(&mut self, pointer: &Located<String>) -> String {
+        if !pointer.value.starts_with('/') {
+            let message = format!("`{}` leads to no member of an object", pointer.value);
+            self.error(&pointer.place, "malformed-pointer", message)
+                .set_help("a JSON Pointer starts with `/`, as `/metadata/resourceVersion`");
+        }
+        pointer.value.clone()
+    }
+
     pub(super) fn awaits(&mut self, raw: &RawAwait, place: &Range<usize>) -> Option<Await> {
         self.open_watch(&raw.watch, false);
         let what = match (&raw.next, &raw.until) {

@@ -28,6 +28,8 @@ pub(super) struct Session {
     pub(super) namespace: String,
     pub(super) run: String,
     pub(super) case_timeout: Duration,
+    pub(super) load: u32,
+    pub(super) seed: u64,
     /// What the server publishes, once a case has asked for it.
     pub(super) published: OnceCell<Published>,
     /// When the time of the run is over.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::scope::{Ended, Flow, Scope};
 use crate::verdict::{evaluate, failed_at};
 
-/// Iterations in flight. More connections than this would test the machine, not the server.
+/// Iterations in flight, for each multiple of load. More connections than this would test the machine, not the server.
 const AT_ONCE: usize = 100;
 
 /// The first pause between two rounds, at most, ...
@@ -103,7 +103,8 @@ impl<'a> Scope<'a> {
                 (iteration, flow)
             }));
         }
-        let ended: Vec<(Scope<'a>, Flow)> = stream::iter(running).buffered(AT_ONCE).collect().await;
+        let at_once = AT_ONCE * usize::try_from(self.session.load).unwrap_or(1);
+        let ended: Vec<(Scope<'a>, Flow)> = stream::iter(running).buffered(at_once).collect().await;
         let mut results = Vec::with_capacity(ended.len());
         let mut all = Ok(());
         for (iteration, flow) in ended {

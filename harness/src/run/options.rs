@@ -38,6 +38,8 @@ pub struct RunOptions {
     pub case_timeout: Duration,
     /// The order of the cases.
     pub seed: u64,
+    /// How much the cases about load do, as a multiple. Each case has so many times its time.
+    pub load: u32,
     /// How often each case runs.
     pub repeat: u32,
     /// What the containers of the run's pods run; `None`: what the bundled runtime knows.
@@ -62,6 +64,7 @@ impl Default for RunOptions {
             timeout: None,
             case_timeout: Duration::from_secs(10),
             seed: 0,
+            load: 1,
             repeat: 1,
             pod_image: None,
             max_fail: None,

@@ -80,7 +80,9 @@ pub async fn run(
             client,
             namespace: plan.home.name().to_owned(),
             run: plan.run.clone(),
-            case_timeout: options.case_timeout,
+            case_timeout: options.case_timeout * options.load,
+            load: options.load,
+            seed: options.seed,
             end: options.timeout.map(|timeout| begun + timeout),
         });
         cases(&plan, running, (&session, pod_known), &cleaner, &book, options, &interrupt).await;

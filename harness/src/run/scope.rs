@@ -74,8 +74,11 @@ impl<'a> Scope<'a> {
         tracker: &'a Tracker,
         deadline: Instant,
     ) -> Self {
+        let mut values = base_values(planned, &session.namespace, &session.run, &session.pod);
+        values.set("load", json!(session.load));
+        values.set("seed", json!(session.seed));
         Self {
-            values: base_values(planned, &session.namespace, &session.run, &session.pod),
+            values,
             session,
             planned,
             tracker,

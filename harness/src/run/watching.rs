@@ -25,7 +25,7 @@ impl Scope<'_> {
             Ok(outgoing) => outgoing,
             Err(error) => return Err(self.stuck(&request.id, error.to_string())),
         };
-        let open = self.session.client.watch(outgoing, self.deadline).await;
+        let open = self.session.client.watch(outgoing, self.deadline).await.keeping(&watch.keep);
         let head = open.head.clone();
         self.open(&request.id, open);
         self.bind_exchange(&request.id, &head);

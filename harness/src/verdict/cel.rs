@@ -10,6 +10,8 @@ use cel::extractors::Arguments;
 use cel::objects::{Key, Map};
 use cel::{Context, Env, ExecutionError, Value as Cel};
 use kubeproof_cases::cel::Expression;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 
 use crate::values::Values;
@@ -41,7 +43,7 @@ pub fn evaluate(expression: &Expression, values: &Values) -> Result<Value, EvalE
 fn context() -> Context<'static, 'static> {
     static ENV: OnceLock<Arc<Env>> = OnceLock::new();
     let mut context = Context::with_env(Arc::clone(ENV.get_or_init(|| Arc::new(Env::stdlib()))));
-    let functions: [(&str, Function); 8] = [
+    let functions: [(&str, Function); 10] = [
         ("after", |arguments| {
             let items = list(arguments, 0)?;
             let item = arguments.get(1);
@@ -53,6 +55,10 @@ fn context() -> Context<'static, 'static> {
         }),
         ("distinct", |arguments| {
             let items = list(arguments, 0)?;
+            if let Some(mut texts) = texts(&items) {
+                texts.sort_unstable();
+                return Ok(Cel::Bool(texts.windows(2).all(|pair| pair[0] != pair[1])));
+            }
             Ok(Cel::Bool(items.iter().enumerate().all(|(index, item)| !items[..index].contains(item))))
         }),
         ("unique", |arguments| {
@@ -78,11 +84,29 @@ fn context() -> Context<'static, 'static> {
         }),
         ("sameItems", |arguments| {
             let (a, b) = (list(arguments, 0)?, list(arguments, 1)?);
+            if let (Some(mut a), Some(mut b)) = (texts(&a), texts(&b)) {
+                a.sort_unstable();
+                b.sort_unstable();
+                return Ok(Cel::Bool(a == b));
+            }
             let mut rest = b.as_ref().clone();
             let all = a.iter().all(|item| {
                 rest.iter().position(|other| other == item).map(|index| rest.swap_remove(index)).is_some()
             });
             Ok(Cel::Bool(all && rest.is_empty()))
+        }),
+        ("range", |arguments| {
+            let end = integer(arguments, 0)?;
+            Ok(Cel::List(Arc::new((0..end).map(Cel::Int).collect())))
+        }),
+        ("picks", |arguments| {
+            let (items, count, seed) = (list(arguments, 0)?, integer(arguments, 1)?, integer(arguments, 2)?);
+            if items.is_empty() {
+                return Err(ExecutionError::function_error("picks", "the list is empty"));
+            }
+            let mut chance = StdRng::seed_from_u64(seed.cast_unsigned());
+            let picks = (0..count).map(|_| items[chance.random_range(0..items.len())].clone());
+            Ok(Cel::List(Arc::new(picks.collect())))
         }),
         ("parseTime", |arguments| {
             let text = string(arguments, 0)?;
@@ -119,6 +143,26 @@ fn as_list(function: &str, value: &Cel) -> Result<Arc<Vec<Cel>>, ExecutionError>
         other => {
             Err(ExecutionError::function_error(function, format!("expected a list, got {}", other.type_of())))
         }
+    }
+}
+
+/// The items, if all of them are texts, which can be sorted: long lists are compared in time.
+fn texts(items: &[Cel]) -> Option<Vec<&str>> {
+    let text = |item| match item {
+        &Cel::String(ref text) => Some(text.as_str()),
+        _ => None,
+    };
+    items.iter().map(text).collect()
+}
+
+fn integer(arguments: &[Cel], index: usize) -> Result<i64, ExecutionError> {
+    match arguments.get(index) {
+        Some(Cel::Int(number)) => Ok(*number),
+        Some(other) => Err(ExecutionError::function_error(
+            "a number function",
+            format!("expected an int, got {}", other.type_of()),
+        )),
+        None => Err(ExecutionError::invalid_argument_count(index + 1, arguments.len())),
     }
 }
 
@@ -218,6 +262,12 @@ mod tests {
     #[case("has(create.body.metadata.uid)", false)]
     #[case("create.body.metadata.name.matches('^a$')", true)]
     #[case("create.events.size() == 0", true)]
+    #[case("sameItems(['b', 'a', 'b'], ['b', 'b', 'a']) && !sameItems(['a', 'a'], ['a', 'b'])", true)]
+    #[case("distinct(['b', 'a']) && !distinct(['b', 'a', 'b'])", true)]
+    #[case("range(3) == [0, 1, 2] && range(0).size() == 0", true)]
+    #[case("picks(['a', 'b'], 9, create.status).all(p, p in ['a', 'b'])", true)]
+    #[case("picks([1, 2, 3], 50, 7) == picks([1, 2, 3], 50, 7)", true)]
+    #[case("picks([1, 2, 3], 50, 7) == picks([1, 2, 3], 50, create.status)", false)]
     fn expressions(#[case] text: &str, #[case] expected: bool) {
         assert_eq!(evaluate(&expression(text), &values()), Ok(json!(expected)));
     }

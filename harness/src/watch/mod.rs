@@ -4,6 +4,9 @@
 mod lines;
 mod reader;
 
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -24,6 +27,8 @@ pub struct OpenWatch {
     fault: Option<String>,
     opened: Instant,
     reader: Option<Reader>,
+    /// Pointers of what is kept of each object; all of it when there are none.
+    keep: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -50,6 +55,13 @@ pub enum Next {
 }
 
 impl OpenWatch {
+    /// Keeps of each object only what these JSON Pointers lead to, so that many watches fit into memory.
+    #[must_use]
+    pub fn keeping(mut self, pointers: &[String]) -> Self {
+        self.keep = pointers.to_vec();
+        self
+    }
+
     /// Whether the server answered with a stream.
     pub fn is_open(&self) -> bool {
         self.reader.is_some()
@@ -64,7 +76,10 @@ impl OpenWatch {
         // The timeout polls what it waits for first, so what is there already is never lost to a deadline.
         match tokio::time::timeout_at(deadline, reader.items.recv()).await {
             Err(_) => Next::Deadline,
-            Ok(Some(reader::Item::Event(event, fault))) => {
+            Ok(Some(reader::Item::Event(mut event, fault))) => {
+                if !self.keep.is_empty() && event.kind != "ERROR" {
+                    event.object = Arc::new(kept(&event.object, &self.keep));
+                }
                 self.fault = self.fault.take().or(fault);
                 self.events.push(event.clone());
                 Next::Event(event)
@@ -103,7 +118,15 @@ impl OpenWatch {
 
     /// A watch that the server did not begin: the exchange broke, or is an ordinary answer.
     pub(crate) fn refused(head: Exchange) -> Self {
-        Self { head, events: Vec::new(), end: None, fault: None, opened: Instant::now(), reader: None }
+        Self {
+            head,
+            events: Vec::new(),
+            end: None,
+            fault: None,
+            opened: Instant::now(),
+            reader: None,
+            keep: Vec::new(),
+        }
     }
 
     /// A stream whose head has come.
@@ -112,5 +135,33 @@ impl OpenWatch {
         let lines = lines::Lines::new(limits.max_line, limits.max_watch_bytes);
         let task = tokio::spawn(reader::read(body, lines, origin, sender));
         Self { reader: Some(Reader { items, task }), ..Self::refused(head) }
+    }
+}
+
+/// The members of an object at these pointers, where they stand.
+fn kept(object: &Value, pointers: &[String]) -> Value {
+    let mut kept = Value::Object(Map::new());
+    for pointer in pointers {
+        let Some(value) = object.pointer(pointer) else { continue };
+        let mut place = &mut kept;
+        for member in pointer.split('/').skip(1) {
+            place = &mut place[member.replace("~1", "/").replace("~0", "~")];
+        }
+        *place = value.clone();
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_kept_stands_where_it_stood() {
+        let object = json!({"kind": "Pod", "metadata": {"name": "a", "uid": "u", "labels": {"x/y": "1", "z": "2"}}});
+        let pointers = ["/metadata/name", "/metadata/labels/x~1y", "/metadata/missing"].map(str::to_owned);
+        assert_eq!(kept(&object, &pointers), json!({"metadata": {"name": "a", "labels": {"x/y": "1"}}}));
     }
 }

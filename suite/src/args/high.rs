@@ -38,6 +38,7 @@ pub(crate) fn run_options(run: &low::Run) -> Result<RunOptions, Error> {
         case_timeout: execution.case_timeout,
         // Readers of JSON lose digits of greater numbers.
         seed: execution.seed.unwrap_or_else(|| u64::from(rand::random::<u32>())),
+        load: execution.load,
         repeat: execution.repeat,
         pod_image: None,
         max_fail: execution.max_fail,

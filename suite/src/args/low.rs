@@ -229,6 +229,10 @@ pub(crate) struct Execution {
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 
+    /// How much the cases about load do, as a multiple: 10 is 10000 objects in pages, and 500 watchers
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) load: u32,
+
     /// How often each case runs
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,

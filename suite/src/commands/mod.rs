@@ -19,6 +19,9 @@ use crate::args::low::{Cli, Command};
 use crate::error::Error;
 use crate::exit_code::Exit;
 
+/// Enough for the watches of a run with `--load 10` and for the bundled server at their other end.
+const FILES: u64 = 1 << 14;
+
 /// Does what was asked for.
 pub(crate) fn dispatch(cli: Cli) -> Result<Exit, Error> {
     let mut out = io::BufWriter::new(io::stdout());
@@ -40,6 +43,9 @@ pub(crate) fn dispatch(cli: Cli) -> Result<Exit, Error> {
 
 /// What still runs when the command has ended is left behind: a second Ctrl-C waits for nothing.
 fn on_runtime(command: impl Future<Output = Result<Exit, Error>>) -> Result<Exit, Error> {
+    // Each watch has a connection of its own: hundreds of them are more files than a process may open by default. Where
+    // the limit stays as it is, the cases that need more say so.
+    let _ = rlimit::increase_nofile_limit(FILES);
     let runtime = Runtime::new().map_err(Error::Runtime)?;
     let exit = runtime.block_on(command);
     runtime.shutdown_background();

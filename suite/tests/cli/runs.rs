@@ -13,6 +13,14 @@ fn without_a_target_the_bundled_server_is_tested_and_conforms() {
     assert!(ended.stderr.contains("seed "), "{}", ended.stderr);
 }
 
+/// 10,000 objects in pages beside a writer, and 500 watchers whose logs are the same.
+#[test]
+fn cases_about_load_do_as_much_as_they_are_told() {
+    let cases = ["list/pages-hold-while-writers-work", "watch/watchers-agree"];
+    let ended = kubeproof(&["run", "--load", "10", "--only", cases[0], cases[1]]).with(0);
+    assert!(ended.stdout.contains("2 pass"), "{}", ended.stdout);
+}
+
 #[test]
 fn a_pattern_that_matches_nothing_ends_with_4_and_names_the_nearest() {
     let ended = kubeproof(&["run", "--only", "watch/resume-from-every-version"]).with(4);
