@@ -148,11 +148,13 @@ fn as_list(function: &str, value: &Cel) -> Result<Arc<Vec<Cel>>, ExecutionError>
 
 /// The items, if all of them are texts, which can be sorted: long lists are compared in time.
 fn texts(items: &[Cel]) -> Option<Vec<&str>> {
-    let text = |item| match item {
-        &Cel::String(ref text) => Some(text.as_str()),
-        _ => None,
-    };
-    items.iter().map(text).collect()
+    items
+        .iter()
+        .map(|item| match item {
+            Cel::String(text) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect()
 }
 
 fn integer(arguments: &[Cel], index: usize) -> Result<i64, ExecutionError> {

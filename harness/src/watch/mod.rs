@@ -160,7 +160,8 @@ mod tests {
 
     #[test]
     fn what_is_kept_stands_where_it_stood() {
-        let object = json!({"kind": "Pod", "metadata": {"name": "a", "uid": "u", "labels": {"x/y": "1", "z": "2"}}});
+        let object =
+            json!({"kind": "Pod", "metadata": {"name": "a", "uid": "u", "labels": {"x/y": "1", "z": "2"}}});
         let pointers = ["/metadata/name", "/metadata/labels/x~1y", "/metadata/missing"].map(str::to_owned);
         assert_eq!(kept(&object, &pointers), json!({"metadata": {"name": "a", "labels": {"x/y": "1"}}}));
     }
