@@ -9,12 +9,14 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use serde::de;
 use serde_json::{Map, Value};
+use serde_saphyr::DuplicateKeyPolicy;
 
 use crate::json::{self, DecodeError};
 use crate::query::FieldValidation;
 use crate::registry::ResourceType;
-use crate::schema::FieldError;
+use crate::schema::{FieldError, Format, Kind, Schema};
 use crate::status::ApiError;
 use crate::{Fault, Faults};
 
@@ -85,14 +87,23 @@ pub(crate) fn require_json(headers: &HeaderMap, faults: Faults) -> Result<(), Ap
     Err(ApiError::unsupported_media_type(&["application/json"]))
 }
 
-/// The JSON that a YAML body stands for.
+/// The JSON that a YAML body stands for, keys that stand there twice included.
 pub(crate) fn json_of_yaml(bytes: &[u8], faults: Faults) -> Result<Bytes, ApiError> {
-    let mut value: Value = serde_saphyr::from_slice(bytes)
-        .map_err(|error| ApiError::bad_request(format!("the body is not YAML: {error}")))?;
-    if faults.on(Fault::YamlQuotesIgnored) {
-        unquote(&mut value);
+    let mut json = Vec::new();
+    let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
+    serde_saphyr::with_deserializer_from_slice_with_options(bytes, options, |yaml| {
+        serde_transcode::transcode(yaml, &mut serde_json::Serializer::new(&mut json))
+            .map_err(de::Error::custom)
+    })
+    .map_err(|error| ApiError::bad_request(format!("the body is not YAML: {error}")))?;
+    if faults.any(&[Fault::YamlQuotesIgnored, Fault::YamlDuplicatesUntold]) {
+        let mut value = json::parse(&json)?;
+        if faults.on(Fault::YamlQuotesIgnored) {
+            unquote(&mut value);
+        }
+        return Ok(value.to_string().into());
     }
-    Ok(value.to_string().into())
+    Ok(json.into())
 }
 
 /// What a fault makes of quoted numbers and booleans in YAML.
@@ -143,6 +154,9 @@ pub(crate) fn decode(
     }
     let warnings =
         complaints(ty, &object, &duplicates, validation, faults).map_err(|why| cannot_handle(ty, &why))?;
+    if faults.on(Fault::BuiltinNumbersCut) && !ty.custom {
+        cut_numbers(&ty.schema, &mut object);
+    }
     ty.schema.check_types(&object).map_err(|error| cannot_handle(ty, &error.message))?;
     ty.schema.prune(&mut object, faults);
     Ok(Decoded { object, warnings })
@@ -156,6 +170,7 @@ pub(crate) fn recast(
     validation: FieldValidation,
     faults: Faults,
 ) -> Result<Decoded, ApiError> {
+    let validation = if faults.on(Fault::PatchesNotStrict) { FieldValidation::Ignore } else { validation };
     let invalid = |object: &Value, why: &str| ApiError::patched_object_invalid(object, why);
     if object.get("kind").and_then(Value::as_str) != Some(&ty.kind) {
         return Err(invalid(&object, &format!("kind must be {}", ty.kind)));
@@ -181,7 +196,7 @@ fn complaints(
     faults: Faults,
 ) -> Result<Vec<String>, String> {
     let silent = match validation {
-        FieldValidation::Ignore => true,
+        FieldValidation::Ignore => !faults.on(Fault::IgnoredFieldsWarned),
         FieldValidation::Warn => faults.on(Fault::WarningsMissing),
         FieldValidation::Strict => faults.on(Fault::StrictValidationIgnored),
     };
@@ -189,6 +204,7 @@ fn complaints(
         return Ok(Vec::new());
     }
     let shallow = faults.on(Fault::UnknownFieldsAtTopOnly);
+    let duplicates = if faults.on(Fault::DuplicatesUntold) { &[] } else { duplicates };
     let unknown = ty.schema.unknown_fields(object).into_iter();
     let unknown = unknown.filter(|field| !shallow || !field.contains('.'));
     let unknown = unknown.map(|field| format!("unknown field {field:?}"));
@@ -244,6 +260,36 @@ fn stringify_labels(object: &mut Value) {
                 *value.1 = value.1.to_string().into();
             }
         }
+    }
+}
+
+/// What a fault makes of numbers that their type cannot hold.
+#[expect(clippy::cast_possible_truncation, reason = "that is the fault")]
+fn cut_numbers(schema: &Schema, value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                if let Some(schema) = schema.child(name) {
+                    cut_numbers(schema, field);
+                }
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                if let Some(schema) = &schema.items {
+                    cut_numbers(schema, item);
+                }
+            }
+        }
+        Value::Number(number) if schema.kind == Some(Kind::Integer) => {
+            let whole =
+                number.as_i64().or_else(|| number.as_f64().map(|number| number as i64)).unwrap_or_default();
+            *value = match schema.format {
+                Some(Format::Int32) => (whole as i32).into(),
+                _ => whole.into(),
+            };
+        }
+        _ => {}
     }
 }
 

@@ -74,12 +74,12 @@ const MAX_FIELD_MANAGER: usize = 128;
 
 impl WriteOptions {
     /// Reads them; `kind` is what a refusal calls them, `CreateOptions` and the like.
-    pub(crate) fn parse(query: &Query, kind: &str) -> Result<Self, ApiError> {
+    pub(crate) fn parse(query: &Query, kind: &str, faults: Faults) -> Result<Self, ApiError> {
         let mut errors = Vec::new();
         if kind == "PatchOptions" && query.get("force").is_some() {
             errors.push(FieldError::forbidden("force", "may not be specified for non-apply patch"));
         }
-        Self::read(query, kind, errors)
+        Self::read(query, kind, errors, faults)
     }
 
     /// Reads those of server-side apply, which must know who applies.
@@ -88,16 +88,23 @@ impl WriteOptions {
         if query.text("fieldManager").is_none() && !faults.on(Fault::ApplyNeedsNoManager) {
             errors.push(FieldError::required("fieldManager", "is required for apply patch"));
         }
-        Self::read(query, "PatchOptions", errors)
+        Self::read(query, "PatchOptions", errors, faults)
     }
 
-    fn read(query: &Query, kind: &str, mut errors: Vec<FieldError>) -> Result<Self, ApiError> {
+    fn read(
+        query: &Query,
+        kind: &str,
+        mut errors: Vec<FieldError>,
+        faults: Faults,
+    ) -> Result<Self, ApiError> {
         let dry_run = dry_run(query.all("dryRun"), &mut errors);
         let validation = match query.get("fieldValidation") {
+            None | Some("") if faults.on(Fault::SilentByDefault) => FieldValidation::Ignore,
             None | Some("") => FieldValidation::default(),
             Some("Ignore") => FieldValidation::Ignore,
             Some("Warn") => FieldValidation::Warn,
             Some("Strict") => FieldValidation::Strict,
+            Some(_) if faults.on(Fault::FieldValidationUnchecked) => FieldValidation::default(),
             Some(other) => {
                 let supported = ["".into(), "Ignore".into(), "Strict".into(), "Warn".into()];
                 errors.push(FieldError::not_supported("fieldValidation", &other.into(), &supported));

@@ -14,7 +14,7 @@ use crate::json;
 use crate::negotiate::Target;
 use crate::object::Object;
 use crate::present;
-use crate::query::WriteOptions;
+use crate::query::{FieldValidation, WriteOptions};
 use crate::respond::Answer;
 use crate::schema::FieldError;
 use crate::status::{ApiError, Cause};
@@ -29,7 +29,8 @@ pub(super) async fn handle(call: &Call, part: Part, body: &mut Incoming) -> Resu
     let representation = call.accept(Target::Object)?;
     let bytes = body::read(body, call.faults()).await?;
     let options = WriteOptions::of_apply(&call.query, call.faults())?;
-    let config = check(call, part, decode(&bytes, call.faults())?)?;
+    let Configuration { config, warnings } = read(&bytes, options.validation, call.faults())?;
+    let config = check(call, part, config)?;
     let manner = Manner { part, dry_run: options.dry_run, needs_version: false, owned: true };
     let force = call.query.flag("force");
     let mut attempts = 0;
@@ -37,7 +38,7 @@ pub(super) async fn handle(call: &Call, part: Part, body: &mut Incoming) -> Resu
         attempts += 1;
         let changed = modify::modify(call, manner, |live| apply(call, live, &config, force)).await;
         let missing = match changed {
-            Ok(changed) => return modify::answer(call, representation, &changed),
+            Ok(changed) => return Ok(modify::answer(call, representation, &changed)?.warnings(&warnings)),
             Err(error) if error.code == StatusCode::NOT_FOUND && part == Part::Whole => error,
             Err(error) => return Err(error),
         };
@@ -48,8 +49,12 @@ pub(super) async fn handle(call: &Call, part: Part, body: &mut Incoming) -> Resu
             if call.faults().on(Fault::ApplyCreateAnswersOk) { StatusCode::OK } else { StatusCode::CREATED };
         let dry_run = options.dry_run && !call.faults().on(Fault::ApplyDryRunPersists);
         match begin(call, &config, dry_run) {
-            Ok(Created::Stored(object)) => return present::stored(call, representation, status, &object),
-            Ok(Created::Dry(object)) => return present::value(call, representation, status, &object),
+            Ok(Created::Stored(object)) => {
+                return Ok(present::stored(call, representation, status, &object)?.warnings(&warnings));
+            }
+            Ok(Created::Dry(object)) => {
+                return Ok(present::value(call, representation, status, &object)?.warnings(&warnings));
+            }
             // Somebody else was faster.
             Err(error) if error.reason == "AlreadyExists" && attempts < ATTEMPTS => {}
             Err(error) => return Err(error),
@@ -69,7 +74,7 @@ fn begin(call: &Call, config: &Value, dry_run: bool) -> Result<Created, ApiError
     create::create(call, object, Origin::Applied(config), dry_run)
 }
 
-fn apply(call: &Call, live: &Value, config: &Value, force: bool) -> Result<Value, ApiError> {
+pub(super) fn apply(call: &Call, live: &Value, config: &Value, force: bool) -> Result<Value, ApiError> {
     let write = call.ownership(Operation::Apply);
     let mut new = write.apply(live, config, force, |merged| hold(call, merged)).map_err(|refusal| {
         let mut error = ApiError::from(refusal);
@@ -91,21 +96,39 @@ fn hold(call: &Call, mut object: Value) -> Result<Value, String> {
     Ok(object)
 }
 
+/// A configuration as the client sent it, and what the client should hear about it.
+pub(super) struct Configuration {
+    pub(super) config: Value,
+    pub(super) warnings: Vec<String>,
+}
+
 /// Reads the body. JSON is YAML too, but the reader of JSON is the stricter one.
-fn decode(bytes: &[u8], faults: Faults) -> Result<Value, ApiError> {
-    let value = match json::decode(bytes) {
-        Ok(decoded) => decoded.value,
+pub(super) fn read(
+    bytes: &[u8],
+    validation: FieldValidation,
+    faults: Faults,
+) -> Result<Configuration, ApiError> {
+    let decoded = match json::decode(bytes) {
+        Ok(decoded) => decoded,
         Err(error) if faults.on(Fault::ApplyJsonOnly) => return Err(malformed(&error)),
         Err(_) => {
-            let text = std::str::from_utf8(bytes).map_err(|error| malformed(&error))?;
-            serde_saphyr::from_str(text).map_err(|error| malformed(&error))?
+            let json = body::json_of_yaml(bytes, faults).map_err(|error| malformed(&error.message))?;
+            json::decode(&json).map_err(|error| malformed(&error))?
         }
     };
-    match value {
-        Value::Object(fields) => Ok(Value::Object(fields)),
-        Value::Null => Ok(Value::Object(Map::new())),
-        _ => Err(malformed(&"the configuration is no object")),
+    let told = validation != FieldValidation::Ignore && !faults.on(Fault::ApplyDuplicatesUntold);
+    let duplicates = decoded.duplicates.iter().filter(|_| told);
+    let warnings: Vec<String> = duplicates.map(|field| format!("duplicate field {field:?}")).collect();
+    if validation == FieldValidation::Strict && !warnings.is_empty() {
+        let why = format!("error strict decoding YAML: {}", warnings.join(", "));
+        return Err(ApiError::bad_request(why));
     }
+    let config = match decoded.value {
+        Value::Object(fields) => Value::Object(fields),
+        Value::Null => Value::Object(Map::new()),
+        _ => return Err(malformed(&"the configuration is no object")),
+    };
+    Ok(Configuration { config, warnings })
 }
 
 fn malformed(why: &dyn std::fmt::Display) -> ApiError {
@@ -135,6 +158,9 @@ fn check(call: &Call, part: Part, mut config: Value) -> Result<Value, ApiError> 
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
     config.unset_meta("managedFields");
+    if config.meta("name").is_empty() {
+        config.set_meta("name", call.info.name.as_str());
+    }
     modify::check_identity(call, &mut config)?;
     let unknown = ty.schema.unknown_fields(&config);
     if let Some(field) = unknown.first() {

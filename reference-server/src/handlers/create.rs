@@ -33,7 +33,7 @@ const ATTEMPTS: usize = 8;
 pub(super) async fn handle(call: &Call, body: &mut Incoming) -> Result<Answer, ApiError> {
     let stored = call.ty.allows("get");
     let representation = call.accept(if stored { Target::Object } else { Target::Document })?;
-    let options = match WriteOptions::parse(&call.query, "CreateOptions") {
+    let options = match WriteOptions::parse(&call.query, "CreateOptions", call.faults()) {
         Err(_) if call.faults().on(Fault::DryRunValuesUnchecked) => WriteOptions::default(),
         options => options?,
     };
@@ -140,9 +140,14 @@ pub(super) fn create(
 }
 
 /// What the faults make of the values of a custom resource.
-fn bend_values(value: &mut Value, faults: Faults) {
+pub(super) fn bend_values(value: &mut Value, faults: Faults) {
     match value {
-        Value::Array(items) => items.iter_mut().for_each(|item| bend_values(item, faults)),
+        Value::Array(items) => {
+            items.retain(|item| !(item.is_null() && faults.on(Fault::NullItemsDropped)));
+            for item in items {
+                bend_values(item, faults);
+            }
+        }
         Value::Object(fields) => {
             fields.retain(|_, field| {
                 let empty_list = field.as_array().is_some_and(Vec::is_empty);

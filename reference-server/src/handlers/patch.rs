@@ -3,10 +3,9 @@
 use hyper::body::Incoming;
 use serde_json::Value;
 
-use super::Call;
-use super::apply;
 use super::modify::{self, Manner};
 use super::update::Part;
+use super::{Call, apply, create};
 use crate::body;
 use crate::json;
 use crate::negotiate::Target;
@@ -39,12 +38,15 @@ pub(super) struct Patch {
 pub(super) async fn handle(call: &Call, part: Part, body: &mut Incoming) -> Result<Answer, ApiError> {
     let representation = call.accept(Target::Object)?;
     let patch = read(call, body).await?;
-    let options = WriteOptions::parse(&call.query, "PatchOptions")?;
+    let options = WriteOptions::parse(&call.query, "PatchOptions", call.faults())?;
     let (ty, faults) = (&*call.ty, call.faults());
     let mut warnings = Vec::new();
     let manner = Manner { part, dry_run: options.dry_run, needs_version: false, owned: false };
     let changed = modify::modify(call, manner, |old| {
-        let patched = patch.apply(old, &ty.schema, faults)?;
+        let mut patched = patch.apply(old, &ty.schema, faults)?;
+        if faults.on(Fault::HugeNumbersRoundedByPatches) {
+            create::bend_values(&mut patched["spec"], Fault::LargeIntegersRounded.into());
+        }
         let decoded = body::recast(ty, patched, &patch.duplicates, options.validation, faults)?;
         warnings = decoded.warnings;
         Ok(decoded.object)

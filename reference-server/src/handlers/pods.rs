@@ -21,7 +21,7 @@ use crate::status::ApiError;
 /// POST to `pods/binding`.
 pub(super) async fn bind(call: &Call, body: &mut Incoming) -> Result<Answer, ApiError> {
     let representation = call.accept(Target::Document)?;
-    let options = WriteOptions::parse(&call.query, "CreateOptions")?;
+    let options = WriteOptions::parse(&call.query, "CreateOptions", call.faults())?;
     let bytes = call.json_body(body).await?;
     let binding = decoder::decode(&bytes)?.value;
     bodies::binding().check_types(&binding).map_err(|error| {

@@ -6,8 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::modify::{self, Changed, Manner};
 use super::update::Part;
-use super::{Call, patch};
-use crate::Fault;
+use super::{Call, apply, patch};
 use crate::builtin::Scale;
 use crate::json as decoder;
 use crate::negotiate::{Representation, Target};
@@ -18,6 +17,7 @@ use crate::respond::Answer;
 use crate::schema::{FieldError, Schema};
 use crate::selector::LabelSelector;
 use crate::status::{ApiError, Subject};
+use crate::{Fault, body};
 
 const API_VERSION: &str = "autoscaling/v1";
 
@@ -31,6 +31,12 @@ pub(super) async fn handle(
     match method {
         "GET" => Some(get(call, scale)),
         "PUT" => Some(update(call, scale, body).await),
+        "PATCH"
+            if body::media_type(&call.headers) == apply::MEDIA_TYPE
+                && !call.faults().on(Fault::ScaleNotApplied) =>
+        {
+            Some(apply_scale(call, scale, body).await)
+        }
         "PATCH" => Some(change(call, scale, body).await),
         _ => None,
     }
@@ -45,13 +51,13 @@ fn get(call: &Call, scale: &Scale) -> Result<Answer, ApiError> {
 
 async fn update(call: &Call, scale: &Scale, body: &mut Incoming) -> Result<Answer, ApiError> {
     let representation = call.accept(Target::Document)?;
-    let options = WriteOptions::parse(&call.query, "UpdateOptions")?;
+    let options = WriteOptions::parse(&call.query, "UpdateOptions", call.faults())?;
     let bytes = call.json_body(body).await?;
     let wanted = decoder::decode(&bytes)?.value;
     let manner = Manner { part: Part::Whole, dry_run: options.dry_run, needs_version: false, owned: false };
     let changed = modify::modify(call, manner, |old| {
         check(call, &wanted)?;
-        Ok(apply(call, scale, old, &wanted))
+        Ok(written(call, scale, old, &wanted))
     })
     .await?;
     answer(call, representation, scale, &changed)
@@ -60,15 +66,42 @@ async fn update(call: &Call, scale: &Scale, body: &mut Incoming) -> Result<Answe
 async fn change(call: &Call, scale: &Scale, body: &mut Incoming) -> Result<Answer, ApiError> {
     let representation = call.accept(Target::Document)?;
     let patch = patch::read(call, body).await?;
-    let options = WriteOptions::parse(&call.query, "PatchOptions")?;
+    let options = WriteOptions::parse(&call.query, "PatchOptions", call.faults())?;
     let manner = Manner { part: Part::Whole, dry_run: options.dry_run, needs_version: false, owned: false };
     let changed = modify::modify(call, manner, |old| {
         let wanted = patch.apply(&show(scale, old), &Schema::default(), call.faults())?;
         check(call, &wanted)?;
-        Ok(apply(call, scale, old, &wanted))
+        Ok(written(call, scale, old, &wanted))
     })
     .await?;
     answer(call, representation, scale, &changed)
+}
+
+/// An apply of a scale is one of the object whose replicas it says: they share the owners of that field.
+async fn apply_scale(call: &Call, scale: &Scale, body: Incoming) -> Result<Answer, ApiError> {
+    let representation = call.accept(Target::Document)?;
+    let bytes = body::read(body, call.faults()).await?;
+    let options = WriteOptions::of_apply(&call.query, call.faults())?;
+    let apply::Configuration { config: wanted, warnings } =
+        apply::read(&bytes, options.validation, call.faults())?;
+    check(call, &wanted)?;
+    let mut config = json!({ "apiVersion": call.ty.api_version(), "kind": call.ty.kind, "metadata": { "name": call.info.name } });
+    for field in ["name", "namespace", "uid", "resourceVersion"] {
+        if !wanted.meta(field).is_empty() {
+            config.adopt_meta(field, &wanted);
+        }
+    }
+    if let Some(replicas) = wanted.pointer("/spec/replicas").filter(|replicas| !replicas.is_null()) {
+        set(&mut config, &scale.spec_replicas, replicas.clone());
+    }
+    let force = call.query.flag("force");
+    let owned = !call.faults().on(Fault::ScaleApplyOwnsNothing);
+    let manner = Manner { part: Part::Whole, dry_run: options.dry_run, needs_version: false, owned };
+    let changed = modify::modify(call, manner, |live| {
+        if owned { apply::apply(call, live, &config, force) } else { Ok(written(call, scale, live, &wanted)) }
+    })
+    .await?;
+    Ok(answer(call, representation, scale, &changed)?.warnings(&warnings))
 }
 
 fn answer(
@@ -138,7 +171,7 @@ fn check(call: &Call, wanted: &Value) -> Result<(), ApiError> {
 }
 
 /// The object with the replicas, and the version, of its scale.
-fn apply(call: &Call, scale: &Scale, old: &Value, wanted: &Value) -> Value {
+fn written(call: &Call, scale: &Scale, old: &Value, wanted: &Value) -> Value {
     let mut new = old.clone();
     for field in ["name", "namespace", "uid", "resourceVersion"] {
         if field != "resourceVersion" && wanted.meta(field).is_empty() {

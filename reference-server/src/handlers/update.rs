@@ -31,7 +31,7 @@ pub(super) enum Part {
 
 pub(super) async fn handle(call: &Call, part: Part, body: &mut Incoming) -> Result<Answer, ApiError> {
     let representation = call.accept(Target::Object)?;
-    let options = WriteOptions::parse(&call.query, "UpdateOptions")?;
+    let options = WriteOptions::parse(&call.query, "UpdateOptions", call.faults())?;
     let bytes = call.json_body(body).await?;
     let Decoded { object, warnings } = body::decode(&call.ty, &bytes, options.validation, call.faults())?;
     let missing = || call.api.store.get(&call.ty.table, &call.key()).is_none();

@@ -156,6 +156,10 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
+        // Minus zero is no integer for the parser, and zero to everybody else.
+        if value == 0.0 {
+            return Ok(0.into());
+        }
         Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
     }
 

@@ -348,7 +348,8 @@ mod tests {
             let patch = Value::Array(ops);
             let mut expected = document.clone();
             let parsed: json_patch::Patch = serde_json::from_value(patch.clone()).unwrap();
-            match (json_patch::patch(&mut expected, &parsed), apply(&document, &patch, Faults::none())) {
+            // What is left of a patch that failed is of no account here, and undoing it panics on indexes like 01.
+            match (json_patch::patch_unsafe(&mut expected, &parsed), apply(&document, &patch, Faults::none())) {
                 (Ok(()), Ok(actual)) => prop_assert_eq!(actual, expected),
                 (Err(_), Err(_)) => {}
                 (theirs, ours) => prop_assert!(false, "theirs {theirs:?}, ours {ours:?}"),

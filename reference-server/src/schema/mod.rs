@@ -9,6 +9,7 @@
 pub mod build;
 mod decode;
 mod defaults;
+mod embedded;
 mod field;
 mod format;
 pub mod meta;

@@ -37,20 +37,28 @@ impl Schema {
     /// Removes what the type cannot hold. In typed objects that includes nulls and empty values, and quantities and
     /// times take their canonical spelling, so that two bodies which mean the same become the same.
     pub fn prune(&self, value: &mut Value, faults: Faults) {
-        self.prune_node(value, false, 0, faults);
+        self.prune_node(value, (false, false), 0, faults);
     }
 
-    fn prune_node(&self, value: &mut Value, within_typed: bool, depth: usize, faults: Faults) {
+    fn prune_node(
+        &self,
+        value: &mut Value,
+        (within_typed, within_free): (bool, bool),
+        depth: usize,
+        faults: Faults,
+    ) {
         let typed = within_typed || self.typed;
+        let inherited = within_free && faults.on(Fault::PreservingInherited);
+        let within = (typed, self.preserve_unknown || within_free);
         match value {
-            Value::Object(fields) => self.prune_fields(fields, typed, depth, faults),
+            Value::Object(fields) => self.prune_fields(fields, (typed, inherited), depth, faults),
             Value::Array(items) => {
                 let Some(schema) = &self.items else { return };
                 for item in items {
                     if typed && item.is_null() {
                         *item = schema.zero();
                     }
-                    schema.prune_node(item, typed, depth + 1, faults);
+                    schema.prune_node(item, within, depth + 1, faults);
                 }
             }
             Value::String(text)
@@ -59,28 +67,36 @@ impl Schema {
                 *text = format!("{}.000000Z", text.split('.').next().unwrap_or_default());
             }
             scalar if typed => self.canonicalize(scalar),
-            Value::Number(number) if self.kind == Some(Kind::Integer) => {
-                if let Some(whole) = number.as_f64().filter(|_| number.is_f64()).and_then(whole_number) {
-                    *value = Value::from(whole);
-                }
-            }
-            _ => {}
+            scalar => respell(scalar, faults),
         }
     }
 
-    fn prune_fields(&self, fields: &mut Map<String, Value>, typed: bool, depth: usize, faults: Faults) {
+    fn prune_fields(
+        &self,
+        fields: &mut Map<String, Value>,
+        (typed, inherited): (bool, bool),
+        depth: usize,
+        faults: Faults,
+    ) {
         let keeps_unknown = self.preserve_unknown
+            || inherited
             || faults.on(Fault::UnknownFieldsKept)
             || (depth > 0 && faults.on(Fault::PruningTopLevelOnly));
         if !keeps_unknown {
             fields.retain(|name, _| self.child(name).is_some());
         }
         for (name, field) in fields.iter_mut() {
-            let Some(schema) = self.child(name) else { continue };
+            let Some(schema) = self.child(name) else {
+                respell(field, faults);
+                continue;
+            };
             if typed && field.is_null() && !self.properties.contains_key(name) {
                 *field = schema.zero();
             }
-            schema.prune_node(field, typed, depth + 1, faults);
+            if self.additional_properties.is_some() && faults.on(Fault::MapValuesNotPruned) {
+                continue;
+            }
+            schema.prune_node(field, (typed, self.preserve_unknown || inherited), depth + 1, faults);
         }
         if typed {
             fields.retain(|name, field| {
@@ -125,6 +141,23 @@ impl Schema {
         if let Some(canonical) = canonical {
             *value = Value::String(canonical);
         }
+    }
+}
+
+/// Numbers that nothing is decoded into, at any depth: a whole one is written without a fraction, and what no integer of
+/// 64 bits can hold is a double.
+fn respell(value: &mut Value, faults: Faults) {
+    match value {
+        Value::Number(number) if !number.is_i64() => {
+            let number = number.as_f64();
+            let whole = number.and_then(whole_number).filter(|_| !faults.on(Fault::WholeNumbersWithFraction));
+            if let Some(respelt) = whole.map(Value::from).or_else(|| number.map(Value::from)) {
+                *value = respelt;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| respell(item, faults)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| respell(field, faults)),
+        _ => {}
     }
 }
 

@@ -7,7 +7,7 @@ use std::fmt::Display;
 
 use serde_json::{Map, Value};
 
-use super::{FieldError, Format, Kind, Limits, ListType, Path, Schema};
+use super::{FieldError, Format, Kind, Limits, ListType, Path, Schema, embedded, whole_number};
 use crate::faults::{Fault, Faults};
 
 impl Schema {
@@ -51,7 +51,12 @@ impl Walk {
         if value.is_null() && (schema.nullable && !self.faults.on(Fault::NullableIgnored) || typed) {
             return;
         }
-        if !schema.has_type(value) {
+        let cut = self.faults.on(Fault::FractionsCut) && schema.kind == Some(Kind::Integer) && value.is_f64();
+        let unbounded = self.faults.on(Fault::HugeIntegersAccepted)
+            && schema.kind == Some(Kind::Integer)
+            && value.is_number();
+        let unchecked = schema.int_or_string && self.faults.on(Fault::IntOrStringUnchecked);
+        if !(schema.has_type(value) || cut || unbounded || unchecked) {
             if !self.faults.on(Fault::WrongTypesAccepted) {
                 self.wrong_type(schema, value, path);
             }
@@ -96,6 +101,11 @@ impl Walk {
                 if is_missing(schema, fields.get(name), name, typed) {
                     self.push(FieldError::required(self.place(&path.field(name)), ""));
                 }
+            }
+        }
+        if schema.embedded_resource && !self.faults.on(Fault::EmbeddedUnchecked) {
+            for error in embedded::mistakes(fields, path) {
+                self.push(error);
             }
         }
         self.count(schema, fields.len(), "properties", path);
@@ -279,13 +289,19 @@ impl Walk {
 impl Schema {
     fn has_type(&self, value: &Value) -> bool {
         if self.int_or_string {
-            return value.is_string() || value.is_i64() || value.is_u64();
+            return value.is_string() || as_integer(value).is_some();
         }
         match self.kind {
             None => !value.is_null() || self.preserve_unknown,
             // A whole number is an integer however it is spelt.
-            Some(Kind::Integer) => value.as_f64().is_some_and(|number| number.fract() == 0.0),
-            Some(Kind::Number) => value.is_number(),
+            Some(Kind::Integer) => as_integer(value).is_some_and(|number| match self.format {
+                Some(Format::Int32) => i32::try_from(number).is_ok(),
+                _ => true,
+            }),
+            Some(Kind::Number) => value.as_f64().is_some_and(|number| match self.format {
+                Some(Format::Float) => number.abs() <= f64::from(f32::MAX),
+                _ => true,
+            }),
             // A typed quantity may be a number.
             Some(Kind::String) if self.format == Some(Format::Quantity) => {
                 value.is_string() || value.is_number()
@@ -318,6 +334,11 @@ impl Schema {
             _ => None,
         }
     }
+}
+
+/// The integer of 64 bits that a number is.
+fn as_integer(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| value.as_f64().filter(|_| value.is_f64()).and_then(whole_number))
 }
 
 fn is_missing(schema: &Schema, field: Option<&Value>, name: &str, typed: bool) -> bool {

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{CRDS, Record, TOO_LONG};
+use super::{APPLY, CRDS, DEPLOYMENTS, JSON, Record, TOO_LONG};
+use crate::support::CONFIG_MAPS;
 
 const RULED: &str = "/apis/rules.example.com/v1/ruled";
 
@@ -86,4 +87,75 @@ pub(super) async fn rules(talk: &mut Record) {
     let gone =
         tokio::time::timeout(TOO_LONG, talk.server.until(&definition, |reply| reply.status == 404)).await;
     talk.note(&format!("the definition is gone: {}", gone.is_ok()));
+}
+
+/// Numbers, nulls, free and embedded parts, and fields that stand there twice.
+pub(super) async fn odd(talk: &mut Record) {
+    let known = json!({ "type": "object", "properties": { "known": { "type": "string" } } });
+    let spec = json!({
+        "type": "object",
+        "properties": {
+            "count": { "type": "integer" },
+            "either": { "x-kubernetes-int-or-string": true },
+            "free": { "type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": { "strict": known } },
+            "map": { "type": "object", "additionalProperties": known },
+            "holes": { "type": "array", "items": { "type": "string", "nullable": true } },
+            "template": { "type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true },
+        },
+    });
+    let definition = json!({
+        "metadata": { "name": "odds.odd.example.com" },
+        "spec": {
+            "group": "odd.example.com", "scope": "Cluster", "names": { "plural": "odds", "kind": "Odd" },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } },
+            }],
+        },
+    });
+    talk.post(CRDS, &definition).await;
+    let odds = "/apis/odd.example.com/v1/odds";
+    for spec in [
+        r#"{"count": 1e3, "free": {"strict": {"unknown": 1}}, "map": {"a": {"unknown": 1}}, "holes": ["a", null]}"#,
+        r#"{"count": 1.5}"#,
+        r#"{"count": 9223372036854775808}"#,
+        r#"{"either": true}"#,
+        r#"{"template": {"kind": "Pod"}}"#,
+    ] {
+        let body = format!(
+            r#"{{"apiVersion": "odd.example.com/v1", "kind": "Odd", "metadata": {{"name": "odd"}}, "spec": {spec}}}"#
+        );
+        talk.send("POST", &format!("{odds}?dryRun=All"), &[JSON], &body).await;
+    }
+    let body =
+        r#"{"apiVersion": "odd.example.com/v1", "kind": "Odd", "metadata": {"name": "odd"}, "spec": {}}"#;
+    talk.send("POST", odds, &[JSON], body).await;
+    let wide = r#"{"spec": {"count": 9007199254740993}}"#;
+    let merge = ("content-type", "application/merge-patch+json");
+    talk.send("PATCH", &format!("{odds}/odd"), &[merge], wide).await;
+
+    let twice = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "twice"}, "data": {"a": "1", "a": "2"}, "unknown": 1}"#;
+    for mode in ["Ignore", "Warn", "Strict", "strict", ""] {
+        let path = format!("{CONFIG_MAPS}?dryRun=All&fieldValidation={mode}");
+        talk.send("POST", &path, &[JSON], twice).await;
+    }
+    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: twice\ndata:\n  a: x\n  a: y\n";
+    talk.send("POST", &format!("{CONFIG_MAPS}?dryRun=All"), &[("content-type", "application/yaml")], yaml)
+        .await;
+    talk.send("PATCH", &format!("{CONFIG_MAPS}/twice?fieldManager=m"), &[APPLY], yaml).await;
+    let strict = format!("{CONFIG_MAPS}/twice?fieldValidation=Strict");
+    talk.send("PATCH", &strict, &[merge], r#"{"unknown": 1}"#).await;
+
+    let template = json!({ "metadata": { "labels": { "a": "b" } }, "spec": { "containers": [{ "name": "a", "image": "b" }] } });
+    let mut deployment = json!({
+        "metadata": { "name": "scaled" },
+        "spec": { "replicas": 1, "selector": { "matchLabels": { "a": "b" } }, "template": template },
+    });
+    talk.post(DEPLOYMENTS, &deployment).await;
+    let scale =
+        json!({ "apiVersion": "autoscaling/v1", "kind": "Scale", "spec": { "replicas": 2 } }).to_string();
+    talk.send("PATCH", &format!("{DEPLOYMENTS}/scaled/scale?fieldManager=m"), &[APPLY], &scale).await;
+    deployment["spec"]["replicas"] = json!(4_294_967_297_i64);
+    deployment["metadata"]["name"] = json!("wrapped");
+    talk.post(&format!("{DEPLOYMENTS}?dryRun=All"), &deployment).await;
 }

@@ -13,7 +13,7 @@ definitions! {
 
     pod_template_spec PodTemplateSpec { metadata: object_meta(), spec: pod_spec().or_empty() }
     pod_spec PodSpec {
-        activeDeadlineSeconds: int64().at_least(1), affinity: affinity(),
+        activeDeadlineSeconds: int64().between(1, i32::MAX), affinity: affinity(),
         automountServiceAccountToken: boolean(), need containers: list(container()).merge_by("name"),
         dnsConfig: pod_dns_config(),
         dnsPolicy: choice(&["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"]).or("ClusterFirst"),
