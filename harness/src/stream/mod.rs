@@ -30,7 +30,7 @@ use crate::exchange::{Exchange, Outcome};
 const BACKLOG: usize = 8;
 
 /// How long a server may keep the connection after it has said goodbye.
-const PARTING: Duration = Duration::from_secs(1);
+const PARTING: Duration = Duration::from_secs(3);
 
 /// More than any case makes a server send.
 const MAX_RECEIVED: u64 = 512 << 20;

@@ -25,7 +25,8 @@ pub(in crate::stream) struct Session {
 struct Stream {
     name: String,
     replied: bool,
-    ended: bool,
+    /// By FIN. A reset does not count: servers of the first protocol version send data behind it.
+    finished: bool,
 }
 
 impl Session {
@@ -57,7 +58,7 @@ impl Session {
         // The highest priority, no slot for a certificate.
         payload.put_u16(0);
         payload.put_slice(&block);
-        self.streams.insert(number, Stream { name: name.to_owned(), replied: false, ended: false });
+        self.streams.insert(number, Stream { name: name.to_owned(), replied: false, finished: false });
         self.names.insert(name.to_owned(), number);
         transcript.channel(name).ended = false;
         let headers = (name, headers);
@@ -149,10 +150,10 @@ impl Session {
         if !stream.replied {
             transcript.violation(format!("data come on stream {number} before its SYN_REPLY"));
         }
-        if stream.ended {
+        if stream.finished {
             transcript.violation(format!("data come on stream {number} after its end"));
         }
-        stream.ended |= end;
+        stream.finished |= end;
         let channel = transcript.channel(&stream.name);
         // A frame that only ends the stream is no message.
         if !(end && payload.is_empty()) {
@@ -194,7 +195,7 @@ impl Session {
                             transcript.violation(format!("stream {number} is replied to twice"));
                         }
                         stream.replied = true;
-                        stream.ended |= end;
+                        stream.finished |= end;
                         transcript.channel(&stream.name).ended |= end;
                     }
                     (_, Some(stream)) => transcript.channel(&stream.name).ended |= end,
@@ -205,11 +206,8 @@ impl Session {
                 let mut detail = detail(number, None);
                 detail.insert("status".to_owned(), json!(status));
                 self.list(transcript, at, (true, name, number, true, detail), &[]);
-                match self.streams.get_mut(&number) {
-                    Some(stream) => {
-                        stream.ended = true;
-                        transcript.channel(&stream.name).ended = true;
-                    }
+                match self.streams.get(&number) {
+                    Some(stream) => transcript.channel(&stream.name).ended = true,
                     None => transcript.violation(format!("stream {number} is reset, which nobody created")),
                 }
             }
