@@ -17,6 +17,8 @@ pub struct Coverage {
     pub total: Counts,
     /// Those that a server can keep or break as seen from outside: all but the rules for clients and people.
     pub testable: Counts,
+    /// Those that a server can be seen to keep or break, by where they show and by edition.
+    pub shares: Vec<Share>,
     /// The cases of each requirement that has any.
     pub cases: BTreeMap<String, Vec<String>>,
 }
@@ -31,6 +33,23 @@ pub struct Row {
     /// How many there are, and how many have cases.
     #[serde(flatten)]
     pub counts: Counts,
+}
+
+/// How much of what an edition asks for, and shows in one place, has cases.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Share {
+    /// Where it shows.
+    pub testability: Testability,
+    /// The edition.
+    pub edition: Edition,
+    /// How many there are.
+    pub total: usize,
+    /// Those with a case.
+    pub with_case: usize,
+    /// Those for which cases are yet to come.
+    pub planned: usize,
+    /// Those with a case, in percent, to one decimal place; 100 of none.
+    pub percent: f64,
 }
 
 /// Requirements, counted.
@@ -58,8 +77,13 @@ pub fn compute_in(catalogue: &Catalogue, edition: Option<Edition>) -> Coverage {
             cases.entry(requirement.clone()).or_default().push(case.id.clone());
         }
     }
-    let mut coverage =
-        Coverage { rows: Vec::new(), total: Counts::default(), testable: Counts::default(), cases };
+    let mut coverage = Coverage {
+        rows: Vec::new(),
+        total: Counts::default(),
+        testable: Counts::default(),
+        shares: shares(catalogue, edition, &cases),
+        cases,
+    };
     let mut sections: Vec<&str> = Vec::new();
     for requirement in catalogue.requirements.iter().filter(asked) {
         if !sections.contains(&requirement.section.as_str()) {
@@ -87,6 +111,45 @@ pub fn compute_in(catalogue: &Catalogue, edition: Option<Edition>) -> Coverage {
     let place = |row: &Row| sections.iter().position(|section| *section == row.section);
     coverage.rows.sort_by_key(|row| (place(row), std::cmp::Reverse(row.level)));
     coverage
+}
+
+fn shares(
+    catalogue: &Catalogue,
+    edition: Option<Edition>,
+    cases: &BTreeMap<String, Vec<String>>,
+) -> Vec<Share> {
+    let editions = Edition::ALL.into_iter().filter(|one| edition.is_none_or(|edition| edition == *one));
+    editions
+        .flat_map(|edition| {
+            [Testability::Wire, Testability::Schema, Testability::Stream].map(|place| (edition, place))
+        })
+        .map(|(edition, testability)| {
+            let mut counts = Counts::default();
+            for requirement in &catalogue.requirements {
+                if requirement.testability == testability && requirement.editions.contains(&edition) {
+                    let why = requirement.without.as_ref().map(|without| without.kind);
+                    counts.count(cases.contains_key(&requirement.id), why);
+                }
+            }
+            Share {
+                testability,
+                edition,
+                total: counts.requirements,
+                with_case: counts.with_cases,
+                planned: counts.without.get(&WithoutKind::Planned).copied().unwrap_or_default(),
+                percent: percent(counts.with_cases, counts.requirements),
+            }
+        })
+        .collect()
+}
+
+/// To one decimal place.
+fn percent(part: usize, whole: usize) -> f64 {
+    if whole == 0 {
+        return 100.0;
+    }
+    let per_mille = u32::try_from(part * 1000 / whole).unwrap_or(1000);
+    f64::from(per_mille) / 10.0
 }
 
 impl Counts {

@@ -69,6 +69,28 @@ fn rules_for_clients_and_people_are_left_out_as_such() {
 }
 
 #[test]
+fn every_requirement_with_a_case_says_why_and_what_is_legal() {
+    let catalogue = embedded();
+    let covered = coverage::compute(&catalogue).cases;
+    for requirement in catalogue.requirements.iter().filter(|one| covered.contains_key(&one.id)) {
+        for (what, text) in [("why", &requirement.why), ("legal", &requirement.legal)] {
+            let said = text.as_ref().is_some_and(|text| !text.trim().is_empty());
+            assert!(said, "{} has cases, and its `{what}` is missing", requirement.id);
+        }
+    }
+}
+
+#[test]
+fn shares_are_those_of_the_requirements_that_an_edition_has() {
+    let coverage = coverage::compute(&embedded());
+    assert_eq!(coverage.shares.len(), 15);
+    for share in &coverage.shares {
+        assert!(share.with_case + share.planned <= share.total, "{share:?}");
+        assert_eq!(share.percent > 99.9, share.with_case == share.total, "{share:?}");
+    }
+}
+
+#[test]
 fn the_rows_hold_every_requirement_once() {
     let catalogue = embedded();
     let coverage = coverage::compute(&catalogue);

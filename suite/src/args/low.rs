@@ -349,6 +349,10 @@ pub(crate) struct Explain {
     /// Id of a case, as `watch/resumes-from-every-version`, or of a requirement
     pub(crate) id: String,
 
+    /// Show no example; without this the case is run against the bundled server
+    #[arg(long)]
+    pub(crate) no_example: bool,
+
     /// Directory of case files to add
     #[arg(long = "cases", value_name = "DIR")]
     pub(crate) directories: Vec<PathBuf>,

@@ -29,7 +29,7 @@ pub(crate) fn dispatch(cli: Cli) -> Result<Exit, Error> {
         Command::Run(run) => on_runtime(run::run(&run, cli.color)),
         Command::Serve(serve) => on_runtime(serve::serve(&serve)),
         Command::List(list) => list::list(&list, &mut out),
-        Command::Explain(explain) => explain::explain(&explain, &mut out),
+        Command::Explain(explain) => on_runtime(explain::explain(&explain, &mut out)),
         Command::Coverage(coverage) => coverage::coverage(&coverage, &mut out),
         Command::Lint(lint) => lint::lint(&lint, cli.color, &mut out),
         Command::Report(report) => report::report(&report, cli.color, &mut out),

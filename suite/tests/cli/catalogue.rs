@@ -34,10 +34,17 @@ fn every_case_and_requirement_is_explained() {
     }
     for case in cases.as_array().expect("a list").iter().step_by(20) {
         let id = case["id"].as_str().expect("an id");
-        assert!(kubeproof(&["explain", id]).with(0).stdout.starts_with(id));
+        assert!(kubeproof(&["explain", "--no-example", id]).with(0).stdout.starts_with(id));
     }
     let requirement = kubeproof(&["explain", "watch.no-missed-mutations"]).with(0).stdout;
     assert!(requirement.contains("watch/resumes-from-every-version"), "{requirement}");
+    for expected in ["Why clients rely on it:", "What is legal:", "as it should be", "broken by"] {
+        assert!(requirement.contains(expected), "{expected:?} is not in\n{requirement}");
+    }
+    let older = kubeproof(&["explain", "--no-example", "metadata.namespace-dns-label"]).with(0).stdout;
+    for expected in ["  v1.0: A namespace is a DNS subdomain", "  v1.3, 2022, 2024, head: "] {
+        assert!(older.contains(expected), "{expected:?} is not in\n{older}");
+    }
     let ended = kubeproof(&["explain", "watch.no-missed-mutation"]).with(2);
     assert!(ended.stderr.contains("did you mean \"watch.no-missed-mutations\"?"), "{}", ended.stderr);
 }
@@ -48,6 +55,9 @@ fn coverage_counts_every_requirement() {
     let rows = coverage["rows"].as_array().expect("rows");
     let sum: u64 = rows.iter().map(|row| row["requirements"].as_u64().expect("a count")).sum();
     assert_eq!(coverage["total"]["requirements"], sum);
+    let shares = coverage["shares"].as_array().expect("shares");
+    let share = shares.iter().find(|one| one["testability"] == "wire" && one["edition"] == "head");
+    assert_eq!(share.expect("a share")["planned"], 0);
     let table = kubeproof(&["coverage"]).with(0).stdout;
     assert_eq!(table.lines().count(), rows.len() + 3, "{table}");
     let older = json(&["coverage", "--edition", "v1.0", "--json"]);

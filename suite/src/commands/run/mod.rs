@@ -1,7 +1,7 @@
 //! `kubeproof run`: target, plan, run, reports, exit code.
 
 mod dry;
-mod target;
+pub(super) mod target;
 mod teller;
 
 use std::io::{self, Write as _};

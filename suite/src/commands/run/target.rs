@@ -1,7 +1,7 @@
 //! The server under test: the one that was named, or the bundled one.
 
 use kubeproof_harness::target::{Credential, TargetConfig};
-use kubeproof_reference_server::{Config, Running, Server};
+use kubeproof_reference_server::{Config, Faults, Running, Server};
 
 use crate::args::low;
 use crate::error::Error;
@@ -13,8 +13,8 @@ const HISTORY: usize = 4096;
 const USER_TOKEN: &str = "a-user-without-rights";
 
 /// A server to test.
-pub(super) struct Opened {
-    pub(super) config: TargetConfig,
+pub(in crate::commands) struct Opened {
+    pub(in crate::commands) config: TargetConfig,
     bundled: Option<Running>,
 }
 
@@ -24,7 +24,13 @@ impl Opened {
         if let Some(config) = target.config().await? {
             return Ok(Self { config, bundled: None });
         }
+        Self::bundled(Faults::none()).await
+    }
+
+    /// The bundled server with these faults, which is started.
+    pub(in crate::commands) async fn bundled(faults: Faults) -> Result<Self, Error> {
         let server = Server::start(Config {
+            faults,
             history: HISTORY,
             node: true,
             user_token: Some(USER_TOKEN.to_owned()),
@@ -38,7 +44,7 @@ impl Opened {
     }
 
     /// Stops the bundled server.
-    pub(super) async fn close(self) {
+    pub(in crate::commands) async fn close(self) {
         if let Some(server) = self.bundled {
             server.shutdown().await;
         }
