@@ -95,7 +95,8 @@ fn broken_by(fault: Fault, result: &CaseResult, out: &mut dyn Write) -> Result<(
 fn exchange(exchange: &Exchange, out: &mut dyn Write) -> Result<(), Error> {
     let request = &exchange.request;
     writeln!(out, "  {} {}", request.method, request.target)?;
-    for (name, value) in request.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+    for (name, value) in request.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("content-type"))
+    {
         writeln!(out, "    {name}: {value}")?;
     }
     body(&request.body, out)?;
