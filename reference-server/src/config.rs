@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use rand::distr::{Alphanumeric, SampleString};
 
-use crate::Faults;
+use crate::{Faults, Variations};
 
 /// Everything that a server is started with; [`Config::default`] is right for a test in the same process.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub struct Config {
     pub node: bool,
     /// The deliberate bugs of this server. Default: none.
     pub faults: Faults,
+    /// The lawful differences of this server. Default: none.
+    pub variations: Variations,
 }
 
 impl Default for Config {
@@ -35,6 +37,7 @@ impl Default for Config {
             history: 10_000,
             node: false,
             faults: Faults::none(),
+            variations: Variations::none(),
         }
     }
 }

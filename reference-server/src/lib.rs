@@ -53,7 +53,9 @@ mod status;
 mod store;
 pub mod table;
 mod tls;
+pub mod variations;
 
 pub use config::{Config, Tls};
 pub use faults::{Fault, Faults};
 pub use server::{Running, Server, StartError};
+pub use variations::{Variation, Variations};

@@ -17,6 +17,25 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::api::Api;
+use crate::variations::Front;
+
+/// Who answers on a connection.
+#[derive(Clone)]
+pub(crate) enum Door {
+    /// The server.
+    Server(Arc<Api>),
+    /// What stands before it, if that is to differ from it.
+    Front(Arc<Front>),
+}
+
+impl Door {
+    async fn open<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, stream: S) {
+        match self {
+            Self::Server(api) => connection(stream, api).await,
+            Self::Front(front) => front.connection(stream).await,
+        }
+    }
+}
 
 /// How long accepting rests when the system has no descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
@@ -25,7 +44,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 pub(crate) async fn accept(
     socket: TcpListener,
     tls: Option<Arc<ServerConfig>>,
-    api: Arc<Api>,
+    door: Door,
     stop: CancellationToken,
     tasks: TaskTracker,
 ) {
@@ -41,14 +60,14 @@ pub(crate) async fn accept(
         };
         // A lost option costs latency, not correctness.
         let _ = stream.set_nodelay(true);
-        let (acceptor, api, stop) = (acceptor.clone(), api.clone(), stop.clone());
+        let (acceptor, door, stop) = (acceptor.clone(), door.clone(), stop.clone());
         tasks.spawn(async move {
             let serve = async {
                 match acceptor {
-                    None => connection(stream, api).await,
+                    None => door.open(stream).await,
                     Some(acceptor) => {
                         if let Ok(stream) = acceptor.accept(stream).await {
-                            connection(stream, api).await;
+                            door.open(stream).await;
                         }
                     }
                 }
@@ -62,7 +81,7 @@ pub(crate) async fn accept(
 }
 
 /// Serves one connection. How it ends is the peer's affair: there is nobody here to tell.
-async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, api: Arc<Api>) {
+pub(crate) async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, api: Arc<Api>) {
     let service = service_fn(|request: Request<Incoming>| {
         let api = api.clone();
         async move { Ok::<_, Infallible>(api.handle(request).await) }

@@ -149,9 +149,8 @@ impl Answer {
         {
             return self;
         }
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        let Ok(compressed) = encoder.write_all(bytes).and_then(|()| encoder.finish()) else { return self };
-        self.payload = Payload::Whole(compressed.into());
+        let Some(compressed) = gzip(bytes) else { return self };
+        self.payload = Payload::Whole(compressed);
         self.header(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))
             .header(header::VARY, HeaderValue::from_static("Accept-Encoding"))
     }
@@ -221,6 +220,12 @@ impl Answer {
         }
         answer
     }
+}
+
+/// The bytes, compressed.
+pub(crate) fn gzip(bytes: &[u8]) -> Option<Bytes> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).and_then(|()| encoder.finish()).ok().map(Bytes::from)
 }
 
 /// How long a body is that is worth the time of compressing it.

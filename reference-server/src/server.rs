@@ -12,9 +12,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::Config;
 use crate::api::Api;
-use crate::listener;
+use crate::listener::{self, Door};
 use crate::node;
 use crate::tls::{self, TlsError};
+use crate::variations::{Front, Variation};
+
+/// Events that a server keeps which forgets soon.
+const SHORT_HISTORY: usize = 256;
 
 /// Starts servers.
 #[derive(Debug)]
@@ -38,7 +42,10 @@ pub enum StartError {
 
 impl Server {
     /// Binds the address and serves until the [`Running`] is shut down or dropped. It is ready when this returns.
-    pub async fn start(config: Config) -> Result<Running, StartError> {
+    pub async fn start(mut config: Config) -> Result<Running, StartError> {
+        if config.variations.on(Variation::ShortHistory) {
+            config.history = config.history.min(SHORT_HISTORY);
+        }
         let listen = config.listen;
         let refused = |source| StartError::Listen { addr: listen, source };
         let socket = TcpListener::bind(listen).await.map_err(refused)?;
@@ -47,12 +54,22 @@ impl Server {
 
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();
-        let tls = identity.as_ref().map(|identity| identity.config.clone());
+        let mut tls = identity.as_ref().map(|identity| identity.config.clone());
+        if config.variations.on(Variation::Http1Only)
+            && let Some(tls) = &mut tls
+        {
+            Arc::make_mut(tls).alpn_protocols = vec![b"http/1.1".to_vec()];
+        }
         let api = Arc::new(Api::new(&config, addr, tasks.clone(), stop.clone()));
         if config.node {
             node::start(&api);
         }
-        tasks.spawn(listener::accept(socket, tls, api, stop.clone(), tasks.clone()));
+        let door = if config.variations.is_none() {
+            Door::Server(api)
+        } else {
+            Door::Front(Arc::new(Front::new(api, config.variations)))
+        };
+        tasks.spawn(listener::accept(socket, tls, door, stop.clone(), tasks.clone()));
         Ok(Running {
             addr,
             ca_pem: identity.map(|identity| identity.ca_pem),

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use kubeproof::self_test::SelfTestError;
 use kubeproof_cases::LoadError;
 use kubeproof_harness::known_failures::KnownFailuresError;
 use kubeproof_harness::plan::PlanError;
@@ -52,6 +53,8 @@ pub(crate) enum Error {
     /// Writing to standard output.
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),
+    #[error("the self-test could not go on: {0}")]
+    SelfTest(#[from] SelfTestError),
     #[error("the program cannot start its runtime: {0}")]
     Runtime(io::Error),
     #[error("the run ended early, which is a fault of kubeproof: {0}")]
@@ -79,7 +82,7 @@ impl Error {
                 | TargetError::Unauthenticated { .. }
                 | TargetError::Anonymous { .. },
             ) => Exit::UNREACHABLE,
-            Self::Runtime(_) | Self::Died(_) => Exit::ERRORS,
+            Self::Runtime(_) | Self::Died(_) | Self::SelfTest(_) => Exit::ERRORS,
             _ => Exit::USAGE,
         }
     }

@@ -9,7 +9,7 @@ use crate::transport::Outgoing;
 use crate::values::{Undefined, Values, merge};
 
 /// All but what RFC 3986 calls unreserved.
-const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+pub(super) const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 const JSON: &str = "application/json";
 

@@ -1,5 +1,6 @@
 //! Runs a plan: cases at once, each within its time, and removes what they made, however it ends.
 
+mod again;
 mod build;
 mod case;
 mod loops;
@@ -7,6 +8,7 @@ mod offers;
 mod options;
 mod pod;
 mod record;
+mod resume;
 mod rules;
 mod schedule;
 mod scope;

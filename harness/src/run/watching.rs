@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::build;
 use super::record::SharedWatch;
+use super::resume;
 use super::scope::{Ended, Flow, Scope};
 use crate::event::{CheckResult, Verdict};
 use crate::exchange::{WatchEnd, WatchEvent};
@@ -13,6 +14,9 @@ use crate::verdict::{Mismatch, curl, describe, event_matches, failed_at};
 use crate::watch::Next;
 
 const BOOKMARK: &str = "BOOKMARK";
+
+/// Ends without an event between them, after which a server is thought not to serve the watch.
+const IDLE_RESUMPTIONS: usize = 5;
 
 impl Scope<'_> {
     pub(super) async fn open_watch(&mut self, watch: &Watch) -> Flow {
@@ -49,7 +53,7 @@ impl Scope<'_> {
         for pattern in patterns {
             let asks_for_bookmark = pattern.types.iter().any(|kind| kind == BOOKMARK);
             let event = loop {
-                let next = watch.lock().await.next(self.deadline).await;
+                let next = self.next(watch).await;
                 match next {
                     Next::Event(event) if event.kind == BOOKMARK && !asks_for_bookmark => {}
                     Next::Event(event) => break event,
@@ -71,10 +75,31 @@ impl Scope<'_> {
         Ok(())
     }
 
+    /// The next event. A server may end a watch whenever it likes; then it goes on from the last version, as with any
+    /// other client.
+    async fn next(&mut self, watch: &SharedWatch) -> Next {
+        let mut watch = watch.lock().await;
+        let mut idle = 0;
+        loop {
+            let before = watch.events().len();
+            let next = watch.next(self.deadline).await;
+            if !matches!(next, Next::End(WatchEnd::Server)) || idle == IDLE_RESUMPTIONS {
+                return next;
+            }
+            let Some(outgoing) = resume::outgoing(&watch) else { return next };
+            let again = self.session.client.watch(outgoing, self.deadline).await;
+            if !again.is_open() {
+                return next;
+            }
+            idle = if watch.events().len() == before { idle + 1 } else { 0 };
+            watch.go_on(again);
+        }
+    }
+
     async fn until_event(&mut self, watch: &SharedWatch, pattern: &EventPattern, id: &str) -> Flow {
         let mut nearest = None;
         loop {
-            let next = watch.lock().await.next(self.deadline).await;
+            let next = self.next(watch).await;
             let event = match next {
                 Next::Event(event) => event,
                 end => return Err(self.no_event(watch, pattern, id, &end, nearest).await),

@@ -9,6 +9,7 @@ mod connection;
 mod exact;
 mod identity;
 mod limiter;
+mod patience;
 mod ping;
 mod plain;
 mod proxy;
@@ -147,8 +148,21 @@ impl Client {
         self.shared.identities.impersonates().await
     }
 
-    /// One exchange, complete or broken, ended by the deadline at the latest.
+    /// One exchange, complete or broken, ended by the deadline at the latest. A server that asks to come back later is
+    /// asked again then.
     pub async fn send(&self, outgoing: Outgoing, deadline: Instant) -> Exchange {
+        let mut attempts = 0;
+        loop {
+            let exchange = Box::pin(self.send_once(outgoing.clone(), deadline)).await;
+            attempts += 1;
+            match patience::pause(&exchange, deadline) {
+                Some(pause) if attempts < patience::ATTEMPTS => tokio::time::sleep(pause).await,
+                _ => return exchange,
+            }
+        }
+    }
+
+    async fn send_once(&self, outgoing: Outgoing, deadline: Instant) -> Exchange {
         let ready = match self.prepare(outgoing, deadline).await {
             Ok(ready) => ready,
             Err(exchange) => return *exchange,
@@ -170,8 +184,21 @@ impl Client {
         self.exchange(sent, started, outcome)
     }
 
-    /// Opens a watch over a connection of its own, and waits for the head of the answer.
+    /// Opens a watch over a connection of its own, and waits for the head of the answer; later, where the server asks for
+    /// that.
     pub async fn watch(&self, outgoing: Outgoing, deadline: Instant) -> OpenWatch {
+        let mut attempts = 0;
+        loop {
+            let watch = Box::pin(self.watch_once(outgoing.clone(), deadline)).await;
+            attempts += 1;
+            match patience::pause(&watch.head, deadline) {
+                Some(pause) if attempts < patience::ATTEMPTS => tokio::time::sleep(pause).await,
+                _ => return watch,
+            }
+        }
+    }
+
+    async fn watch_once(&self, outgoing: Outgoing, deadline: Instant) -> OpenWatch {
         let ready = match self.prepare(outgoing, deadline).await {
             Ok(ready) => ready,
             Err(exchange) => return OpenWatch::refused(*exchange),

@@ -89,6 +89,17 @@ impl OpenWatch {
         }
     }
 
+    /// Goes on with the stream of another, which was opened where this one ended.
+    pub fn go_on(&mut self, mut other: Self) {
+        self.end = other.end.take();
+        self.reader = other.reader.take();
+    }
+
+    /// The events read so far, bookmarks included.
+    pub fn events(&self) -> &[WatchEvent] {
+        &self.events
+    }
+
     /// Hangs up. What was not read is gone.
     pub fn close(&mut self) {
         if self.reader.take().is_some() {

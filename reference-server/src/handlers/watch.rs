@@ -108,6 +108,8 @@ struct Watcher {
     /// The next event is left out.
     skips: bool,
     sent: u64,
+    /// The version of the newest object among those sent.
+    newest: u64,
     /// What the rows of tables carry besides their cells.
     include: IncludeObject,
     names_columns: bool,
@@ -148,6 +150,7 @@ impl Watcher {
             ended: false,
             skips: false,
             sent: 0,
+            newest: 0,
             include,
             names_columns: true,
         }
@@ -189,6 +192,7 @@ impl Watcher {
             if self.selects(&object) {
                 let event = self.encode(Change::Added, &object);
                 self.pending.push_back(event);
+                self.newest = self.newest.max(object.revision);
             }
         }
         if streams_a_list && !early {
@@ -293,6 +297,7 @@ impl Watcher {
         let chunk =
             if faults.on(Fault::WatchLinesCut) { chunk.slice(..chunk.len().min(1 << 16)) } else { chunk };
         self.sent += 1;
+        self.newest = event.revision;
         if faults.on(Fault::WatchLosesAnEvent) && self.sent.is_multiple_of(3) {
             return;
         }
@@ -352,7 +357,8 @@ impl Watcher {
             return;
         }
         bookmarks.last = self.cursor;
-        let version = self.cursor - u64::from(faults.on(Fault::BookmarkBehind)) * 5;
+        let behind = faults.on(Fault::BookmarkBehind) && self.newest > 0;
+        let version = if behind { self.newest - 1 } else { self.cursor };
         let mut metadata = json!({ "resourceVersion": version.to_string() });
         if faults.on(Fault::BookmarkWithoutVersion) {
             metadata = json!({});

@@ -35,6 +35,8 @@ pub(crate) enum Command {
     Lint(Lint),
     /// Runs the reference server until it is interrupted
     Serve(Serve),
+    /// Proves the suite itself: wrong servers are caught, right ones are not
+    SelfTest(SelfTest),
     /// Renders, merges or compares the JSON reports of earlier runs
     Report(Report),
     /// Prints the JSON Schema of a kind of file
@@ -379,6 +381,7 @@ pub(crate) struct Lint {
     pub(crate) directory: PathBuf,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own on the command line")]
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     /// Address to listen on; port 0 takes a free one
@@ -405,6 +408,18 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) list_faults: bool,
 
+    /// Differ from the usual in lawful ways that this number chooses, the same ones each time
+    #[arg(long, value_name = "SEED")]
+    pub(crate) vary: Option<u64>,
+
+    /// Lawful differences to switch on by name
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    pub(crate) variation: Vec<String>,
+
+    /// List the lawful differences, and exit
+    #[arg(long)]
+    pub(crate) list_variations: bool,
+
     /// Events to keep per resource; older versions are answered 410 Gone
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = positive)]
     pub(crate) history: usize,
@@ -416,6 +431,45 @@ pub(crate) struct Serve {
     /// Write a kubeconfig for the administrator to this file, which only its owner may read
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig_out: Option<PathBuf>,
+}
+
+/// What the suite is held against.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Part {
+    /// Servers with one deliberate bug each, which the cases that name it must catch
+    Faults,
+    /// Servers that are right and differ, of which no case may fail one
+    Variations,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SelfTest {
+    /// What to hold the suite against [default: everything]
+    #[arg(value_enum, value_name = "PART")]
+    pub(crate) parts: Vec<Part>,
+
+    /// Only these deliberate bugs
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    pub(crate) fault: Vec<String>,
+
+    /// Run every case against every deliberate bug, not those alone that name it; takes minutes
+    #[arg(long)]
+    pub(crate) full: bool,
+
+    /// How many differing servers
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) seeds: u64,
+
+    /// Only the differing servers of these seeds
+    #[arg(long, value_name = "SEED", num_args = 1..)]
+    pub(crate) seed: Vec<u64>,
+
+    /// Tell the faults of each case too
+    #[arg(long)]
+    pub(crate) by_case: bool,
+
+    #[command(flatten)]
+    pub(crate) cases: Cases,
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@ mod man;
 mod report;
 mod run;
 mod schema;
+mod self_test;
 mod serve;
 
 use std::io::{self, Write};
@@ -28,6 +29,7 @@ pub(crate) fn dispatch(cli: Cli) -> Result<Exit, Error> {
     let exit = match cli.command {
         Command::Run(run) => on_runtime(run::run(&run, cli.color)),
         Command::Serve(serve) => on_runtime(serve::serve(&serve)),
+        Command::SelfTest(asked) => on_runtime(self_test::self_test(&asked, &mut out)),
         Command::List(list) => list::list(&list, &mut out),
         Command::Explain(explain) => on_runtime(explain::explain(&explain, &mut out)),
         Command::Coverage(coverage) => coverage::coverage(&coverage, &mut out),

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use kubeproof_reference_server::{Config, Fault, Faults, Running, Server, Tls};
+use kubeproof_reference_server::{Config, Fault, Running, Server, Tls, Variation, Variations};
 
 use crate::args::low;
 use crate::error::Error;
@@ -18,6 +18,10 @@ pub(super) async fn serve(serve: &low::Serve) -> Result<Exit, Error> {
         list_faults(&mut io::stdout().lock())?;
         return Ok(Exit::CONFORMANT);
     }
+    if serve.list_variations {
+        list_variations(&mut io::stdout().lock())?;
+        return Ok(Exit::CONFORMANT);
+    }
     let mut signals = Signals::listen().map_err(Error::Runtime)?;
     let mut config = Config {
         listen: serve.listen,
@@ -25,7 +29,8 @@ pub(super) async fn serve(serve: &low::Serve) -> Result<Exit, Error> {
         user_token: serve.user_token.clone(),
         history: serve.history,
         node: !serve.without_node,
-        faults: faults(&serve.fault)?,
+        faults: named(&serve.fault)?,
+        variations: variations(serve)?,
         ..Config::default()
     };
     if let Some(token) = &serve.token {
@@ -51,6 +56,10 @@ fn announce(serve: &low::Serve, server: &Running, out: &mut dyn Write) -> Result
     writeln!(out, "listening on {}", server.url())?;
     out.flush()?;
     // Whoever starts a server may read the first line and close the pipe: what follows is a courtesy.
+    if let Some(seed) = serve.vary {
+        let chosen: Vec<&str> = Variations::from_seed(seed).iter().map(Variation::name).collect();
+        let _ = writeln!(out, "varies: {}", chosen.join(" "));
+    }
     let _ = match &serve.kubeconfig_out {
         Some(path) => writeln!(out, "kubeconfig: {}", path.display()),
         // Nobody else could tell it.
@@ -66,7 +75,25 @@ fn list_faults(out: &mut dyn Write) -> Result<(), Error> {
     Ok(table::write(out, ["FAULT", "WHAT IS WRONG"], &rows)?)
 }
 
-fn faults(names: &[String]) -> Result<Faults, Error> {
+fn list_variations(out: &mut dyn Write) -> Result<(), Error> {
+    let rows: Vec<_> = Variation::all()
+        .map(|variation| [variation.name().to_owned(), variation.summary().to_owned()])
+        .collect();
+    Ok(table::write(out, ["VARIATION", "HOW THE SERVER DIFFERS"], &rows)?)
+}
+
+/// Those that the seed chooses, and those that were named.
+fn variations(serve: &low::Serve) -> Result<Variations, Error> {
+    let chosen = serve.vary.map_or(Variations::none(), Variations::from_seed);
+    serve.variation.iter().try_fold(chosen, |variations, name| {
+        let all = Variation::all().map(Variation::name);
+        let variation = Variation::from_name(name).ok_or_else(|| Error::unknown("variation", name, all))?;
+        Ok(variations.with(variation))
+    })
+}
+
+/// The faults of these names.
+pub(super) fn named<C: FromIterator<Fault>>(names: &[String]) -> Result<C, Error> {
     let fault = |name: &String| {
         Fault::from_name(name).ok_or_else(|| Error::unknown("fault", name, Fault::all().map(Fault::name)))
     };

@@ -17,6 +17,7 @@ use crate::kubeproof::kubeproof;
 #[case(&["coverage"])]
 #[case(&["lint"])]
 #[case(&["serve"])]
+#[case(&["self-test"])]
 #[case(&["report"])]
 #[case(&["report", "merge"])]
 #[case(&["report", "render"])]

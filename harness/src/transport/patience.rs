@@ -1,0 +1,48 @@
+//! Coming back to a server that has too much to do. It has not looked at the request, so asking again changes nothing.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::exchange::Exchange;
+
+/// How often a request is sent before 429 is the answer.
+pub(super) const ATTEMPTS: usize = 8;
+
+/// Servers may say 0, and may say it to many.
+const SHORTEST: Duration = Duration::from_millis(10);
+
+/// How long to wait before the request is sent again; `None`: the exchange stands.
+pub(super) fn pause(exchange: &Exchange, deadline: Instant) -> Option<Duration> {
+    let answer = exchange.answer()?;
+    let after = answer.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("retry-after"));
+    let pause = asked(answer.status, after.map(|(_, value)| value.as_str()))?;
+    (Instant::now() + pause < deadline).then_some(pause)
+}
+
+/// What a server asks for that is busy and says until when.
+fn asked(status: u16, after: Option<&str>) -> Option<Duration> {
+    let seconds = after.filter(|_| status == 429)?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds).max(SHORTEST))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(429, Some("1"), Some(1000))]
+    #[case(429, Some("0"), Some(10))]
+    #[case(429, Some("Fri, 31 Dec 1999 23:59:59 GMT"), None)]
+    #[case(429, None, None)]
+    #[case(503, Some("1"), None)]
+    fn only_a_busy_server_that_says_when_is_asked_again(
+        #[case] status: u16,
+        #[case] after: Option<&str>,
+        #[case] millis: Option<u64>,
+    ) {
+        assert_eq!(asked(status, after), millis.map(Duration::from_millis));
+    }
+}

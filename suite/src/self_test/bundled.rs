@@ -1,0 +1,81 @@
+//! The bundled server and a client that knows its users: what everything here runs against.
+
+use std::sync::Arc;
+
+use kubeproof_cases::Catalogue;
+use kubeproof_harness::event::{CaseResult, Event};
+use kubeproof_harness::plan::{PlanError, plan};
+use kubeproof_harness::run::{RunOptions, run};
+use kubeproof_harness::selection::SelectionError;
+use kubeproof_harness::target::{Credential, TargetConfig, TargetError};
+use kubeproof_harness::transport::{Client, Limits};
+use kubeproof_reference_server::{Config, Running, Server, StartError};
+use tokio::sync::mpsc::unbounded_channel;
+use tokio_util::sync::CancellationToken;
+
+/// Small enough that a case can make the server forget.
+const HISTORY: usize = 1_024;
+
+/// Of the user without rights, whom nobody but this process can reach.
+const USER_TOKEN: &str = "unprivileged";
+
+/// A bundled server that was started for a test, with a client for it.
+#[derive(Debug)]
+pub struct Bundled {
+    server: Running,
+    /// The client, which knows the administrator and the user without rights.
+    pub client: Client,
+}
+
+/// Why the self-test could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum SelfTestError {
+    /// No server.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The server cannot be spoken to.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The run has no plan.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The id of a case is no pattern.
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+}
+
+impl Bundled {
+    /// Starts a server; its history and its second user are those of the self-test.
+    pub async fn start(config: Config) -> Result<Self, SelfTestError> {
+        let config = Config { history: HISTORY, user_token: Some(USER_TOKEN.to_owned()), ..config };
+        let server = Server::start(config).await?;
+        let mut target = TargetConfig::new(&server.url())?;
+        target.credential = Credential::token(server.admin_token())?;
+        target.second = Some(Credential::token(USER_TOKEN)?);
+        let client = Client::new(&target, Limits::default())?;
+        Ok(Self { server, client })
+    }
+
+    /// Runs cases against it.
+    pub async fn run(
+        &self,
+        catalogue: &Catalogue,
+        options: &RunOptions,
+    ) -> Result<Vec<Arc<CaseResult>>, SelfTestError> {
+        let plan = plan(catalogue, &self.client, options).await?;
+        let (events, mut heard) = unbounded_channel();
+        run(plan, self.client.clone(), options, events, CancellationToken::new()).await;
+        let mut results = Vec::new();
+        while let Ok(event) = heard.try_recv() {
+            if let Event::CaseFinished(result) = event {
+                results.push(result);
+            }
+        }
+        Ok(results)
+    }
+
+    /// Stops the server, and waits until it has.
+    pub async fn stop(self) {
+        self.server.shutdown().await;
+    }
+}

@@ -1,0 +1,170 @@
+//! Servers that are wrong: every fault of the bundled server against the cases.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+use kubeproof_cases::Catalogue;
+use kubeproof_harness::event::{CaseResult, Verdict};
+use kubeproof_harness::run::RunOptions;
+use kubeproof_harness::selection::{Pattern, Selection};
+use kubeproof_reference_server::{Config, Fault, Faults};
+
+use super::bundled::{Bundled, SelfTestError};
+
+/// For one case: many servers run side by side.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// One fault, and how the cases that ran against it came out.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The fault.
+    pub fault: Fault,
+    /// The worst verdict of each case over its subjects. A fault may show on some of them only: strategic merge has none of
+    /// its rules on custom resources.
+    pub verdicts: BTreeMap<String, Verdict>,
+    /// What the cases that ended as errors say.
+    pub errors: Vec<String>,
+}
+
+/// How many cases run against each fault.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Breadth {
+    /// Those that say they catch it.
+    Claimed,
+    /// All of them.
+    Full,
+}
+
+/// A mistake of the suite.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Finding {
+    /// No case lists the fault under `catches`.
+    Unclaimed(&'static str),
+    /// A case lists a fault that the server does not have.
+    Unknown {
+        /// The case.
+        case: String,
+        /// What it lists.
+        fault: String,
+    },
+    /// A case lists a fault and does not see it.
+    Missed {
+        /// The case.
+        case: String,
+        /// The fault.
+        fault: &'static str,
+        /// How it came out instead.
+        verdict: Verdict,
+    },
+    /// A case that lists no fault: nothing shows that it can fail.
+    CatchesNothing(String),
+    /// A case could not tell where it should have judged.
+    Error {
+        /// The fault.
+        fault: &'static str,
+        /// What the case says.
+        text: String,
+    },
+}
+
+impl Row {
+    /// The cases that saw the fault.
+    pub fn caught_by(&self) -> impl Iterator<Item = &str> {
+        self.verdicts
+            .iter()
+            .filter(|(_, verdict)| matches!(verdict, Verdict::Warn | Verdict::Fail))
+            .map(|(id, _)| id.as_str())
+    }
+}
+
+/// Runs the cases against a server with one fault.
+pub async fn row(catalogue: &Catalogue, fault: Fault, breadth: Breadth) -> Result<Row, SelfTestError> {
+    let claims = claims(catalogue, fault);
+    let mut row = Row { fault, verdicts: BTreeMap::new(), errors: Vec::new() };
+    let only = match breadth {
+        // An empty list would select everything.
+        Breadth::Claimed if claims.is_empty() => return Ok(row),
+        Breadth::Claimed => claims.iter().map(|id| id.parse()).collect::<Result<Vec<Pattern>, _>>()?,
+        Breadth::Full => Vec::new(),
+    };
+    let selection = Selection { only, ..Selection::default() };
+    let options = RunOptions { selection, case_timeout: PATIENCE, ..RunOptions::default() };
+    let server = Bundled::start(Config { faults: Faults::none().with(fault), ..Config::default() }).await?;
+    let results = server.run(catalogue, &options).await?;
+    server.stop().await;
+    for result in results {
+        if result.verdict == Verdict::Error {
+            row.errors.push(format!("{} @ {} {}", result.id, result.subject, explain(&result)));
+        } else {
+            let worst = row.verdicts.entry(result.id.clone()).or_insert(result.verdict);
+            *worst = (*worst).max(result.verdict);
+        }
+    }
+    Ok(row)
+}
+
+/// The cases that say they catch a fault.
+pub fn claims(catalogue: &Catalogue, fault: Fault) -> Vec<&str> {
+    let claim = |case: &&kubeproof_cases::case::Case| case.catches.iter().any(|name| name == fault.name());
+    catalogue.cases.iter().filter(claim).map(|case| case.id.as_str()).collect()
+}
+
+/// What is wrong about the case files themselves, whatever a server answers.
+pub fn on_paper(catalogue: &Catalogue) -> BTreeSet<Finding> {
+    let mut findings = BTreeSet::new();
+    for case in &catalogue.cases {
+        if case.catches.is_empty() {
+            findings.insert(Finding::CatchesNothing(case.id.clone()));
+        }
+        for fault in case.catches.iter().filter(|fault| Fault::from_name(fault).is_none()) {
+            findings.insert(Finding::Unknown { case: case.id.clone(), fault: fault.clone() });
+        }
+    }
+    findings
+}
+
+/// What a row shows to be wrong.
+pub fn judge(catalogue: &Catalogue, row: &Row) -> BTreeSet<Finding> {
+    let (fault, claims) = (row.fault.name(), claims(catalogue, row.fault));
+    let mut findings: BTreeSet<Finding> =
+        row.errors.iter().map(|text| Finding::Error { fault, text: text.clone() }).collect();
+    if claims.is_empty() {
+        findings.insert(Finding::Unclaimed(fault));
+    }
+    for case in claims {
+        let verdict = row.verdicts.get(case).copied().unwrap_or(Verdict::Skip);
+        if verdict < Verdict::Warn {
+            findings.insert(Finding::Missed { case: case.to_owned(), fault, verdict });
+        }
+    }
+    findings
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unclaimed(fault) => write!(f, "no case lists {fault} under `catches`"),
+            Self::Unknown { case, fault } => {
+                write!(f, "{case} lists {fault}, which the bundled server does not have")
+            }
+            Self::Missed { case, fault, verdict } => {
+                write!(f, "{case} says that it catches {fault}, and its verdict is {verdict:?}")
+            }
+            Self::CatchesNothing(case) => write!(f, "{case} lists no fault that it catches"),
+            Self::Error { fault, text } => write!(f, "with {fault}: {text}"),
+        }
+    }
+}
+
+/// What a result says, for a person.
+pub fn explain(result: &CaseResult) -> String {
+    let mut lines = vec![format!("{:?}: {}", result.verdict, result.reason)];
+    for check in result.checks.iter().filter(|check| check.verdict > Verdict::Deviation) {
+        let at = format!("  {:?} of check {} ({}): {}", check.verdict, check.id, check.step, check.message);
+        lines.push(at);
+        lines.extend(check.diff.clone());
+        lines.extend(check.curl.clone());
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,70 @@
+//! Servers that are right and differ: the whole suite against lawful variations of the bundled server.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kubeproof_cases::Catalogue;
+use kubeproof_harness::event::{CaseResult, Verdict};
+use kubeproof_harness::run::RunOptions;
+use kubeproof_reference_server::{Config, Variations};
+
+use super::bundled::{Bundled, SelfTestError};
+use super::faults::explain;
+
+/// For one case.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Cases at once.
+const JOBS: usize = 12;
+
+/// One differing server, and what cases held against it.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// How it differs.
+    pub variations: Variations,
+    /// How many results the run had.
+    pub results: usize,
+    /// What no case should say of a server that is right.
+    pub findings: Vec<String>,
+}
+
+/// What is skipped on the server that does not differ.
+pub async fn usual_skips(catalogue: &Catalogue) -> Result<BTreeSet<String>, SelfTestError> {
+    let results = run(catalogue, Variations::none()).await?;
+    Ok(results.iter().filter(|result| result.verdict == Verdict::Skip).map(|result| name(result)).collect())
+}
+
+/// Runs the suite against one differing server. Skips are findings but for the usual ones.
+pub async fn row(
+    catalogue: &Catalogue,
+    variations: Variations,
+    usual: &BTreeSet<String>,
+) -> Result<Row, SelfTestError> {
+    let results = run(catalogue, variations).await?;
+    let mut findings = Vec::new();
+    for result in &results {
+        match result.verdict {
+            Verdict::Skip if !usual.contains(&name(result)) => {
+                findings.push(format!("{} is skipped: {}", name(result), result.reason));
+            }
+            Verdict::Fail | Verdict::Error => findings.push(format!("{} {}", name(result), explain(result))),
+            // What only should be, and may be otherwise for a reason, is warned of.
+            Verdict::Skip | Verdict::Pass | Verdict::Deviation | Verdict::Warn => {}
+        }
+    }
+    Ok(Row { variations, results: results.len(), findings })
+}
+
+async fn run(catalogue: &Catalogue, variations: Variations) -> Result<Vec<Arc<CaseResult>>, SelfTestError> {
+    let server = Bundled::start(Config { variations, ..Config::default() }).await?;
+    // Slow servers are among them, and several run side by side.
+    let options = RunOptions { case_timeout: PATIENCE, jobs: JOBS, ..RunOptions::default() };
+    let results = server.run(catalogue, &options).await?;
+    server.stop().await;
+    Ok(results)
+}
+
+fn name(result: &CaseResult) -> String {
+    format!("{} @ {}", result.id, result.subject)
+}
