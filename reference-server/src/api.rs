@@ -97,10 +97,17 @@ impl Api {
             let text = "400 Bad Request: one Host header is required";
             return Answer::text(StatusCode::BAD_REQUEST, text).into_response();
         }
-        let gzip = accepts_gzip(request.headers()) || faults.on(Fault::GzipUnasked);
+        let gzip = accepts_gzip(request.headers(), faults) || faults.on(Fault::GzipUnasked);
         let answer = self.route(request).await.unwrap_or_else(|error| Answer::from_error(&error, faults));
-        let answer = answer.pretty(pretty);
-        if gzip { answer.compressed().into_response() } else { answer.into_response() }
+        let mut answer = answer.pretty(pretty);
+        if pretty && faults.on(Fault::PrettyIsText) {
+            answer.content_type = "text/plain; charset=utf-8";
+        }
+        let mut answer = if gzip { answer.compressed() } else { answer };
+        if faults.on(Fault::GzipUndeclared) {
+            answer.headers.retain(|(name, _)| name != header::CONTENT_ENCODING);
+        }
+        answer.into_response()
     }
 
     async fn route(self: Arc<Self>, request: Request<Incoming>) -> Result<Answer, ApiError> {
@@ -114,7 +121,12 @@ impl Api {
         answer
     }
 
-    async fn dispatch(self: Arc<Self>, parts: Parts, body: &mut Incoming) -> Result<Answer, ApiError> {
+    async fn dispatch(self: Arc<Self>, mut parts: Parts, body: &mut Incoming) -> Result<Answer, ApiError> {
+        if self.faults.on(Fault::MethodOverrideHonoured)
+            && let Some(method) = parts.headers.get("x-http-method-override")
+        {
+            parts.method = Method::from_bytes(method.as_bytes()).unwrap_or(parts.method);
+        }
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let info = RequestInfo::parse(parts.uri.path());
         if self.faults.on(Fault::PublicPathsNeedNoValidToken)
@@ -173,12 +185,12 @@ impl Api {
     }
 }
 
-fn accepts_gzip(headers: &HeaderMap) -> bool {
+fn accepts_gzip(headers: &HeaderMap, faults: Faults) -> bool {
     headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok()).any(|value| {
         value.split(',').any(|coding| {
             let (name, parameters) = coding.split_once(';').unwrap_or((coding, ""));
             let refused = parameters.trim().trim_start_matches("q=").parse() == Ok(0.0);
-            name.trim().eq_ignore_ascii_case("gzip") && !refused
+            name.trim().eq_ignore_ascii_case("gzip") && (!refused || faults.on(Fault::GzipQualityIgnored))
         })
     })
 }

@@ -58,21 +58,27 @@ impl DeleteOptions {
                 query.text("orphanDependents").map(|_| query.flag("orphanDependents")),
             )
         } else {
+            let unread = faults.on(Fault::DeleteOptionsUnread);
             let given = Given::parse(body)
+                .or_else(|error| if unread { Ok(Given::default()) } else { Err(error) })
                 .map_err(|error| ApiError::bad_request(format!("the body is no DeleteOptions: {error}")))?;
-            if !given.kind.is_empty() && given.kind != "DeleteOptions" {
+            if !given.kind.is_empty() && given.kind != "DeleteOptions" && !unread {
                 let kind = given.kind;
                 return Err(ApiError::bad_request(format!("the body must be a DeleteOptions, not a {kind}")));
             }
-            options.dry_run = query::dry_run(given.dry_run.iter().map(String::as_str), &mut errors);
+            if !faults.on(Fault::DryRunInBodyIgnored) {
+                options.dry_run = query::dry_run(given.dry_run.iter().map(String::as_str), &mut errors);
+            }
             options.grace = given.grace_period_seconds;
             options.uid = given.preconditions.uid;
             options.version = given.preconditions.resource_version;
             (given.propagation_policy, given.orphan_dependents)
         };
+        let orphan = orphan.filter(|_| !faults.on(Fault::OrphanDependentsIgnored));
+        let both = orphan.is_some() && !faults.on(Fault::OrphanDependentsBesidePolicy);
         options.propagation = match propagation.as_deref() {
             None => orphan.map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background }),
-            Some(policy) if orphan.is_some() => {
+            Some(policy) if both => {
                 let why = "orphanDependents and deletionPropagation cannot be both set";
                 errors.push(FieldError::invalid("propagationPolicy", &policy.into(), why));
                 None
@@ -212,6 +218,7 @@ fn doomed(ty: &ResourceType, old: &Value, options: &DeleteOptions, faults: Fault
     let mut finalizers = old.meta_list("finalizers");
     let (drop, add) = match options.propagation {
         _ if faults.on(Fault::PropagationPolicyIgnored) => (None, None),
+        _ if old.is_deleting() && faults.on(Fault::FirstPolicyStays) => (None, None),
         None => (None, None),
         Some(Propagation::Orphan) => (Some([FOREGROUND, FOREGROUND]), Some(ORPHAN)),
         Some(Propagation::Foreground) => (Some([ORPHAN, ORPHAN]), Some(FOREGROUND)),

@@ -32,7 +32,9 @@ const ATTEMPTS: usize = 8;
 
 pub(super) async fn handle(call: &Call, body: &mut Incoming) -> Result<Answer, ApiError> {
     let stored = call.ty.allows("get");
-    let representation = call.accept(if stored { Target::Object } else { Target::Document })?;
+    let representation = call.accept(if stored { Target::Object } else { Target::Document });
+    let late = stored && call.faults().on(Fault::NotAcceptableAfterWrite);
+    let representation = if late { representation } else { Ok(representation?) };
     let options = match WriteOptions::parse(&call.query, "CreateOptions", call.faults()) {
         Err(_) if call.faults().on(Fault::DryRunValuesUnchecked) => WriteOptions::default(),
         options => options?,
@@ -41,11 +43,13 @@ pub(super) async fn handle(call: &Call, body: &mut Incoming) -> Result<Answer, A
     let Decoded { object, warnings } = body::decode(&call.ty, &bytes, options.validation, call.faults())?;
     if !stored {
         let review = reviews::answer(call, object)?;
-        return Ok(present::document(representation, StatusCode::CREATED, &review)?.warnings(&warnings));
+        return Ok(present::document(representation?, StatusCode::CREATED, &review)?.warnings(&warnings));
     }
     let status = if call.faults().on(Fault::CreateAnswersOk) { StatusCode::OK } else { StatusCode::CREATED };
     let sent = call.faults().on(Fault::CreateAnswersRequest).then(|| object.clone());
-    let answer = match (create(call, object, Origin::Created, options.dry_run)?, sent) {
+    let created = create(call, object, Origin::Created, options.dry_run)?;
+    let representation = representation?;
+    let answer = match (created, sent) {
         (Created::Stored(object), Some(mut sent)) => {
             sent.adopt("metadata", &call.ty.load(&object, call.faults()));
             present::value(call, representation, status, &sent)?

@@ -118,7 +118,8 @@ pub fn negotiate(
 ) -> Result<Representation, NotAcceptable> {
     let offered = |entry: &Entry<'_>| {
         let ordered = !faults.on(Fault::AcceptParametersInOrder) || entry.first_parameter() != Some("v");
-        offer(entry, target).filter(|_| ordered)
+        let refused = faults.on(Fault::AcceptParametersRefused) && entry.first_parameter() == Some("charset");
+        offer(entry, target).filter(|_| ordered && !refused)
     };
     if faults.on(Fault::AcceptQualityIgnored) {
         return first(headers, offered).ok_or(NotAcceptable { target });

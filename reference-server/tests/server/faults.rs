@@ -5,6 +5,7 @@
 //! reading means that the fault was seen. Whether the suite can tell *what* is wrong is tested by the suite.
 
 mod described;
+mod options;
 mod users;
 mod values;
 
@@ -120,6 +121,7 @@ async fn converse(faults: Faults, expected: Option<&[String]>) -> Vec<String> {
                 read(&mut talk).await;
                 users::ask(&mut talk).await;
                 described::ask(&mut talk).await;
+                options::ask(&mut talk).await;
             }
             2 => update(&mut talk).await,
             3 => patch(&mut talk).await,
