@@ -137,6 +137,8 @@ pub struct CheckResult {
     pub expected: Value,
     /// What came.
     pub actual: Value,
+    /// Places in published schemas that break a design rule; empty for other checks.
+    pub places: Vec<Place>,
     /// One line; empty for pass.
     pub message: String,
     /// What it means when it is broken.
@@ -147,6 +149,32 @@ pub struct CheckResult {
     pub curl: Option<String>,
     /// The step whose exchange it judged, as in [`NamedExchange::step`].
     pub step: String,
+}
+
+/// A place in a published schema that breaks a design rule.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Place {
+    /// The type and the path of the field, as `widgets.v1.example.com spec.items[].mode`.
+    pub at: String,
+    /// What is wrong there.
+    pub message: String,
+    /// Why it stays, when Kubernetes itself has it by history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
+    /// Where it was written, when the schema came from a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<FilePosition>,
+}
+
+/// A place in a file.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct FilePosition {
+    /// As it was named on the command line.
+    pub file: String,
+    /// Counted from 1.
+    pub line: u64,
+    /// In characters, counted from 1.
+    pub column: u64,
 }
 
 /// How a check, or a case, came out. Ordered from best to worst.

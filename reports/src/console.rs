@@ -40,7 +40,8 @@ pub struct Options {
     pub verbosity: Verbosity,
     /// Colours on standard output.
     pub paint: Paint,
-    /// The command that repeats the run, without its selection and without credentials: `kubeproof run --server ..`.
+    /// The command that repeats the run, without its selection and without credentials: `kubeproof run --server ..`; empty where
+    /// there was no run.
     pub command: String,
     /// The JSON report of this run, which `--rerun` takes.
     pub json: Option<PathBuf>,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use kubeproof_cases::case::{Edition, Level};
-use kubeproof_harness::event::{Known, RunFinished, RunStarted, Target, Verdict};
+use kubeproof_harness::event::{Known, Place, RunFinished, RunStarted, Target, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -238,6 +238,9 @@ pub struct CheckRecord {
     /// What came.
     #[serde(default)]
     pub actual: Value,
+    /// Places in published schemas that break a design rule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<Place>,
     /// Of the check.
     pub level: Level,
     /// The part of the case's requirements that it judges.

@@ -7,7 +7,7 @@ use kubeproof_harness::event::Verdict;
 use crate::document::{Document, Record};
 use crate::{Report, ReportError};
 
-/// Writes a workflow command per result that is not as it should be.
+/// Writes a workflow command per result that is not as it should be, or per place in a file.
 pub struct Github<W> {
     out: W,
 }
@@ -30,7 +30,20 @@ impl<W: Write + Send> Report for Github<W> {
                 Verdict::Deviation | Verdict::Pass | Verdict::Skip => "notice",
             };
             let title = property(&format!("kubeproof: {}", record.title()));
-            writeln!(self.out, "::{command} title={title}::{}", data(&message(record)))?;
+            let places = record.broken_checks().into_iter().flat_map(|check| &check.places);
+            let in_files: Vec<_> =
+                places.filter_map(|place| Some((place, place.position.as_ref()?))).collect();
+            for (place, at) in &in_files {
+                let place = data(&format!("{}: {}\n{}", place.at, place.message, record.summary));
+                let (file, line, column) = (property(&at.file), at.line, at.column);
+                writeln!(
+                    self.out,
+                    "::{command} file={file},line={line},col={column},title={title}::{place}"
+                )?;
+            }
+            if in_files.is_empty() {
+                writeln!(self.out, "::{command} title={title}::{}", data(&message(record)))?;
+            }
         }
         Ok(self.out.flush()?)
     }

@@ -69,6 +69,7 @@ impl Redactor {
         pass.texts(std::iter::once(&mut reason));
         for check in &mut checks {
             pass.values([&mut check.expected, &mut check.actual]);
+            pass.texts(check.places.iter_mut().flat_map(|place| [&mut place.at, &mut place.message]));
             pass.texts(
                 [Some(&mut check.message), check.diff.as_mut(), check.curl.as_mut(), check.means.as_mut()]
                     .into_iter()
@@ -128,6 +129,7 @@ impl Pass<'_> {
             verdict: check.verdict,
             expected: check.expected.clone(),
             actual: check.actual.clone(),
+            places: check.places.clone(),
             level: check.level,
             requirements: check.requirements.clone(),
             message: one_line(&check.message),

@@ -1,7 +1,7 @@
 //! SARIF 2.1.0, for code scanning: rules are requirements, results are checks that failed.
 //!
 //! A server has no source file, so a result is located by its URL path; the case and subject make its fingerprint, which
-//! keeps one alert per finding over many runs.
+//! keeps one alert per finding over many runs. Schemas that came from files do have places there: each is a result.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,8 @@ pub fn render(document: &Document, requirements: &Requirements) -> Result<String
     let remarkable: Vec<_> = document.results.iter().filter(|record| record.is_remarkable()).collect();
     let ids: BTreeSet<&str> = remarkable.iter().map(|record| rule_of(record)).collect();
     let rules: Vec<_> = ids.iter().map(|id| rule(id, requirements)).collect();
-    let results: Vec<_> = remarkable.iter().map(|record| result(record, document, requirements)).collect();
+    let results: Vec<_> =
+        remarkable.iter().flat_map(|record| results(record, document, requirements)).collect();
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -55,6 +56,28 @@ fn rule(id: &str, requirements: &Requirements) -> Value {
         "defaultConfiguration": {"level": level},
         "properties": {"tags": [requirement.map_or("", |known| &known.section)]},
     })
+}
+
+/// A result for each place in a file, or one for the whole.
+fn results(record: &Record, document: &Document, requirements: &Requirements) -> Vec<Value> {
+    let whole = result(record, document, requirements);
+    let places = record.broken_checks().into_iter().flat_map(|check| &check.places);
+    let in_files = places.filter_map(|place| {
+        let at = place.position.as_ref()?;
+        let mut result = whole.clone();
+        result["message"]["text"] = format!("{}: {}", place.at, place.message).into();
+        result["locations"] = json!([{
+            "physicalLocation": {
+                "artifactLocation": {"uri": at.file},
+                "region": {"startLine": at.line, "startColumn": at.column},
+            },
+            "logicalLocations": [{"fullyQualifiedName": place.at, "kind": "member"}],
+        }]);
+        result["partialFingerprints"] = json!({"kubeproofResult/v1": format!("{} {}", record.id, place.at)});
+        Some(result)
+    });
+    let in_files: Vec<Value> = in_files.collect();
+    if in_files.is_empty() { vec![whole] } else { in_files }
 }
 
 fn result(record: &Record, document: &Document, requirements: &Requirements) -> Value {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use kubeproof_harness::event::Place;
 use serde_json::Value;
 
 use crate::document::{CheckRecord, ExchangeRecord, FrameRecord, Record};
@@ -87,6 +88,8 @@ impl Text {
         }
         if let Some(diff) = &check.diff {
             self.block(2, "", diff);
+        } else if !check.places.is_empty() {
+            self.block(2, "at ", &check.places.iter().map(place).collect::<Vec<_>>().join("\n"));
         } else {
             self.value("expected ", &check.expected);
             self.value("actual   ", &check.actual);
@@ -192,6 +195,14 @@ impl Text {
         self.lines.push_str(line.trim_end());
         self.lines.push('\n');
     }
+}
+
+/// A place that breaks a design rule, as compilers name places, so that editors find it.
+fn place(place: &Place) -> String {
+    let position = place.position.as_ref();
+    let position = position.map(|at| format!("{}:{}:{}: ", at.file, at.line, at.column)).unwrap_or_default();
+    let because = place.because.as_ref().map(|because| format!(" (kept by Kubernetes: {because})"));
+    format!("{position}{}: {}{}", place.at, place.message, because.unwrap_or_default())
 }
 
 /// The beginning of a line that is too long, and how much is missing.

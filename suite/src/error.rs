@@ -7,6 +7,7 @@ use kubeproof::self_test::SelfTestError;
 use kubeproof_cases::LoadError;
 use kubeproof_harness::known_failures::KnownFailuresError;
 use kubeproof_harness::plan::PlanError;
+use kubeproof_harness::schema::ManifestError;
 use kubeproof_harness::selection::{SelectionError, nearest};
 use kubeproof_harness::subject::SubjectError;
 use kubeproof_harness::target::TargetError;
@@ -44,6 +45,12 @@ pub(crate) enum Error {
     Merge(#[from] MergeError),
     #[error("no {what} is called {name:?}{}", nearest.as_ref().map(|n| format!("; did you mean {n:?}?")).unwrap_or_default())]
     Unknown { what: &'static str, name: String, nearest: Option<String> },
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    #[error("nothing was checked: {} holds neither a CustomResourceDefinition nor an OpenAPI v3 document", .0.display())]
+    NothingToLint(PathBuf),
     #[error("no case is selected: the options leave nothing over; see `kubeproof list` for what there is")]
     NothingSelected,
     #[error("nothing ran, every case was skipped: {0}")]
@@ -74,9 +81,10 @@ impl Error {
     /// The exit code it ends with.
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Selection(SelectionError::NoMatch { .. }) | Self::NothingSelected | Self::AllSkipped(_) => {
-                Exit::NOTHING_RAN
-            }
+            Self::Selection(SelectionError::NoMatch { .. })
+            | Self::NothingSelected
+            | Self::NothingToLint(_)
+            | Self::AllSkipped(_) => Exit::NOTHING_RAN,
             Self::Target(
                 TargetError::Unreachable { .. }
                 | TargetError::Unauthenticated { .. }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kubeproof_cases::case::{Capability, Case, Scope, SubjectFilter, SubjectSet};
+use kubeproof_cases::case::{Capability, Case, Scope, Step, SubjectFilter, SubjectSet};
 use kubeproof_cases::stream::Protocol;
 
 use super::roster::Roster;
@@ -55,6 +55,11 @@ pub(super) fn runs(
         }
         let Some(filter) = &case.subject else {
             add(None, None);
+            if is_about_design(case) {
+                for subject in roster.subjects.iter().filter(|subject| subject.origin == Origin::User) {
+                    add(Some(Arc::clone(subject)), None);
+                }
+            }
             continue;
         };
         let mut others: Vec<String> = Vec::new();
@@ -87,6 +92,12 @@ pub(super) fn runs(
         }
     }
     runs
+}
+
+/// Whether a case holds schemas against design rules and does nothing else: it has something to say of each resource that the
+/// user named.
+fn is_about_design(case: &Case) -> bool {
+    case.steps.iter().all(|step| matches!(step, Step::Schema(_)))
 }
 
 /// What keeps a case from running on whatever subject.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kubeproof_cases::case::Capability;
+use kubeproof_cases::case::{Capability, Case};
 use serde_json::Value;
 use tokio::sync::{OnceCell, watch};
 use tokio::time::Instant;
@@ -127,10 +127,14 @@ pub(super) fn out_of_time(message: &str) -> CheckResult {
 
 /// A result with nothing in it but the verdict.
 pub(super) fn result_of(planned: &PlannedRun, verdict: Verdict, reason: String) -> CaseResult {
-    let case = &planned.case;
+    bare_result(&planned.case, planned.subject_name(), verdict, reason)
+}
+
+/// The same for what no plan knows.
+pub(crate) fn bare_result(case: &Case, subject: String, verdict: Verdict, reason: String) -> CaseResult {
     CaseResult {
         id: case.id.clone(),
-        subject: planned.subject_name(),
+        subject,
         level: case.level,
         requirements: case.requirements.clone(),
         summary: case.summary.clone(),
@@ -145,12 +149,14 @@ pub(super) fn result_of(planned: &PlannedRun, verdict: Verdict, reason: String) 
 }
 
 /// The worst of the checks, and what it says.
-fn verdict_of(checks: &[CheckResult]) -> (Verdict, String) {
+pub(crate) fn verdict_of(checks: &[CheckResult]) -> (Verdict, String) {
     let Some(verdict) = checks.iter().map(|check| check.verdict).max() else {
         return (Verdict::Skip, "none of its checks is judged under this edition".to_owned());
     };
-    if verdict <= Verdict::Pass {
-        return (verdict, String::new());
+    match verdict {
+        Verdict::Pass => return (verdict, String::new()),
+        Verdict::Skip => return (verdict, checks[0].message.clone()),
+        _ => {}
     }
     let worst = checks.iter().find(|check| check.verdict == verdict);
     let reason = worst.map(|check| match check.message.lines().next() {

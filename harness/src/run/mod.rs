@@ -17,6 +17,7 @@ mod steps;
 mod streaming;
 mod watching;
 
+pub(crate) use case::{bare_result, verdict_of};
 pub use options::RunOptions;
 pub(crate) use pod::RunPod;
 pub use schedule::run;

@@ -13,10 +13,13 @@ impl Scope<'_> {
             Ok(published) => published,
             Err(error) => return Err(self.stuck("schema", error.to_string())),
         };
-        let edition = session.judging.edition;
-        for check in step.expect.iter().filter(|check| check.editions.contains(&edition)) {
-            let place = self.step("schema");
-            self.record.check(schema::judge(check, step.of, published, session.judging.letter, &place));
+        let view = match &self.planned.subject {
+            Some(subject) => published.view_of(step.of, &subject.served, &subject.kind),
+            None => published.view(step.of),
+        };
+        let (judging, place) = (&session.judging, self.step("schema"));
+        for check in step.expect.iter().filter(|check| check.editions.contains(&judging.edition)) {
+            self.record.check(schema::judge(check, &view, judging.letter, &place, &|_| None));
         }
         Ok(())
     }

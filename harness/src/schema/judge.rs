@@ -1,40 +1,44 @@
 //! From a rule to its function, and from what that finds to a verdict.
 
 use kubeproof_cases::case::SchemaCheck;
-use kubeproof_cases::rule::{Rule, SchemaSet};
-use serde_json::{Value, json};
+use kubeproof_cases::rule::Rule;
+use serde_json::json;
 
 use super::model::{Published, TypeSchema};
+use super::view::View;
 use super::walk::{Field, fields};
 use super::{Finding, conditions, kinds, lists, names, numbers, optional, references, units};
-use crate::event::{CheckResult, Verdict};
+use crate::event::{CheckResult, FilePosition, Place, Verdict};
 use crate::verdict::failed_at;
 
-/// How many places a message names; the report holds all of them.
-const NAMED: usize = 5;
-
-/// Holds the API against a rule that a case asks for.
+/// Holds types against a rule that a case asks for. `locate` knows where in a file a JSON Pointer leads, if anywhere.
 pub fn judge(
     check: &SchemaCheck,
-    of: SchemaSet,
-    published: &Published,
+    view: &View<'_>,
     letter: bool,
     step: &str,
+    locate: &dyn Fn(&str) -> Option<FilePosition>,
 ) -> CheckResult {
-    let found = super::findings(check.rule, of, published);
     let because = |finding: &Finding| {
-        check.history.iter().find(|known| known.covers(&finding.at)).map(|known| known.because.as_str())
+        check.history.iter().find(|known| known.covers(&finding.at)).map(|known| known.because.clone())
     };
-    let (old, new): (Vec<&Finding>, Vec<&Finding>) =
-        found.iter().partition(|finding| because(finding).is_some());
-    let (verdict, named) = match (new.as_slice(), old.as_slice()) {
-        ([], []) => (Verdict::Pass, Vec::new()),
-        ([], old) => (if letter { failed_at(check.level) } else { Verdict::Deviation }, old.to_vec()),
-        (new, _) => (failed_at(check.level), new.to_vec()),
+    let place = |finding: Finding| Place {
+        because: because(&finding),
+        position: locate(&finding.pointer),
+        at: finding.at,
+        message: finding.message,
     };
-    let row = |finding: &&Finding| match because(finding) {
-        Some(because) => json!({"at": finding.at, "message": finding.message, "because": because}),
-        None => json!({"at": finding.at, "message": finding.message}),
+    let mut places: Vec<Place> = view.findings(check.rule).into_iter().map(place).collect();
+    // What nobody explains comes first.
+    places.sort_by_key(|place| place.because.is_some());
+    let (verdict, message) = match (view.nothing(), places.first()) {
+        (Some(nothing), _) => (Verdict::Skip, nothing.to_owned()),
+        (None, None) => (Verdict::Pass, String::new()),
+        (None, Some(first)) => {
+            let excused = first.because.is_some() && !letter;
+            let verdict = if excused { Verdict::Deviation } else { failed_at(check.level) };
+            (verdict, message(first, &places))
+        }
     };
     CheckResult {
         id: check.id.clone(),
@@ -42,8 +46,9 @@ pub fn judge(
         level: check.level,
         requirements: check.requirements.clone(),
         expected: json!({"rule": check.rule}),
-        actual: Value::Array(new.iter().chain(&old).map(row).collect()),
-        message: message(&named, new.is_empty().then(|| named.first().and_then(|f| because(f))).flatten()),
+        actual: view.size(),
+        places,
+        message,
         means: check.means.clone(),
         diff: None,
         curl: None,
@@ -51,16 +56,15 @@ pub fn judge(
     }
 }
 
-fn message(named: &[&Finding], because: Option<&str>) -> String {
-    let mut lines: Vec<String> =
-        named.iter().take(NAMED).map(|finding| format!("{}: {}", finding.at, finding.message)).collect();
-    if named.len() > NAMED {
-        lines.push(format!("and {} more places", named.len() - NAMED));
-    }
-    let text = lines.join("; ");
-    match because {
-        Some(because) => format!("{text} (kept by Kubernetes: {because})"),
-        None => text,
+/// The first place, and how many there are like it.
+fn message(first: &Place, all: &[Place]) -> String {
+    let because = first.because.as_ref().map(|because| format!(" (kept by Kubernetes: {because})"));
+    let text = format!("{}: {}{}", first.at, first.message, because.unwrap_or_default());
+    let more = all.iter().filter(|place| place.because.is_some() == first.because.is_some()).count() - 1;
+    match more {
+        0 => text,
+        1 => format!("{text}; and one more place"),
+        more => format!("{text}; and {more} more places"),
     }
 }
 
@@ -69,13 +73,21 @@ pub(super) fn findings(rule: Rule, published: &Published, ty: &TypeSchema) -> Ve
     let by_field = |breaks: &dyn Fn(&Field<'_>) -> Option<String>| -> Vec<Finding> {
         let all = fields(published, ty).into_iter();
         let found = all.filter_map(|field| {
-            Some(Finding { message: breaks(&field)?, at: format!("{} {}", ty.name, field.path) })
+            Some(Finding {
+                message: breaks(&field)?,
+                at: format!("{} {}", ty.name, field.path),
+                pointer: format!("{}{}", ty.root, field.pointer),
+            })
         });
         found.collect()
     };
-    let by_type = |breaks: &dyn Fn(&TypeSchema) -> Option<String>| -> Vec<Finding> {
-        breaks(ty).map(|message| Finding { at: ty.name.clone(), message }).into_iter().collect()
+    // What a rule says of a type as a whole; in a custom resource definition it may stand elsewhere than the schema.
+    let by_type_at = |elsewhere: &str, breaks: &dyn Fn(&TypeSchema) -> Option<String>| -> Vec<Finding> {
+        let pointer = if ty.custom && !elsewhere.is_empty() { elsewhere } else { &ty.root };
+        let finding = |message| Finding { at: ty.name.clone(), message, pointer: pointer.to_owned() };
+        breaks(ty).map(finding).into_iter().collect()
     };
+    let by_type = |breaks: &dyn Fn(&TypeSchema) -> Option<String>| by_type_at("", breaks);
     match rule {
         Rule::FieldsInCamelCase => by_field(&names::camel_case),
         Rule::FieldsWithoutSeparators => by_field(&names::separators),
@@ -83,8 +95,8 @@ pub(super) fn findings(rule: Rule, published: &Published, ty: &TypeSchema) -> Ve
         Rule::BooleansWithoutIs => by_field(&names::booleans),
         Rule::TimesEndInTime => by_field(&names::times),
         Rule::DeclarativeNames => by_field(&names::declarative),
-        Rule::KindsNotControllers => by_type(&names::controllers),
-        Rule::GroupsQualified => by_type(&kinds::group),
+        Rule::KindsNotControllers => by_type_at("/spec/names/kind", &names::controllers),
+        Rule::GroupsQualified => by_type_at("/spec/group", &kinds::group),
         Rule::NothingBesideSpecAndStatus => by_type(&kinds::beside),
         Rule::StatusIsSubresource => by_type(&kinds::status_subresource),
         Rule::DesiredStateInSpec => by_type(&kinds::desired_state),

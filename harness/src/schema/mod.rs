@@ -8,19 +8,22 @@ mod judge;
 mod kinds;
 mod lists;
 mod load;
+mod manifest;
 mod model;
 mod names;
 mod numbers;
 mod optional;
 mod references;
+mod tree;
 mod units;
+mod view;
 mod walk;
-
-use kubeproof_cases::rule::{Rule, SchemaSet};
 
 pub use self::judge::judge;
 pub(crate) use self::load::published;
+pub use self::manifest::{Manifest, ManifestError, Whereabouts, read};
 pub use self::model::{CrdError, Published};
+pub use self::view::View;
 
 /// A place that breaks a rule.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -29,15 +32,8 @@ pub struct Finding {
     pub at: String,
     /// What is wrong there.
     pub message: String,
-}
-
-/// Every place that breaks a rule.
-pub fn findings(rule: Rule, of: SchemaSet, published: &Published) -> Vec<Finding> {
-    let types = published.types.iter().filter(|ty| of == SchemaSet::Published || ty.custom);
-    let mut found: Vec<Finding> = types.flat_map(|ty| judge::findings(rule, published, ty)).collect();
-    found.sort_by(|a, b| a.at.cmp(&b.at));
-    found.dedup();
-    found
+    /// Where in the document that it comes from: a JSON Pointer.
+    pub pointer: String,
 }
 
 #[cfg(test)]

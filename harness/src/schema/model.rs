@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::walk::fields;
+
 /// The extension that says which kinds a definition is of.
 const KINDS: &str = "x-kubernetes-group-version-kind";
 
@@ -32,12 +34,17 @@ pub(super) struct TypeSchema {
     pub(super) schema: Value,
     /// Fields of the type stand in somebody's spec.
     pub(super) in_spec: bool,
+    /// Where the schema stands in the document that it comes from: a JSON Pointer.
+    pub(super) root: String,
+    /// How many fields it has, those of types that it refers to not counted.
+    pub(super) fields: usize,
 }
 
 /// What is known of the kind of a type.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Served {
     pub(super) group: String,
+    pub(super) version: String,
     pub(super) kind: String,
     pub(super) namespaced: bool,
     /// The status subresource is on.
@@ -79,7 +86,7 @@ impl Published {
             if kind_of(schema).is_some()
                 && let Some(spec) = schema.pointer("/properties/spec")
             {
-                self.reach(spec, &mut in_spec);
+                self.reach(spec, &mut in_spec, &|_| true);
             }
         }
         let types = self.definitions.iter().map(|(name, schema)| TypeSchema {
@@ -88,11 +95,14 @@ impl Published {
             kind: kind_of(schema),
             schema: schema.clone(),
             in_spec: in_spec.contains(name),
+            root: format!("/components/schemas/{name}"),
+            fields: 0,
         });
+        let types: Vec<TypeSchema> = types.map(|ty| self.counted(ty)).collect();
         self.types.extend(types);
     }
 
-    /// Adds every version of a custom resource definition.
+    /// Adds every served version of a custom resource definition; the others are nobody's API.
     pub fn add_crd(&mut self, crd: &Value) -> Result<(), CrdError> {
         let version = crd["apiVersion"].as_str().unwrap_or("none");
         if version != "apiextensions.k8s.io/v1" {
@@ -103,27 +113,37 @@ impl Published {
         let plural = text("/spec/names/plural", "spec.names.plural")?;
         let kind = Served {
             group: group.to_owned(),
+            version: String::new(),
             kind: text("/spec/names/kind", "spec.names.kind")?.to_owned(),
             namespaced: crd["spec"]["scope"] == "Namespaced",
             has_status: false,
             approved: crd["metadata"]["annotations"][APPROVED].is_string(),
         };
         let versions = crd["spec"]["versions"].as_array().ok_or(CrdError::Lacks("spec.versions"))?;
-        for version in versions {
+        for (nth, version) in versions.iter().enumerate().filter(|(_, version)| version["served"] != false) {
             let schema = version.pointer("/schema/openAPIV3Schema").ok_or(CrdError::Lacks("schema"))?;
             let name = version["name"].as_str().ok_or(CrdError::Lacks("name of a version"))?;
-            self.types.push(TypeSchema {
+            let ty = TypeSchema {
                 name: format!("{plural}.{name}.{group}"),
                 custom: true,
                 kind: Some(Served {
+                    version: name.to_owned(),
                     has_status: version.pointer("/subresources/status").is_some(),
                     ..kind.clone()
                 }),
                 schema: schema.clone(),
                 in_spec: false,
-            });
+                root: format!("/spec/versions/{nth}/schema/openAPIV3Schema"),
+                fields: 0,
+            };
+            self.types.push(self.counted(ty));
         }
         Ok(())
+    }
+
+    fn counted(&self, ty: TypeSchema) -> TypeSchema {
+        let fields = fields(self, &ty).len();
+        TypeSchema { fields, ..ty }
     }
 
     /// Follows a reference; with what the use of it says beside it lost.
@@ -131,19 +151,25 @@ impl Published {
         target(schema).and_then(|name| self.definitions.get(name)).unwrap_or(schema)
     }
 
-    /// Gathers the definitions that a schema leads to.
-    fn reach(&self, schema: &Value, reached: &mut BTreeSet<String>) {
+    /// Gathers the definitions that a schema leads to, by way of those that are followed.
+    pub(super) fn reach(
+        &self,
+        schema: &Value,
+        reached: &mut BTreeSet<String>,
+        followed: &dyn Fn(&str) -> bool,
+    ) {
         match schema {
             Value::Object(members) => {
                 if let Some(name) = members.get("$ref").and_then(Value::as_str).map(last)
+                    && followed(name)
                     && let Some(definition) = self.definitions.get(name)
                     && reached.insert(name.to_owned())
                 {
-                    self.reach(definition, reached);
+                    self.reach(definition, reached, followed);
                 }
-                members.values().for_each(|member| self.reach(member, reached));
+                members.values().for_each(|member| self.reach(member, reached, followed));
             }
-            Value::Array(items) => items.iter().for_each(|item| self.reach(item, reached)),
+            Value::Array(items) => items.iter().for_each(|item| self.reach(item, reached, followed)),
             _ => {}
         }
     }
@@ -167,6 +193,7 @@ fn kind_of(schema: &Value) -> Option<Served> {
     let kind = schema[KINDS].as_array()?.first()?;
     Some(Served {
         group: kind["group"].as_str()?.to_owned(),
+        version: kind["version"].as_str()?.to_owned(),
         kind: kind["kind"].as_str()?.to_owned(),
         ..Served::default()
     })

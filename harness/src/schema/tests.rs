@@ -4,7 +4,7 @@ use kubeproof_cases::rule::{Rule, SchemaSet};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{Finding, Published, findings};
+use super::{Finding, Published};
 
 fn published(spec: &Value, status: &Value) -> Published {
     let crd = json!({
@@ -48,11 +48,11 @@ fn a_bad_field_is_found_by_its_path(#[case] rule: Rule, #[case] name: &str, #[ca
     let good = json!({"mode": {"type": "string", "enum": ["Fast"]}, "isolated": {"type": "boolean"},
         "podIPs": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string", "format": "ip"}},
         "graceSeconds": {"type": "integer", "format": "int32"}, "startTime": {"type": "string", "format": "date-time"}});
-    assert_eq!(findings(rule, SchemaSet::Crds, &published(&good, &json!({}))), []);
+    assert_eq!(published(&good, &json!({})).view(SchemaSet::Crds).findings(rule), []);
     let mut bad = good;
     bad["parts"] = json!({"type": "array", "x-kubernetes-list-type": "atomic", "items":
         {"type": "object", "properties": {name: schema}}});
-    let found = findings(rule, SchemaSet::Crds, &published(&bad, &json!({})));
+    let found = published(&bad, &json!({})).view(SchemaSet::Crds).findings(rule);
     let places: Vec<&str> = found.iter().map(|finding: &Finding| finding.at.as_str()).collect();
     assert_eq!(places, [format!("widgets.v1.example.com spec.parts[].{name}")]);
 }
@@ -71,7 +71,7 @@ fn conditions_require_their_members(#[case] required: Value, #[case] broken: usi
         Rule::ConditionsRequireReason,
         Rule::ConditionsRequireMessage,
     ];
-    let found = rules.iter().flat_map(|rule| findings(*rule, SchemaSet::Crds, &published)).count();
+    let found = rules.iter().flat_map(|rule| published.view(SchemaSet::Crds).findings(*rule)).count();
     assert_eq!(found, broken);
 }
 
@@ -86,6 +86,6 @@ fn a_type_in_the_spec_of_another_is_part_of_a_spec() {
     let mut published = Published::default();
     published.add_document(&document, &|_| false);
     published.finish();
-    let found = findings(Rule::NoFloatInSpec, SchemaSet::Published, &published);
+    let found = published.view(SchemaSet::Published).findings(Rule::NoFloatInSpec);
     assert_eq!(found.iter().map(|finding| finding.at.as_str()).collect::<Vec<_>>(), ["a.ThingSpec ratio"]);
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::model::{Published, TypeSchema, target};
+use super::optional::is_required;
 
 /// A field, an item of a list or a value of a map.
 #[derive(Clone, Debug)]
@@ -10,6 +11,8 @@ use super::model::{Published, TypeSchema, target};
 pub(super) struct Field<'a> {
     /// As `spec.items[].mode`.
     pub(super) path: String,
+    /// Where it stands in the schema of the type: a JSON Pointer.
+    pub(super) pointer: String,
     /// The name; empty for items of lists and values of maps.
     pub(super) name: &'a str,
     /// The schema as it is used, with the default that stands there.
@@ -40,87 +43,88 @@ pub(super) const OBJECT_META: &str = ".ObjectMeta";
 
 /// All fields of a type.
 pub(super) fn fields<'a>(published: &'a Published, ty: &'a TypeSchema) -> Vec<Field<'a>> {
-    let mut found = Vec::new();
-    let walk = Walk { published, ty };
+    let mut walk = Walk { published, ty, found: Vec::new() };
     // The type of a status is known by its name; that of a served kind has its status inside.
     let is_status = !ty.custom && ty.kind.is_none() && ty.name.ends_with("Status");
-    walk.members(
-        &ty.schema,
-        "",
-        Place { in_spec: ty.in_spec, in_status: is_status, status: is_status },
-        &mut found,
-    );
-    found
+    let part = Part { in_spec: ty.in_spec, in_status: is_status, status: is_status };
+    walk.members(&ty.schema, &Way::default(), part);
+    walk.found
 }
 
+/// The part of an object that a schema is of.
 #[derive(Clone, Copy)]
-struct Place {
+struct Part {
     in_spec: bool,
     in_status: bool,
     /// The schema is that of a status itself.
     status: bool,
 }
 
+/// The way to a schema: for people, and for programs.
+#[derive(Clone, Default)]
+struct Way {
+    path: String,
+    pointer: String,
+}
+
+impl Way {
+    fn member(&self, name: &str) -> Self {
+        let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
+        let escaped = name.replace('~', "~0").replace('/', "~1");
+        Self { path, pointer: format!("{}/properties/{escaped}", self.pointer) }
+    }
+
+    fn inside(&self, mark: &str, keyword: &str) -> Self {
+        Self { path: format!("{}{mark}", self.path), pointer: format!("{}/{keyword}", self.pointer) }
+    }
+}
+
 struct Walk<'a> {
     published: &'a Published,
     ty: &'a TypeSchema,
+    found: Vec<Field<'a>>,
 }
 
 impl<'a> Walk<'a> {
-    fn members(&self, schema: &'a Value, path: &str, place: Place, found: &mut Vec<Field<'a>>) {
+    fn members(&mut self, schema: &'a Value, way: &Way, part: Part) {
         let embedded = schema["x-kubernetes-embedded-resource"] == true;
-        let at_root = path.is_empty() && self.ty.custom;
+        let at_root = way.path.is_empty() && self.ty.custom;
         for (name, used) in schema["properties"].as_object().into_iter().flatten() {
             // Every object has these; that a CRD repeats them says nothing.
             if (at_root || embedded) && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
                 continue;
             }
-            let inner = match (path, name.as_str()) {
-                ("", "spec") if self.ty.kind.is_some() => Place { in_spec: true, ..place },
+            let inner = match (way.path.as_str(), name.as_str()) {
+                ("", "spec") if self.ty.kind.is_some() => Part { in_spec: true, ..part },
                 ("", "status") if self.ty.kind.is_some() => {
-                    Place { in_spec: false, in_status: true, status: true }
+                    Part { in_spec: false, in_status: true, status: true }
                 }
-                _ => Place { status: false, ..place },
+                _ => Part { status: false, ..part },
             };
-            let required = schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
-            let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-            let field = self.field(name, used, schema, path, required, inner, place.status);
-            self.visit(field, inner, found);
+            let required = is_required(schema, name);
+            let field = self.field(name, used, schema, way.member(name), inner);
+            self.visit(Field { required, status_member: part.status, ..field }, inner);
         }
-        let inner = Place { status: false, ..place };
-        if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
-            self.visit(self.field("", items, schema, format!("{path}[]"), false, inner, false), inner, found);
-        }
-        if let Some(values) = schema.get("additionalProperties").filter(|values| values.is_object()) {
-            self.visit(
-                self.field("", values, schema, format!("{path}.*"), false, inner, false),
-                inner,
-                found,
-            );
+        let inner = Part { status: false, ..part };
+        for (keyword, mark) in [("items", "[]"), ("additionalProperties", ".*")] {
+            if let Some(used) = schema.get(keyword).filter(|used| used.is_object()) {
+                self.visit(self.field("", used, schema, way.inside(mark, keyword), inner), inner);
+            }
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "they are the members of a field")]
-    fn field(
-        &self,
-        name: &'a str,
-        used: &'a Value,
-        parent: &'a Value,
-        path: String,
-        required: bool,
-        place: Place,
-        status_member: bool,
-    ) -> Field<'a> {
+    fn field(&self, name: &'a str, used: &'a Value, parent: &'a Value, way: Way, part: Part) -> Field<'a> {
         let schema = self.published.resolve(used);
-        let Place { in_spec, in_status, .. } = place;
-        Field { path, name, used, schema, parent, required, in_spec, in_status, status_member }
+        let (Way { path, pointer }, Part { in_spec, in_status, .. }) = (way, part);
+        let (required, status_member) = (false, false);
+        Field { path, pointer, name, used, schema, parent, required, in_spec, in_status, status_member }
     }
 
-    fn visit(&self, field: Field<'a>, place: Place, found: &mut Vec<Field<'a>>) {
-        let (used, path) = (field.used, field.path.clone());
-        found.push(field);
+    fn visit(&mut self, field: Field<'a>, part: Part) {
+        let (used, way) = (field.used, Way { path: field.path.clone(), pointer: field.pointer.clone() });
+        self.found.push(field);
         if target(used).is_none() {
-            self.members(used, &path, place, found);
+            self.members(used, &way, part);
         }
     }
 }

@@ -40,11 +40,9 @@ pub(super) fn render(document: &Document, options: &Options) -> String {
     let seconds = document.duration_ms / 1000.0;
     let results = plural(document.summary.total(), "result");
     let head = &document.head;
-    _ = writeln!(
-        text,
-        "{results}: {counts}{known}; seed {}, {seconds:.2} s, {}",
-        head.seed, head.target.server
-    );
+    // What cannot be repeated by a seed has none.
+    let seed = if options.command.is_empty() { String::new() } else { format!("seed {}, ", head.seed) };
+    _ = writeln!(text, "{results}: {counts}{known}; {seed}{seconds:.2} s, {}", head.target.server);
     text
 }
 
@@ -63,7 +61,7 @@ fn worst(document: &Document) -> Option<String> {
 fn again(document: &Document, options: &Options) -> Option<String> {
     let bad = document.failures(options.strict).chain(document.errors());
     let ids: BTreeSet<_> = bad.map(|record| record.id.as_str()).collect();
-    if ids.is_empty() {
+    if ids.is_empty() || options.command.is_empty() {
         return None;
     }
     let selection = match &options.json {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use kubeproof_cases::case::{Edition, Identity, Level};
 use kubeproof_harness::event::{
-    CaseResult, CheckResult, Event, Known, NamedExchange, RunFinished, RunStarted, Target, Verdict,
+    CaseResult, CheckResult, Event, FilePosition, Known, NamedExchange, Place, RunFinished, RunStarted,
+    Target, Verdict,
 };
 use kubeproof_harness::exchange::{
     Broken, BrokenKind, Exchange, Outcome, Received, Sent, WatchEnd, WatchEvent,
@@ -111,11 +112,39 @@ fn results() -> Vec<CaseResult> {
             checks: vec![check("letter", Verdict::Deviation)],
             ..result("status/code", "", Verdict::Deviation, "deployed servers answer 422")
         },
+        in_a_file(),
         CaseResult {
             exchanges: vec![broken()],
             ..result("watch/ends", "widgets.v1.kubeproof.dev", Verdict::Error, "no connection to the server")
         },
     ]
+}
+
+/// A schema out of a file, with two places that break a rule.
+fn in_a_file() -> CaseResult {
+    let place = |at: &str, line| Place {
+        at: format!("widgets.v1.example.com spec.{at}"),
+        message: "the spec holds a floating-point number".to_owned(),
+        because: None,
+        position: Some(FilePosition { file: "crds/widgets, and more.yaml".to_owned(), line, column: 15 }),
+    };
+    let message =
+        "widgets.v1.example.com spec.ratio: the spec holds a floating-point number; and one more place";
+    CaseResult {
+        checks: vec![CheckResult {
+            message: message.to_owned(),
+            expected: json!({"rule": "no-float-in-spec"}),
+            actual: json!({"types": 1, "fields": 12}),
+            places: vec![place("ratio", 31), place("parts[].weight", 44)],
+            ..check("no-floats", Verdict::Fail)
+        }],
+        ..result(
+            "schema/no-floats-in-spec",
+            "widgets.v1.example.com",
+            Verdict::Fail,
+            &format!("no-floats: {message}"),
+        )
+    }
 }
 
 fn result(id: &str, subject: &str, verdict: Verdict, reason: &str) -> CaseResult {
@@ -143,6 +172,7 @@ fn check(id: &str, verdict: Verdict) -> CheckResult {
         requirements: vec!["idempotency.post-existing-409".to_owned()],
         expected: json!({"status": 200}),
         actual: json!({"status": 200}),
+        places: Vec::new(),
         message: String::new(),
         means: None,
         diff: None,

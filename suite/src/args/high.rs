@@ -31,7 +31,7 @@ pub(crate) fn run_options(run: &low::Run) -> Result<RunOptions, Error> {
         namespace: safety.namespace.clone(),
         read_only: safety.read_only,
         dry_run: safety.dry_run,
-        known_failures: selection.known_failures()?,
+        known_failures: known_failures(selection.known_failures.as_deref(), selection.update_known_failures)?,
         strict: execution.strict,
         jobs: execution.jobs,
         timeout: execution.timeout,
@@ -108,16 +108,12 @@ impl low::Cases {
     }
 }
 
-impl low::Selection {
-    fn known_failures(&self) -> Result<Option<KnownFailures>, Error> {
-        let load = |path: &PathBuf| {
-            if self.update_known_failures && !path.exists() {
-                return Ok(KnownFailures::empty(path));
-            }
-            KnownFailures::load(path)
-        };
-        Ok(self.known_failures.as_ref().map(load).transpose()?)
-    }
+/// The list of known failures, which need not be there when it is to be written.
+pub(crate) fn known_failures(path: Option<&Path>, update: bool) -> Result<Option<KnownFailures>, Error> {
+    let load = |path: &Path| {
+        if update && !path.exists() { Ok(KnownFailures::empty(path)) } else { KnownFailures::load(path) }
+    };
+    Ok(path.map(load).transpose()?)
 }
 
 impl low::Reports {

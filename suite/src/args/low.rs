@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Coverage(Coverage),
     /// Checks a directory of case files
     Lint(Lint),
+    /// Holds schemas in files against the design rules, without a server
+    LintApi(LintApi),
     /// Runs the reference server until it is interrupted
     Serve(Serve),
     /// Proves the suite itself: wrong servers are caught, right ones are not
@@ -382,6 +384,57 @@ pub(crate) struct Lint {
 }
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own on the command line")]
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "kubeproof lint-api <FILE>... [OPTIONS]",
+    after_help = LINT_EXIT_CODES
+)]
+pub(crate) struct LintApi {
+    /// Custom resource definitions or OpenAPI v3 documents, in YAML or JSON; of a directory, all in it; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) cases: Cases,
+
+    #[command(flatten)]
+    pub(crate) judging: LintJudging,
+
+    #[command(flatten)]
+    pub(crate) output: RenderOutput,
+
+    /// Print annotations for GitHub Actions, at the lines of the files
+    #[arg(long, help_heading = "Reports")]
+    pub(crate) github: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Selection")]
+pub(crate) struct LintJudging {
+    /// Judge by the text alone: what Kubernetes keeps by history is a failure
+    #[arg(long)]
+    pub(crate) letter: bool,
+
+    /// List of failures that do not fail the check
+    #[arg(long, value_name = "FILE")]
+    pub(crate) known_failures: Option<PathBuf>,
+
+    /// Write what fails into the list of known failures, and remove what passes
+    #[arg(long, requires = "known_failures")]
+    pub(crate) update_known_failures: bool,
+
+    /// Warnings and deviations fail the check too
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+const LINT_EXIT_CODES: &str = "\
+Exit codes:
+  0  no rule is broken that is a MUST
+  1  failures
+  2  the command line is wrong, or a file cannot be read or holds nothing to check
+  4  nothing was checked: a pattern matches nothing, or a directory holds nothing to check";
+
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     /// Address to listen on; port 0 takes a free one

@@ -4,6 +4,7 @@ mod completions;
 mod coverage;
 mod explain;
 mod lint;
+mod lint_api;
 mod list;
 mod man;
 mod report;
@@ -34,6 +35,7 @@ pub(crate) fn dispatch(cli: Cli) -> Result<Exit, Error> {
         Command::Explain(explain) => on_runtime(explain::explain(&explain, &mut out)),
         Command::Coverage(coverage) => coverage::coverage(&coverage, &mut out),
         Command::Lint(lint) => lint::lint(&lint, cli.color, &mut out),
+        Command::LintApi(lint) => lint_api::lint_api(&lint, cli.color),
         Command::Report(report) => report::report(&report, cli.color, &mut out),
         Command::Schema(schema) => schema::schema(&schema, &mut out),
         Command::Completions(completions) => completions::completions(&completions, &mut out),

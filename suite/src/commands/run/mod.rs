@@ -6,17 +6,20 @@ mod teller;
 
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::sync::Arc;
 
-use kubeproof_harness::event::{Event, RunFinished, RunStarted, Target};
+use kubeproof_harness::event::{CaseResult, Event, RunFinished, RunStarted, Target};
 use kubeproof_harness::known_failures::KnownFailures;
 use kubeproof_harness::plan::{Plan, plan};
 use kubeproof_harness::run::{RunOptions, run as run_plan};
 use kubeproof_harness::transport::{Client, Limits};
+use kubeproof_reports::ReportError;
+use kubeproof_reports::document::Document;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
 
 use self::target::Opened;
-use self::teller::{Teller, Told};
+use self::teller::Teller;
 use crate::args::{high, low};
 use crate::error::Error;
 use crate::exit_code::Exit;
@@ -93,14 +96,16 @@ async fn go(
     let ended = running.await;
     interrupted.abort();
     let told = telling.await.map_err(|error| Error::Died(error.to_string()))?;
-    let exit = judged(&told, run);
+    let exit = judged(&told.document, &told.errors, run.execution.strict);
     if let Err(error) = ended {
         return Err(Error::Died(error.to_string()));
     }
     match (nothing_ran, known_failures) {
         _ if exit == Exit::INTERRUPTED => Ok(exit),
         (Some(error), _) => Err(error),
-        (None, Some(list)) if run.selection.update_known_failures => updated(&told, &list, run),
+        (None, Some(list)) if run.selection.update_known_failures => {
+            updated(&told.results, &list, run.execution.strict)
+        }
         _ => Ok(exit),
     }
 }
@@ -134,18 +139,17 @@ async fn interrupted_early(
 
 /// The exit code of a run whose reports are told. What a report could not be written for comes last: a failing target is
 /// the greater news.
-fn judged(told: &Told, run: &low::Run) -> Exit {
-    let document = &told.document;
-    for error in told.errors.iter().filter(|error| !is_broken_pipe(error)) {
+pub(super) fn judged(document: &Document, errors: &[ReportError], strict: bool) -> Exit {
+    for error in errors.iter().filter(|error| !is_broken_pipe(error)) {
         let _ = writeln!(io::stderr(), "error: {error}");
     }
     if document.interrupted {
         Exit::INTERRUPTED
-    } else if document.failures(run.execution.strict).next().is_some() {
+    } else if document.failures(strict).next().is_some() {
         Exit::FAILURES
     } else if document.errors().next().is_some() {
         Exit::ERRORS
-    } else if told.errors.iter().any(|error| !is_broken_pipe(error)) {
+    } else if errors.iter().any(|error| !is_broken_pipe(error)) {
         Exit::USAGE
     } else {
         Exit::CONFORMANT
@@ -153,15 +157,19 @@ fn judged(told: &Told, run: &low::Run) -> Exit {
 }
 
 /// Brings the list of known failures up to date. From then on every failure is a known one, so the run is conformant.
-fn updated(told: &Told, list: &KnownFailures, run: &low::Run) -> Result<Exit, Error> {
-    let text = list.updated(&told.results, run.execution.strict);
+pub(super) fn updated(
+    results: &[Arc<CaseResult>],
+    list: &KnownFailures,
+    strict: bool,
+) -> Result<Exit, Error> {
+    let text = list.updated(results, strict);
     let path: &Path = list.path();
     kubeproof_reports::atomic::write(path, text.as_bytes())?;
     let _ = writeln!(io::stderr(), "{} is up to date; give a reason for each new entry", path.display());
     Ok(Exit::CONFORMANT)
 }
 
-fn is_broken_pipe(error: &kubeproof_reports::ReportError) -> bool {
-    let kubeproof_reports::ReportError::Output(error) = error else { return false };
+fn is_broken_pipe(error: &ReportError) -> bool {
+    let ReportError::Output(error) = error else { return false };
     error.kind() == io::ErrorKind::BrokenPipe
 }
