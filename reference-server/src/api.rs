@@ -72,7 +72,7 @@ impl Api {
         if let Lookup::Found(namespaces) = api.registry.current().find("", "v1", "namespaces") {
             handlers::create_initial_namespaces(&api, &namespaces);
         }
-        handlers::ship_resources(&api);
+        handlers::ship_resources(&api, config.sample);
         api
     }
 

@@ -21,6 +21,9 @@ pub struct Config {
     pub history: usize,
     /// Have a node, which runs pods in a scripted runtime (see the README). Default: none, and pods stay pending.
     pub node: bool,
+    /// Come with a custom resource, `gadgets.v1.devices.example.com`, for those who judge published schemas and need some.
+    /// Default: no.
+    pub sample: bool,
     /// The deliberate bugs of this server. Default: none.
     pub faults: Faults,
     /// The lawful differences of this server. Default: none.
@@ -36,6 +39,7 @@ impl Default for Config {
             user_token: None,
             history: 10_000,
             node: false,
+            sample: false,
             faults: Faults::none(),
             variations: Variations::none(),
         }

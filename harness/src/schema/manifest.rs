@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use kubeproof_cases::case::{Case, Step};
+use kubeproof_cases::case::{Case, Edition, Step};
 use serde_json::Value;
 
 use super::judge::judge;
@@ -99,8 +99,8 @@ impl Manifest {
         if resources.is_empty() { vec![self.file.clone()] } else { resources }
     }
 
-    /// Holds a subject against the rules of a case; `None` if the case asks for more than schemas.
-    pub fn judge(&self, case: &Case, subject: &str, letter: bool) -> Option<CaseResult> {
+    /// Holds a subject against the rules of a case under an edition; `None` if the case asks for more than schemas.
+    pub fn judge(&self, case: &Case, subject: &str, edition: Edition, letter: bool) -> Option<CaseResult> {
         let mut checks: Vec<CheckResult> = Vec::new();
         for step in &case.steps {
             let Step::Schema(step) = step else { return None };
@@ -108,11 +108,9 @@ impl Manifest {
                 Some(_) => self.published.view_of_type(subject),
                 None => self.published.view(step.of),
             };
-            let of_step = step
-                .expect
-                .iter()
-                .map(|check| judge(check, &view, letter, "schema", &|pointer| Some(self.position(pointer))));
-            checks.extend(of_step);
+            let asked = step.expect.iter().filter(|check| check.editions.contains(&edition));
+            let locate = |pointer: &str| Some(self.position(pointer));
+            checks.extend(asked.map(|check| judge(check, &view, letter, "schema", &locate)));
         }
         let (verdict, reason) = verdict_of(&checks);
         Some(CaseResult { checks, ..bare_result(case, subject.to_owned(), verdict, reason) })

@@ -182,6 +182,6 @@ mod tests {
     #[test]
     fn a_mistake_has_a_place() {
         let error = documents("a: 1\nb: [\n").expect_err("a mistake");
-        assert_eq!(error.place.map(|(line, _)| line), Some(3), "{}", error.message);
+        assert_eq!(error.place.map(|(line, _)| line), Some(2), "{}", error.message);
     }
 }

@@ -1,4 +1,4 @@
-//! A custom resource that a faulty server comes with, whose schema breaks a rule of API design.
+//! A custom resource that a server can come with, whose schema breaks a rule of API design where a fault says so.
 //!
 //! The definition is a good one but for what the fault says. It is not checked as a client's would be: that a server
 //! publishes what it would refuse is a part of the fault.
@@ -98,11 +98,11 @@ const BENDS: [(Fault, &str); 24] = [
     (Fault::SchemaStatusUnserved, "{}"),
 ];
 
-/// Adds the resource to a server with such a fault.
-pub(crate) fn ship(api: &Api) {
+/// Adds the resource to a server that is to have it, or has such a fault.
+pub(crate) fn ship(api: &Api, wanted: bool) {
     let named = [Fault::SchemaReservedGroup, Fault::SchemaControllerKind];
     let bent = BENDS.iter().any(|(fault, _)| api.faults.on(*fault)) || api.faults.any(&named);
-    if !bent {
+    if !(wanted || bent) {
         return;
     }
     let Lookup::Found(ty) =

@@ -47,11 +47,13 @@ pub(super) fn lint_api(asked: &low::LintApi, color: low::Color) -> Result<Exit, 
     }
     let mut reports = Reports::new(Redactor::default(), reports(asked, color, &catalogue)?);
     let today = Zoned::now().date();
+    let edition = asked.cases.edition.into();
     let mut results: Vec<Arc<CaseResult>> = Vec::new();
     for (case, (manifest, subject)) in cases.iter().flat_map(|case| subjects.iter().map(move |on| (case, on)))
     {
         let taken = asked.cases.selection().takes(&case.id, subject);
-        let Some(mut result) = manifest.judge(case, subject, asked.judging.letter).filter(|_| taken) else {
+        let Some(mut result) = manifest.judge(case, subject, edition, asked.judging.letter).filter(|_| taken)
+        else {
             continue;
         };
         result.known = list.as_ref().and_then(|list| list.judge(&result, today, asked.judging.strict));
@@ -63,7 +65,7 @@ pub(super) fn lint_api(asked: &low::LintApi, color: low::Color) -> Result<Exit, 
 
     reports.event(&Event::RunStarted(RunStarted {
         target: Target { server: names(&asked.files), ..Target::default() },
-        edition: asked.cases.edition.into(),
+        edition,
         letter: asked.judging.letter,
         seed: 0,
         catalogue_digest: catalogue.digest().to_owned(),
@@ -94,7 +96,7 @@ fn selected(asked: &low::LintApi, catalogue: &Catalogue) -> Result<Vec<Case>, Er
     let selection = asked.cases.selection();
     selection.check(&all)?;
     let edition = asked.cases.edition.into();
-    let taken = |case: &Case| selection.takes_case(case) && catalogue.asks_for(case, edition);
+    let taken = |case: &Case| selection.takes_case(case) && case.is_judged_by(edition);
     Ok(all.into_iter().filter(taken).collect())
 }
 

@@ -16,6 +16,7 @@ use crate::kubeproof::kubeproof;
 #[case(&["explain"])]
 #[case(&["coverage"])]
 #[case(&["lint"])]
+#[case(&["lint-api"])]
 #[case(&["serve"])]
 #[case(&["self-test"])]
 #[case(&["report"])]

@@ -5,6 +5,7 @@ mod catalogue;
 mod help;
 mod interrupts;
 mod kubeproof;
+mod lint_api;
 mod reports;
 mod runs;
 mod serve;

@@ -15,8 +15,14 @@ const USER_TOKEN: &str = "unprivileged";
 
 /// A server with these faults that remembers so many events, and a client that knows its administrator and its user.
 pub(crate) async fn serve(faults: Faults, history: usize) -> anyhow::Result<(Running, Client)> {
-    let config =
-        Config { faults, history, node: true, user_token: Some(USER_TOKEN.into()), ..Config::default() };
+    let config = Config {
+        faults,
+        history,
+        node: true,
+        sample: true,
+        user_token: Some(USER_TOKEN.into()),
+        ..Config::default()
+    };
     let server = Server::start(config).await?;
     let mut target = TargetConfig::new(&server.url())?;
     target.credential = Credential::token(server.admin_token())?;

@@ -33,6 +33,7 @@ impl Opened {
             faults,
             history: HISTORY,
             node: true,
+            sample: true,
             user_token: Some(USER_TOKEN.to_owned()),
             ..Config::default()
         })
