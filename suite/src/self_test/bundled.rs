@@ -45,9 +45,10 @@ pub enum SelfTestError {
 }
 
 impl Bundled {
-    /// Starts a server; its history and its second user are those of the self-test.
+    /// Starts a server; its history, its sample and its second user are those of the self-test.
     pub async fn start(config: Config) -> Result<Self, SelfTestError> {
-        let config = Config { history: HISTORY, user_token: Some(USER_TOKEN.to_owned()), ..config };
+        let config =
+            Config { history: HISTORY, sample: true, user_token: Some(USER_TOKEN.to_owned()), ..config };
         let server = Server::start(config).await?;
         let mut target = TargetConfig::new(&server.url())?;
         target.credential = Credential::token(server.admin_token())?;
