@@ -24,6 +24,7 @@ use crate::respond::{Answer, Payload};
 use crate::runtime::Runtime;
 use crate::status::ApiError;
 use crate::store::Store;
+use crate::streams::Upgrade;
 use crate::{Config, Fault, Faults};
 
 /// All of the server but its listener.
@@ -110,18 +111,24 @@ impl Api {
         answer.into_response()
     }
 
-    async fn route(self: Arc<Self>, request: Request<Incoming>) -> Result<Answer, ApiError> {
+    async fn route(self: Arc<Self>, mut request: Request<Incoming>) -> Result<Answer, ApiError> {
+        let upgrade = Upgrade::take(&mut request);
         let (parts, mut body) = request.into_parts();
         // Who waits to be told to go on has nothing under way.
         let sends = !parts.headers.contains_key(header::EXPECT);
-        let answer = self.dispatch(parts, &mut body).await;
+        let answer = self.dispatch(parts, upgrade, &mut body).await;
         if answer.is_err() && sends {
             body::discard(&mut body).await;
         }
         answer
     }
 
-    async fn dispatch(self: Arc<Self>, mut parts: Parts, body: &mut Incoming) -> Result<Answer, ApiError> {
+    async fn dispatch(
+        self: Arc<Self>,
+        mut parts: Parts,
+        upgrade: Option<Upgrade>,
+        body: &mut Incoming,
+    ) -> Result<Answer, ApiError> {
         if self.faults.on(Fault::MethodOverrideHonoured)
             && let Some(method) = parts.headers.get("x-http-method-override")
         {
@@ -148,7 +155,7 @@ impl Api {
         match info {
             RequestInfo::Path(path) => paths::answer(&self, &parts.method, &path, &query, &parts.headers),
             RequestInfo::Resource(info) => {
-                let call = self.call(info, query, parts.headers, user)?;
+                let call = self.call(info, query, parts.headers, upgrade, user)?;
                 let warning = call.ty.deprecation.clone();
                 let answer = handlers::handle(call, &parts.method, body).await?;
                 Ok(answer.warnings(warning.as_slice()))
@@ -161,6 +168,7 @@ impl Api {
         info: ResourceInfo,
         query: Query,
         headers: HeaderMap,
+        upgrade: Option<Upgrade>,
         user: Arc<User>,
     ) -> Result<Call, ApiError> {
         let ty = self.find(&info)?;
@@ -170,7 +178,7 @@ impl Api {
         if !anywhere && !ty.namespaced && !info.namespace.is_empty() && !own {
             return Err(if ty.custom { ApiError::no_such_path() } else { ApiError::no_such_resource() });
         }
-        Ok(Call { api: self, ty, info, query, headers, user })
+        Ok(Call { api: self, ty, info, query, headers, upgrade, user })
     }
 
     fn find(&self, info: &ResourceInfo) -> Result<Arc<ResourceType>, ApiError> {

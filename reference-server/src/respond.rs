@@ -86,6 +86,11 @@ impl Answer {
         Self::bytes(status, format!("{value}\n"))
     }
 
+    /// Nothing but what is added to it: the answer to a handshake.
+    pub(crate) fn bare(status: StatusCode) -> Self {
+        Self { content_type: "", ..Self::bytes(status, Bytes::new()) }
+    }
+
     /// Plain text.
     pub(crate) fn text(status: StatusCode, text: impl Into<Bytes>) -> Self {
         Self { content_type: "text/plain; charset=utf-8", ..Self::bytes(status, text) }
@@ -160,11 +165,14 @@ impl Answer {
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         // A cache takes over the headers of a 304, and would forget what it has a copy of.
-        if self.status != StatusCode::NOT_MODIFIED {
+        if self.status != StatusCode::NOT_MODIFIED && !self.content_type.is_empty() {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
         }
         for (name, value) in self.headers {
             headers.append(name, value);
+        }
+        if self.content_type.is_empty() {
+            return response;
         }
         headers.entry(header::CACHE_CONTROL).or_insert_with(|| HeaderValue::from_static("no-cache, private"));
         response

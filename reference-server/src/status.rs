@@ -228,6 +228,11 @@ impl ApiError {
         })
     }
 
+    /// The node of a pod cannot be reached. A real server says so without a reason.
+    pub(crate) fn unreachable_node(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+    }
+
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         let message = format!("Internal error occurred: {}", message.into());
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)

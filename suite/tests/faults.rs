@@ -22,6 +22,9 @@ use tokio::runtime::Runtime;
 /// Small enough that a case makes the server forget in no time.
 const HISTORY: usize = 1_024;
 
+/// Faults of the framing that came before their cases. The list only shrinks: with the last case it goes.
+const AWAITING: &str = include_str!("faults-awaiting-cases.txt");
+
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::from_args();
     let catalogue = Arc::new(Catalogue::embedded().map_err(|diagnostics| anyhow::anyhow!("{diagnostics}"))?);
@@ -52,6 +55,9 @@ async fn caught(catalogue: &Catalogue, fault: Fault) -> Result<(), Failed> {
         claims.entry(last(case)).or_default().push(&case.id);
     }
     if claims.is_empty() {
+        if AWAITING.lines().any(|name| name == fault.name()) {
+            return Ok(());
+        }
         return Err(format!("no case lists {} under `catches`: {}", fault.name(), fault.summary()).into());
     }
     let mut wrong: Vec<String> = Vec::new();

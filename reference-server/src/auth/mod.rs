@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::request_info::{RequestInfo, ResourceInfo};
 use crate::status::{ApiError, Subject};
+use crate::streams;
 use crate::{Config, Fault, Faults};
 
 pub(crate) use impersonate::acting;
@@ -122,10 +123,17 @@ impl Authenticator {
         known.find(|(own, _)| own == token).map(|(_, user)| Arc::clone(user))
     }
 
-    /// The user of a request. A scheme other than Bearer, and an empty token, count as no token.
+    /// The user of a request. A browser can set no header, so its token stands among its subprotocols. A scheme other than Bearer, and an empty token, count as no token.
     pub(crate) fn authenticate(&self, headers: &HeaderMap, faults: Faults) -> Result<Arc<User>, ApiError> {
         let anonymous = || Ok(Arc::clone(&self.anonymous));
-        let Some(value) = headers.get(header::AUTHORIZATION) else { return anonymous() };
+        let Some(value) = headers.get(header::AUTHORIZATION) else {
+            return match streams::bearer_token(headers) {
+                Ok(None) => anonymous(),
+                _ if faults.on(Fault::WebsocketTokenIgnored) => anonymous(),
+                Ok(Some(token)) => self.token(&token).ok_or_else(ApiError::unauthorized),
+                Err(_) => Err(ApiError::unauthorized()),
+            };
+        };
         let token =
             value.to_str().ok().and_then(|value| value.split_once(' ')).and_then(|(scheme, token)| {
                 let token = token.trim();

@@ -13,6 +13,7 @@ mod pods;
 mod scale;
 mod services;
 mod shipped;
+mod streams;
 mod update;
 mod watch;
 
@@ -33,6 +34,7 @@ use crate::request_info::ResourceInfo;
 use crate::respond::Answer;
 use crate::status::ApiError;
 use crate::store::Key;
+use crate::streams::{Reply, Upgrade};
 use crate::{Fault, Faults};
 
 /// How much of a user agent names a manager.
@@ -45,6 +47,8 @@ pub(crate) struct Call {
     pub(crate) info: ResourceInfo,
     pub(crate) query: Query,
     pub(crate) headers: HeaderMap,
+    /// The connection, when it is wanted for something else.
+    pub(crate) upgrade: Option<Upgrade>,
     pub(crate) user: Arc<User>,
 }
 
@@ -101,6 +105,14 @@ impl Call {
             subresource: self.info.subresource.clone(),
         };
         Write { owner, reach, schema: &self.ty.schema, faults: self.faults() }
+    }
+
+    /// Answers a handshake, and runs what follows it in the background.
+    pub(crate) fn switch(&self, reply: Reply) -> Answer {
+        if let Some(session) = reply.session {
+            self.api.spawn(session);
+        }
+        reply.answer
     }
 
     pub(crate) fn not_found(&self) -> ApiError {
@@ -169,7 +181,7 @@ pub(crate) async fn handle(call: Call, method: &Method, body: &mut Incoming) -> 
             || bent(Fault::UnlistedVerbServed, verb, "deletecollection", "namespaces")
     };
     match (method.as_str(), call.info.name.is_empty()) {
-        ("GET", _) if watch && allowed("watch") => watch::handle(&call),
+        ("GET", _) if watch && allowed("watch") => watch::handle(call),
         ("GET", true) if !watch && allowed("list") => list::handle(&call),
         ("GET", false) if !watch && allowed("get") => get::handle(&call),
         ("POST", true) if allowed("create") => create::handle(&call, body).await,
@@ -203,6 +215,9 @@ async fn subresource(call: Call, method: &Method, body: &mut Incoming) -> Option
         ("status", "PATCH") if call.ty.has_status => patch_or_apply(&call, update::Part::Status, body).await,
         ("status", _) if call.ty.has_status => return None,
         ("scale", method) if call.ty.scale.is_some() => scale::handle(&call, method, body).await?,
+        ("exec" | "attach" | "portforward", "GET" | "POST") if call.ty.is_core("pods") => {
+            streams::handle(call, method)
+        }
         ("binding", "POST") if call.ty.is_core("pods") => pods::bind(&call, body).await,
         ("finalize", "PUT") if call.ty.is_core("namespaces") => {
             update::handle(&call, update::Part::Finalize, body).await

@@ -25,6 +25,7 @@ use crate::schema::FieldError;
 use crate::selection::Selection;
 use crate::status::ApiError;
 use crate::store::{Change, EVENT_END, Event, Stored};
+use crate::streams::{self, Wish};
 use crate::table::IncludeObject;
 use crate::{Fault, Faults};
 
@@ -35,7 +36,9 @@ const LIFETIME: std::ops::Range<u64> = 1800..3600;
 /// How often a watcher that saw nothing hears how far the log has come.
 const BOOKMARK_INTERVAL: Duration = Duration::from_millis(500);
 
-pub(super) fn handle(call: &Call) -> Result<Answer, ApiError> {
+pub(super) fn handle(mut call: Call) -> Result<Answer, ApiError> {
+    let upgrade = call.upgrade.take().filter(|upgrade| upgrade.wish() == Wish::Websocket);
+    let call = &call;
     let representation = call.accept(Target::Watch)?;
     let options = WatchOptions::parse(&call.query, call.faults())?;
     let selection = Selection::parse(&call.query, &call.ty, call.faults())?;
@@ -45,7 +48,10 @@ pub(super) fn handle(call: &Call) -> Result<Answer, ApiError> {
         let chunk = watcher.next().await?;
         Some((chunk, watcher))
     });
-    Ok(Answer::stream(Box::pin(chunks)))
+    Ok(match upgrade {
+        None => Answer::stream(Box::pin(chunks)),
+        Some(upgrade) => call.switch(streams::watch(upgrade, Box::pin(chunks), call.faults())),
+    })
 }
 
 /// What a watch is asked for.

@@ -731,7 +731,7 @@ async fn delete(talk: &mut Record) {
 }
 
 /// Numbers what differs by chance in the order of its appearance.
-fn number(text: &str) -> String {
+pub(crate) fn number(text: &str) -> String {
     let chance = Regex::new(
         r#"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|20\d\d-\d\d-\d\dT[0-9:]{8}Z|127\.0\.0\.1:\d+|p{58}[a-z0-9]{5}|"\d+s""#,
     );
@@ -754,6 +754,7 @@ async fn every_fault_is_seen_by_some_client() {
     let differs = lines(&correct).into_iter().zip(lines(&again)).find(|(one, other)| one != other);
     assert_eq!(differs, None, "the conversation reads the same on two correct servers");
     let talks: Vec<_> = Fault::all()
+        .filter(|fault| !crate::streams::is_of_streams(*fault))
         .map(|fault| {
             let correct = correct.clone();
             (fault, tokio::spawn(async move { converse(fault.into(), Some(&correct)).await == *correct }))

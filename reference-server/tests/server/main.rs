@@ -6,5 +6,7 @@ mod http;
 mod lists;
 mod objects;
 mod pods;
+mod streams;
 mod support;
 mod types;
+mod wire;

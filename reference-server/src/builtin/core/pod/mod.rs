@@ -35,13 +35,7 @@ pub(super) fn pods() -> BuiltinType {
         categories: &["all"],
         has_status: true,
         has_generation: true,
-        subresources: &[Subresource {
-            name: "binding",
-            verbs: &["create"],
-            group: "",
-            version: "v1",
-            kind: "Binding",
-        }],
+        subresources: SUBRESOURCES,
         field_labels: FIELD_LABELS,
         columns: columns::columns(),
         hooks: Hooks {
@@ -60,6 +54,20 @@ pub(super) fn pods() -> BuiltinType {
 pub(crate) fn pod_template() -> Arc<Schema> {
     static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| Arc::new(spec::pod_template_spec().or_empty()));
     Arc::clone(&SCHEMA)
+}
+
+const SUBRESOURCES: &[Subresource] = &[
+    subresource("attach", CONNECT, "PodAttachOptions"),
+    subresource("binding", &["create"], "Binding"),
+    subresource("exec", CONNECT, "PodExecOptions"),
+    subresource("portforward", CONNECT, "PodPortForwardOptions"),
+];
+
+/// What opens a stream: GET for browsers, POST for everybody else.
+const CONNECT: &[&str] = &["create", "get"];
+
+const fn subresource(name: &'static str, verbs: &'static [&'static str], kind: &'static str) -> Subresource {
+    Subresource { name, verbs, group: "", version: "v1", kind }
 }
 
 const FIELD_LABELS: &[FieldLabel] = &[

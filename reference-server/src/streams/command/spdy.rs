@@ -1,0 +1,180 @@
+//! A command over SPDY: a stream of the connection for each stream of the command.
+
+use std::future::Future;
+use std::time::Duration;
+
+use bytes::Buf as _;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+
+use super::output::{Kind, Outputs, Piece};
+use super::resize::Sizes;
+use super::{Version, status};
+use crate::runtime::{ExecRequest, Exit, Pipe, Process, StartError, TerminalSize};
+use crate::streams::spdy::session::{Received, Receiver, Sender, Session, Stream};
+use crate::{Fault, Faults};
+
+/// How long the client has to open all streams.
+const CREATION: Duration = Duration::from_secs(30);
+
+/// Runs the command to its end, or until the client leaves.
+pub(super) async fn run<S, F, W>(
+    connection: S,
+    version: Version,
+    request: ExecRequest,
+    start: F,
+    faults: Faults,
+) where
+    S: AsyncRead + AsyncWrite + Send + 'static,
+    F: FnOnce(ExecRequest) -> W,
+    W: Future<Output = Result<Process, StartError>>,
+{
+    let mut session = Session::start(connection, faults);
+    // A client that does not open its streams is told nothing, as there is no stream to tell it on.
+    let Ok(Some(mut streams)) =
+        tokio::time::timeout(CREATION, collect(&mut session, &request, version)).await
+    else {
+        return;
+    };
+    let work = async {
+        let status = match start(request).await {
+            Ok(process) => drive(&mut streams, process, version, faults).await,
+            Err(error) => {
+                let why = format!("error executing command in container: {error}");
+                status::of_failure(version, &why, faults)
+            }
+        };
+        if faults.on(Fault::SpdyStatusOnStdout)
+            && let (Some(stdout), Some(status)) = (&streams.stdout, &status)
+        {
+            stdout.data(status.clone().into()).await;
+        } else if let Some(status) = status {
+            streams.error.data(status.into()).await;
+        }
+    };
+    let gone = async {
+        // Streams that come late are accepted and lead nowhere.
+        while let Some(offer) = session.accept().await {
+            offer.accept().await;
+        }
+    };
+    tokio::select! {
+        () = work => {}
+        () = gone => return,
+    }
+    for sender in streams.senders() {
+        sender.reset().await;
+    }
+    session.finish().await;
+}
+
+/// The streams of a command. What the client sends on the others is not listened to.
+struct Streams {
+    error: Sender,
+    stdout: Option<Sender>,
+    stderr: Option<Sender>,
+    stdin: Option<(Sender, Receiver)>,
+    resize: Option<(Sender, Receiver)>,
+}
+
+impl Streams {
+    fn senders(&self) -> impl Iterator<Item = &Sender> {
+        let two_way = [&self.stdin, &self.resize].into_iter().flatten().map(|(sender, _)| sender);
+        [&self.stdout, &self.stderr].into_iter().flatten().chain([&self.error]).chain(two_way)
+    }
+}
+
+/// Waits for the streams that the request calls for, in whatever order. None when the client leaves.
+async fn collect(session: &mut Session, request: &ExecRequest, version: Version) -> Option<Streams> {
+    let resizes = request.tty && version >= Version::V3;
+    let expected = [
+        ("error", true),
+        ("stdin", request.stdin),
+        ("stdout", request.stdout),
+        ("stderr", request.stderr),
+        ("resize", resizes),
+    ];
+    let mut open: [Option<Stream>; 5] = Default::default();
+    while expected.iter().zip(&open).any(|((_, wanted), stream)| *wanted && stream.is_none()) {
+        let offer = session.accept().await?;
+        let kind = offer.headers.get("streamtype").unwrap_or_default();
+        let place = expected.iter().position(|(known, wanted)| *wanted && *known == kind);
+        // One that nobody asked for is accepted too, and leads nowhere.
+        let stream = offer.accept().await;
+        if let Some(place) = place {
+            open[place] = Some(stream);
+        }
+    }
+    let [error, stdin, stdout, stderr, resize] = open;
+    let both = |stream: Stream| (stream.sender, stream.receiver);
+    Some(Streams {
+        error: error?.sender,
+        stdout: stdout.map(|stream| stream.sender),
+        stderr: stderr.map(|stream| stream.sender),
+        stdin: stdin.map(both),
+        resize: resize.map(both),
+    })
+}
+
+/// Carries everything between the streams and the process, and says what to tell of its end.
+async fn drive(streams: &mut Streams, process: Process, version: Version, faults: Faults) -> Option<String> {
+    let Process { stdin, stdout, stderr, resize, exit } = process;
+    let (stdout_sender, stderr_sender) = (streams.stdout.clone(), streams.stderr.clone());
+    let output = async {
+        let mut outputs = Outputs::new(stdout, stderr, faults);
+        while let Some(piece) = outputs.next().await {
+            let (Piece::Content(kind, _) | Piece::End(kind)) = &piece;
+            let sender = match kind {
+                Kind::Stdout => stdout_sender.as_ref(),
+                Kind::Stderr => stderr_sender.as_ref(),
+            };
+            let Some(sender) = sender else { continue };
+            match piece {
+                Piece::Content(_, mut content) => {
+                    // The room for a channel.
+                    content.advance(1);
+                    sender.data(content.freeze()).await;
+                }
+                Piece::End(_) => sender.end().await,
+            }
+        }
+        let exit = exit.await.unwrap_or_else(|_| Exit::Failed("the container is gone".to_owned()));
+        status::of_exit(version, &exit, faults)
+    };
+    let input = async {
+        tokio::join!(
+            feed(streams.stdin.as_mut().map(|(_, receiver)| receiver), stdin, faults),
+            resizes(streams.resize.as_mut().map(|(_, receiver)| receiver), resize, faults),
+        );
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        status = output => status,
+        () = input => None,
+    }
+}
+
+/// Hands on stdin. Dropping the pipe is its end.
+async fn feed(receiver: Option<&mut Receiver>, stdin: Option<Pipe>, faults: Faults) {
+    let (Some(receiver), Some(mut stdin)) = (receiver, stdin) else { return };
+    while let Received::Data(mut bytes) = receiver.next().await {
+        if faults.on(Fault::StdinFramesCut) {
+            bytes.truncate(4096);
+        }
+        if stdin.write_all(&bytes).await.is_err() {
+            // The command reads no more; what is left is thrown away.
+            while matches!(receiver.next().await, Received::Data(_)) {}
+        }
+    }
+}
+
+async fn resizes(receiver: Option<&mut Receiver>, resize: mpsc::Sender<TerminalSize>, faults: Faults) {
+    let Some(receiver) = receiver else { return };
+    let mut sizes = Sizes::default();
+    while let Received::Data(bytes) = receiver.next().await {
+        for size in sizes.push(&bytes, faults) {
+            // A command that has ended has no terminal.
+            let _ = resize.send(size).await;
+        }
+    }
+}

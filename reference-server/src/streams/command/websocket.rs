@@ -1,0 +1,212 @@
+//! A command over WebSocket: a channel for each stream, told apart by the first byte of a message.
+
+use std::future::Future;
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+
+use super::output::{Kind, Outputs, Piece};
+use super::resize::Sizes;
+use super::{Version, status};
+use crate::runtime::{ExecRequest, Exit, Pipe, Process, StartError, TerminalSize};
+use crate::streams::websocket::channels::{Channels, Coding};
+use crate::streams::websocket::socket::{Ended, Incoming, Outgoing, Socket};
+use crate::{Fault, Faults};
+
+const STDIN: u8 = 0;
+const STDOUT: u8 = 1;
+const STDERR: u8 = 2;
+const ERROR: u8 = 3;
+const RESIZE: u8 = 4;
+/// Ends the channel that its one byte of content names.
+const CLOSE: u8 = 255;
+
+/// The code of a close frame that blames nobody.
+const NORMAL: u16 = 1000;
+
+/// How the two sides have agreed to talk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dialect {
+    pub(super) version: Version,
+    pub(super) coding: Coding,
+    pub(super) faults: Faults,
+}
+
+/// Runs the command to its end, or until the client leaves.
+///
+/// With `refused` there is no command, only the reason to tell.
+pub(super) async fn run<S, F, W>(
+    connection: S,
+    dialect: Dialect,
+    request: ExecRequest,
+    refused: Option<String>,
+    start: F,
+) where
+    S: AsyncRead + AsyncWrite + Unpin,
+    F: FnOnce(ExecRequest) -> W,
+    W: Future<Output = Result<Process, StartError>>,
+{
+    let Dialect { version, coding, faults } = dialect;
+    let channels = Channels { coding, faults };
+    let (mut incoming, outgoing) = Socket::new(connection, faults).await.split();
+    let mut output = Output { outgoing, channels };
+    let first = if request.stdout {
+        STDOUT
+    } else if request.stderr {
+        STDERR
+    } else {
+        ERROR
+    };
+    let end = async {
+        // An empty message tells the client that the connection stands.
+        output.send(first, b"").await?;
+        if let Some(why) = refused {
+            return output.send(ERROR, status::of_refusal(&why).as_bytes()).await;
+        }
+        match start(request).await {
+            Ok(process) => output.drive(&mut incoming, process, version).await,
+            Err(error) => {
+                let why = format!("error executing command in container: {error}");
+                output.tell(status::of_failure(version, &why, faults)).await
+            }
+        }
+    }
+    .await;
+    output.outgoing.close(incoming, end).await;
+}
+
+struct Output<S> {
+    outgoing: Outgoing<S>,
+    channels: Channels,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Output<S> {
+    async fn send(&mut self, channel: u8, content: &[u8]) -> Result<(), Ended> {
+        self.outgoing.send(self.channels.encode(channel, content)).await
+    }
+
+    async fn tell(&mut self, status: Option<String>) -> Result<(), Ended> {
+        match status {
+            Some(status) => self.send(ERROR, status.as_bytes()).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn drive(
+        &mut self,
+        incoming: &mut Incoming<S>,
+        process: Process,
+        version: Version,
+    ) -> Result<(), Ended> {
+        let Process { stdin, stdout, stderr, resize, exit } = process;
+        let faults = self.channels.faults;
+        let input = Input { stdin, resize, sizes: Sizes::default(), channels: self.channels, version };
+        let outputs = Outputs::new(stdout, stderr, faults);
+        tokio::select! {
+            end = self.write(outputs, exit, version) => end,
+            end = input.read(incoming) => Err(end),
+        }
+    }
+
+    /// Sends what the command writes, and how it ended.
+    async fn write(
+        &mut self,
+        mut outputs: Outputs,
+        mut exit: tokio::sync::oneshot::Receiver<Exit>,
+        version: Version,
+    ) -> Result<(), Ended> {
+        let faults = self.channels.faults;
+        if faults.on(Fault::StatusBeforeOutput) {
+            let exit = (&mut exit).await.unwrap_or(Exit::Code(0));
+            self.tell(status::of_exit(version, &exit, faults)).await?;
+        }
+        while let Some(piece) = outputs.next().await {
+            let Piece::Content(kind, mut message) = piece else { continue };
+            if let Some(channel) = message.first_mut() {
+                *channel = match kind {
+                    Kind::Stdout => STDOUT,
+                    Kind::Stderr => STDERR,
+                };
+            }
+            self.outgoing.send(self.channels.finish(message.freeze())).await?;
+        }
+        if faults.on(Fault::StatusBeforeOutput) {
+            return Ok(());
+        }
+        let exit = exit.await.unwrap_or_else(|_| Exit::Failed("the container is gone".to_owned()));
+        self.tell(status::of_exit(version, &exit, faults)).await
+    }
+}
+
+/// Where the messages of the client go.
+struct Input {
+    stdin: Option<Pipe>,
+    resize: mpsc::Sender<TerminalSize>,
+    sizes: Sizes,
+    channels: Channels,
+    version: Version,
+}
+
+impl Input {
+    /// Hands on what comes until no more does; it is not for this side to end.
+    async fn read<S: AsyncRead + AsyncWrite + Unpin>(mut self, incoming: &mut Incoming<S>) -> Ended {
+        loop {
+            let message = match incoming.next().await {
+                Ok(message) => message,
+                Err(end) => return end,
+            };
+            match self.channels.decode(message) {
+                Ok(Some((channel, content))) => {
+                    if let Err(end) = self.take(channel, content).await {
+                        return end;
+                    }
+                }
+                Ok(None) => {}
+                // What stdin was meant to be nobody knows; that it has ended is all that can be said.
+                Err(_) => self.stdin = None,
+            }
+        }
+    }
+
+    async fn take(&mut self, channel: u8, content: Bytes) -> Result<(), Ended> {
+        let faults = self.channels.faults;
+        let knows_close = self.version >= Version::V5 || faults.on(Fault::StdinCloseBeforeV5);
+        match channel {
+            STDIN => self.write(content).await,
+            RESIZE => {
+                for size in self.sizes.push(&content, faults) {
+                    // A command that has ended has no terminal.
+                    let _ = self.resize.send(size).await;
+                }
+            }
+            CLOSE if knows_close => match content.as_ref() {
+                [STDIN] if faults.on(Fault::StdinCloseIgnored) => {}
+                [STDIN] => self.stdin = None,
+                // Clients have nothing else to close, but these channels there are.
+                [STDOUT..=RESIZE] => {}
+                _ => return Err(Ended::Broken(NORMAL)),
+            },
+            _ if faults.on(Fault::UnknownChannelsAreStdin) => self.write(content).await,
+            _ if faults.on(Fault::UnknownChannelEndsSession) => return Err(Ended::Broken(NORMAL)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn write(&mut self, mut content: Bytes) {
+        let faults = self.channels.faults;
+        if faults.on(Fault::EmptyStdinFrameEnds) && content.is_empty() {
+            self.stdin = None;
+        }
+        if faults.on(Fault::StdinFramesCut) {
+            content.truncate(4096);
+        }
+        if let Some(stdin) = &mut self.stdin
+            && stdin.write_all(&content).await.is_err()
+        {
+            // The command reads no more; what is left is thrown away.
+            self.stdin = None;
+        }
+    }
+}

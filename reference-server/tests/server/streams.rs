@@ -1,0 +1,215 @@
+//! Streams of the API server, and that every fault of them is seen by some client.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use kubeproof_reference_server::{Config, Fault, Faults};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use crate::faults::number;
+use crate::support::{CONFIG_MAPS, TestServer, config_map};
+use crate::wire::Talk;
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const V4: &str = "v4.channel.k8s.io";
+const V5: &str = "v5.channel.k8s.io";
+const END_OF_STDIN: &[u8] = &[255, 0];
+
+/// The faults that show on streams only.
+pub(crate) fn is_of_streams(fault: Fault) -> bool {
+    let all = Fault::WebsocketAcceptIsKey as usize..=Fault::WatchOriginUnchecked as usize;
+    all.contains(&(fault as usize))
+}
+
+/// A server with pods that run: one container, two, one that reads what is attached, and one that no node takes.
+async fn server(faults: Faults) -> TestServer {
+    let server =
+        TestServer::with(Config { faults, node: true, admin_token: "admin".to_owned(), ..Config::default() })
+            .await;
+    // Before the pods, whose statuses change as fast as they can.
+    server.post(CONFIG_MAPS, &config_map("watched")).await.expect(201);
+    let container = |name: &str, command: &[&str]| {
+        json!({
+            "name": name, "image": "x", "command": command, "stdin": true, "stdinOnce": true,
+            "env": [{ "name": "WHO", "value": name }],
+            "ports": [{ "containerPort": 7 }, { "containerPort": 8080 }],
+        })
+    };
+    let pods = [
+        ("one", json!({ "containers": [container("c", &[])] })),
+        (
+            "two",
+            json!({ "containers": [container("c", &[]), { "name": "d", "image": "x", "env": [{ "name": "WHO", "value": "d" }] }] }),
+        ),
+        (
+            "reads",
+            json!({ "restartPolicy": "Never", "containers": [container("c", &["sh", "-c", "echo ready; cat"])] }),
+        ),
+        ("waits", json!({ "schedulerName": "nobody", "containers": [container("c", &[])] })),
+    ];
+    for (name, spec) in &pods {
+        server.post(PODS, &json!({ "metadata": { "name": name }, "spec": spec })).await.expect(201);
+    }
+    for (name, _) in &pods[..3] {
+        server.until(&format!("{PODS}/{name}"), |pod| pod.text_at("/status/phase") == "Running").await;
+    }
+    server
+}
+
+fn exec(query: &str) -> String {
+    format!("{PODS}/one/exec?{query}")
+}
+
+/// A talk of a command of `sh`.
+fn shell(script: &str, streams: &str) -> String {
+    let script = utf8_percent_encode(script, NON_ALPHANUMERIC);
+    exec(&format!("command=sh&command=-c&command={script}&{streams}"))
+}
+
+fn handshakes() -> Vec<Talk> {
+    let echo = exec("command=echo&command=hi&stdout=true&stderr=true");
+    let token = URL_SAFE_NO_PAD.encode("admin");
+    vec![
+        Talk::websocket(&echo, V5),
+        Talk::websocket(&echo, "bogus, v4.channel.k8s.io, channel.k8s.io"),
+        Talk::websocket(&echo, "v2.channel.k8s.io"),
+        Talk::websocket(&echo, &format!("base64url.bearer.authorization.k8s.io.{token}, {V4}")),
+        Talk::spdy(&echo, "v2.channel.k8s.io, v4.channel.k8s.io").until(b"\r\n\r\n"),
+        Talk::spdy(&echo, "v9.channel.k8s.io"),
+        Talk::plain("GET", &echo),
+        Talk::plain("POST", &echo),
+        Talk::websocket(&exec("command=echo"), V4),
+        Talk::websocket(&format!("{PODS}/waits/exec?command=echo&stdout=true"), V4),
+        Talk::websocket(&format!("{CONFIG_MAPS}?watch=true&fieldSelector=metadata.name%3Dwatched"), ""),
+        Talk::websocket(&format!("{CONFIG_MAPS}?watch=true&fieldSelector=metadata.name%3Dwatched"), "")
+            .header("Origin", "https://test")
+            .until(b"}}\n"),
+    ]
+}
+
+fn outputs() -> Vec<Talk> {
+    let two = |query: &str| {
+        format!("{PODS}/two/exec?command=sh&command=-c&command=echo%20$WHO&stdout=true&{query}")
+    };
+    vec![
+        Talk::websocket(&shell("echo out; echo err >&2", "stdout=true&stderr=true"), V4),
+        Talk::websocket(&exec("command=seq&command=20000&stdout=true"), V4),
+        Talk::websocket(&shell("exit 7", "stdout=true"), V4),
+        Talk::websocket(&shell("exit 7", "stdout=true"), "channel.k8s.io"),
+        Talk::websocket(&exec("command=missing&stdout=true"), V4),
+        Talk::websocket(&shell("echo x y", "stdout=true"), V4),
+        Talk::websocket(&two("container=d"), V4),
+        Talk::websocket(&two("container=nope"), V4),
+        Talk::websocket(&two(""), V4),
+    ]
+}
+
+fn inputs() -> Vec<Talk> {
+    let cat = || Talk::websocket(&exec("command=cat&stdin=true&stdout=true"), V5);
+    let line = exec("command=head&command=-n&command=1&stdin=true&stdout=true");
+    vec![
+        cat().message(b"\0hello").message(b"\0").message(b"\0 world").message(END_OF_STDIN),
+        cat().message(b"\x07junk").message(b"\0ok").message(END_OF_STDIN),
+        cat().frame(9, b"payload").message(b"\0after a ping").message(END_OF_STDIN),
+        cat().bytes(b"\x82\x04\0abc"),
+        Talk::websocket(&exec("command=wc&command=-c&stdin=true&stdout=true"), V5)
+            .message(&[b'\0'; 5001])
+            .message(END_OF_STDIN),
+        Talk::websocket(&line, V4).message(b"\0hel").message(END_OF_STDIN).message(b"\0lo\n"),
+        // Bytes whose base64 has both characters that alphabets differ in, and padding.
+        Talk::websocket(&line, "v4.base64.channel.k8s.io").frame(1, b"0++/+Cg=="),
+        Talk::websocket(&shell("read x; stty size", "stdin=true&stdout=true&tty=true"), V4)
+            .message(b"\x04{\"Width\":120,\"Height\":40}")
+            .message(b"\0\n"),
+        Talk::websocket(&format!("{PODS}/reads/attach?command=echo&command=anew&stdin=true&stdout=true"), V5)
+            .message(b"\0in\n")
+            .message(END_OF_STDIN),
+    ]
+}
+
+fn spdy() -> Vec<Talk> {
+    let open = |path: &str| {
+        let talk = Talk::spdy(path, V4).stream(1, &[("streamtype", "error")]);
+        talk.stream(3, &[("streamtype", "stdout")])
+    };
+    vec![
+        open(&exec("command=echo&command=hi&stdout=true")).control(6, &[0, 0, 0, 1]),
+        open(&exec("command=cat&stdin=true&stdout=true"))
+            .stream(5, &[("streamtype", "stdin")])
+            .data(5, false, b"spdy")
+            .data(5, true, b"-in"),
+        open(&exec("command=seq&command=20000&stdout=true")),
+    ]
+}
+
+fn ports() -> Vec<Talk> {
+    let forward = |query: &str| Talk::websocket(&format!("{PODS}/one/portforward?{query}"), V4);
+    let pair = |talk: Talk, first: u32, port: &str, request: &str| {
+        let headers = |kind| [("streamtype", kind), ("port", port), ("requestid", request)];
+        talk.stream(first, &headers("error")).data(first, true, b"").stream(first + 2, &headers("data"))
+    };
+    let spdy = || Talk::spdy(&format!("{PODS}/one/portforward"), "portforward.k8s.io");
+    let crossed = spdy()
+        .stream(1, &[("streamtype", "error"), ("port", "7"), ("requestid", "0")])
+        .stream(3, &[("streamtype", "error"), ("port", "7"), ("requestid", "1")])
+        .stream(5, &[("streamtype", "data"), ("port", "7"), ("requestid", "1")])
+        .data(5, true, b"crossed");
+    vec![
+        forward("ports=7&ports=8080").message(b"\0hello").until(b"hello"),
+        forward("ports=1"),
+        forward("ports=abc"),
+        Talk::websocket(&format!("{PODS}/one/portforward"), "SPDY/3.1+portforward.k8s.io").until(b"\r\n\r\n"),
+        pair(spdy(), 1, "7", "0").data(3, false, b"ping").data(3, true, b"").until(&[0, 0, 0, 3, 1, 0, 0, 0]),
+        pair(pair(spdy(), 1, "1", "0"), 5, "7", "1").data(7, true, b"pong").until(&[0, 0, 0, 7, 1, 0, 0, 0]),
+        spdy().stream(1, &[("streamtype", "error")]).until(&[0x80, 3, 0, 3, 0, 0, 0, 8]),
+        crossed.until(&[0, 0, 0, 5, 1, 0, 0, 0]),
+    ]
+}
+
+/// Everything that the clients of one server see, a talk after the other.
+async fn converse(faults: Faults) -> Vec<String> {
+    let server = server(faults).await;
+    let talks: Vec<Talk> =
+        [handshakes(), outputs(), inputs(), spdy(), ports()].into_iter().flatten().collect();
+    let mut said = Vec::new();
+    // A process that is attached to ends, so each talk has its place; all else could go at once.
+    for talk in talks {
+        said.push(number(&talk.hold(&server).await));
+    }
+    server.running.shutdown().await;
+    said
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn every_fault_of_streams_is_seen_by_some_client() {
+    let correct = Arc::new(converse(Faults::none()).await);
+    let again = converse(Faults::none()).await;
+    for (one, other) in correct.iter().zip(&again) {
+        assert_eq!(one, other, "the talks read the same on two correct servers");
+        assert!(one.ends_with("late: false\n"), "a correct server keeps nobody waiting: {one}");
+    }
+    // Faulty servers keep their clients waiting, and so many at once would slow down the others.
+    let places = Arc::new(Semaphore::new(16));
+    let talks: Vec<_> = Fault::all()
+        .filter(|fault| is_of_streams(*fault))
+        .map(|fault| {
+            let places = Arc::clone(&places);
+            let said = tokio::spawn(async move {
+                let _place = places.acquire().await.expect("it is never closed");
+                converse(fault.into()).await
+            });
+            (fault, said)
+        })
+        .collect();
+    let mut unseen = Vec::new();
+    for (fault, said) in talks {
+        let said = said.await.expect("a talk, whatever the fault");
+        if said == *correct {
+            unseen.push(fault.name());
+        }
+    }
+    assert!(unseen.is_empty(), "nobody sees these faults: {unseen:?}");
+}
