@@ -383,7 +383,6 @@ pub(crate) struct Lint {
     pub(crate) directory: PathBuf,
 }
 
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own on the command line")]
 #[derive(Debug, Args)]
 #[command(
     override_usage = "kubeproof lint-api <FILE>... [OPTIONS]",
@@ -436,6 +435,7 @@ Exit codes:
   4  nothing was checked: a pattern matches nothing, or a directory holds nothing to check";
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own on the command line")]
 pub(crate) struct Serve {
     /// Address to listen on; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
