@@ -133,7 +133,9 @@ impl ResourceType {
         // The store holds what this server wrote, as deeply nested as its decoder allows.
         let mut object = json::parse(stored.object()).unwrap_or_default();
         if !self.serves_as_stored(stored) {
-            object["apiVersion"] = self.api_version().into();
+            if !faults.on(Fault::ConversionKeepsVersion) {
+                object["apiVersion"] = self.api_version().into();
+            }
             self.schema.prune(&mut object, faults);
             if !faults.on(Fault::OldObjectsNotDefaulted) {
                 self.schema.apply_defaults(&mut object, faults);

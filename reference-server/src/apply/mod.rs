@@ -235,7 +235,9 @@ impl Write<'_> {
         if self.faults.on(Fault::ApplyIgnoresConflicts) {
             return Ok(());
         }
+        let forgets = self.faults.on(Fault::ApplyForgetsVersions);
         let conflicts: Vec<_> = others
+            .filter(|entry| !forgets || entry.owner.api_version == self.owner.api_version)
             .map(|entry| Conflict {
                 message: format!("conflict with {}", entry.owner.in_words()),
                 fields: entry.fields.intersection(set).paths(),

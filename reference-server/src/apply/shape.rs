@@ -52,6 +52,7 @@ fn keying(schema: &Schema, faults: Faults) -> Option<&[String]> {
     match (map, set) {
         (true, _) if !faults.on(Fault::ApplyReplacesListMaps) => Some(&schema.list_map_keys),
         (false, true) if !faults.on(Fault::ApplyReplacesSets) => Some(&[]),
+        _ if faults.on(Fault::ApplyMergesAtomicLists) => Some(&[]),
         _ => None,
     }
 }

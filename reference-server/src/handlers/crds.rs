@@ -63,6 +63,11 @@ pub(super) fn serve(api: &Api, object: &Value) {
                 ty.schema = first.schema.clone();
             }
         }
+        if api.faults.on(Fault::CustomColumnsIgnored) {
+            for ty in &mut types {
+                ty.columns.retain(|column| column.name == "Age");
+            }
+        }
         api.registry.replace(&custom.group, &custom.names.plural, types);
     }
 }

@@ -84,7 +84,7 @@ impl View<'_> {
                 "type": column.kind,
                 "format": column.format,
                 "description": column.description,
-                "priority": column.priority,
+                "priority": if self.faults.on(Fault::ColumnPrioritiesLost) { 0 } else { column.priority },
             })
         };
         std::iter::once(name).chain(self.columns.iter().map(definition)).collect()
@@ -99,6 +99,7 @@ impl View<'_> {
         let include = match self.include {
             _ if self.faults.on(Fault::TableRowsWithoutObject) => IncludeObject::None,
             _ if self.faults.on(Fault::TableAlwaysFullObject) => IncludeObject::Object,
+            _ if self.faults.on(Fault::IncludeObjectIgnored) => IncludeObject::Metadata,
             include => include,
         };
         let object = match include {

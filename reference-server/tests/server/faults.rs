@@ -130,6 +130,7 @@ async fn converse(faults: Faults, expected: Option<&[String]>) -> Vec<String> {
                 custom(&mut talk).await;
                 values::rules(&mut talk).await;
                 values::odd(&mut talk).await;
+                values::versions(&mut talk).await;
             }
             6 => delete(&mut talk).await,
             7 => represent(&mut talk).await,

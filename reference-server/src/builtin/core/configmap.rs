@@ -60,15 +60,17 @@ fn validate_update(new: &Value, old: &Value, faults: Faults) -> Vec<FieldError> 
     if faults.on(Fault::ImmutableMayChange) {
         return Vec::new();
     }
-    sealed(new, old, &["data", "binaryData"])
+    sealed(new, old, &["data", "binaryData"], faults)
 }
 
 /// Once `immutable` is set, it stays set and the named fields stay what they are.
-pub(super) fn sealed(new: &Value, old: &Value, fields: &[&str]) -> Vec<FieldError> {
+pub(super) fn sealed(new: &Value, old: &Value, fields: &[&str], faults: Faults) -> Vec<FieldError> {
     if old.get("immutable") != Some(&json!(true)) {
         return Vec::new();
     }
-    let unset = (new.get("immutable") != Some(&json!(true))).then_some("immutable");
+    let unset = (new.get("immutable") != Some(&json!(true)) && !faults.on(Fault::SealMayBeBroken))
+        .then_some("immutable");
+    let fields = if faults.on(Fault::SealedDataMayChange) { &[] } else { fields };
     let changed = fields.iter().copied().filter(|field| new.get(field) != old.get(field));
     let why = "field is immutable when `immutable` is set";
     unset.into_iter().chain(changed).map(|field| FieldError::forbidden(field, why)).collect()

@@ -90,7 +90,7 @@ fn validate_update(new: &Value, old: &Value, faults: Faults) -> Vec<FieldError> 
         errors.push(FieldError::invalid("type", &new["type"], "field is immutable"));
     }
     if !faults.on(Fault::ImmutableMayChange) {
-        errors.extend(sealed(new, old, &["data"]));
+        errors.extend(sealed(new, old, &["data"], faults));
     }
     errors
 }

@@ -159,3 +159,44 @@ pub(super) async fn odd(talk: &mut Record) {
     deployment["metadata"]["name"] = json!("wrapped");
     talk.post(&format!("{DEPLOYMENTS}?dryRun=All"), &deployment).await;
 }
+
+/// One object in two versions, its owners and its columns; and data that is sealed.
+pub(super) async fn versions(talk: &mut Record) {
+    let schema = json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": {
+        "list": { "type": "array", "items": { "type": "string" } }, "word": { "type": "string" },
+    } } } });
+    let version = |name: &str, storage: bool| {
+        json!({
+            "name": name, "served": true, "storage": storage, "schema": { "openAPIV3Schema": schema },
+            "additionalPrinterColumns": [{ "name": "Word", "type": "string", "jsonPath": ".spec.word", "priority": 1 }],
+        })
+    };
+    let definition = json!({
+        "metadata": { "name": "pairs.pair.example.com" },
+        "spec": {
+            "group": "pair.example.com", "scope": "Cluster", "names": { "plural": "pairs", "kind": "Pair" },
+            "versions": [version("v1", true), version("v2", false)],
+        },
+    });
+    talk.post(CRDS, &definition).await;
+    for (version, manager, spec) in [
+        ("v1", "a", json!({ "list": ["a"], "word": "w" })),
+        ("v1", "b", json!({ "list": ["b"] })),
+        ("v2", "c", json!({ "word": "x" })),
+    ] {
+        let pair =
+            json!({ "apiVersion": format!("pair.example.com/{version}"), "kind": "Pair", "spec": spec })
+                .to_string();
+        let path = format!("/apis/pair.example.com/{version}/pairs/p?fieldManager={manager}");
+        talk.send("PATCH", &path, &[APPLY], &pair).await;
+    }
+    talk.get("/apis/pair.example.com/v2/pairs/p").await;
+    let table = ("accept", "application/json;as=Table;g=meta.k8s.io;v=v1");
+    talk.send("GET", "/apis/pair.example.com/v1/pairs?includeObject=Object", &[table], "").await;
+
+    let sealed = json!({ "metadata": { "name": "sealed" }, "data": { "a": "1" }, "immutable": true });
+    talk.post(CONFIG_MAPS, &sealed).await;
+    for change in [json!({ "data": { "a": "2" } }), json!({ "immutable": false })] {
+        talk.patch("merge", &format!("{CONFIG_MAPS}/sealed"), &change).await;
+    }
+}
