@@ -3,30 +3,26 @@
 //! The plan is made once, against a server of its own, to name the trials and their skips. A trial then starts a
 //! server of its own, so that `cargo test conformance -- watch/` runs those and nothing else.
 
-mod support;
-
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use kubeproof::self_test::{Bundled, FORGETFUL, SelfTestError, explain};
 use kubeproof_cases::Catalogue;
 use kubeproof_harness::event::Verdict;
 use kubeproof_harness::plan::PlannedRun;
 use kubeproof_harness::run::RunOptions;
 use kubeproof_harness::selection::Selection;
-use kubeproof_reference_server::Faults;
+use kubeproof_reference_server::Config;
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::Runtime;
-
-/// Small enough that a case makes the server forget in no time.
-const HISTORY: usize = 1_024;
 
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::from_args();
     let catalogue = Arc::new(Catalogue::embedded().map_err(|diagnostics| anyhow::anyhow!("{diagnostics}"))?);
     let runtime = Arc::new(Runtime::new()?);
     let planned = runtime.block_on(async {
-        let (_server, client) = support::serve(Faults::none(), HISTORY).await?;
-        support::planned(&catalogue, &client, &RunOptions { dry_run: true, ..RunOptions::default() }).await
+        let options = RunOptions { dry_run: true, ..RunOptions::default() };
+        server().await?.plan(&catalogue, &options).await
     })?;
     let trials = planned.runs.iter().map(|planned| trial(planned, &catalogue, &runtime)).collect();
     Ok(libtest_mimic::run(&arguments, trials).exit_code())
@@ -44,17 +40,20 @@ fn trial(planned: &PlannedRun, catalogue: &Arc<Catalogue>, runtime: &Arc<Runtime
 }
 
 async fn judge(catalogue: &Catalogue, pattern: &str) -> Result<(), Failed> {
-    let (server, client) = support::serve(Faults::none(), HISTORY).await?;
+    let server = server().await?;
     let selection = Selection { only: vec![pattern.parse()?], ..Selection::default() };
     let options = RunOptions { selection, ..RunOptions::default() };
-    let plan = support::planned(catalogue, &client, &options).await?;
-    let results = support::results(plan, client, &options).await?;
-    server.shutdown().await;
+    let results = server.run(catalogue, &options).await?;
+    server.stop().await;
     let [result] = results.as_slice() else {
         return Err(format!("{pattern} planned {} results, expected one", results.len()).into());
     };
     if result.verdict > Verdict::Deviation || result.verdict == Verdict::Skip {
-        return Err(support::explain(result).into());
+        return Err(explain(result).into());
     }
     Ok(())
+}
+
+async fn server() -> Result<Bundled, SelfTestError> {
+    Bundled::start(Config { history: FORGETFUL, ..Config::default() }).await
 }

@@ -3,22 +3,18 @@
 //! `goldens/letter.txt` names each check that the letter of an edition fails and deployed servers break all the same;
 //! `KUBEPROOF_BLESS=1` writes it anew. Each line has its reason in the `deviation` of the case.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
+use kubeproof::self_test::{Bundled, MINDFUL, explain};
 use kubeproof_cases::Catalogue;
 use kubeproof_cases::case::Edition;
 use kubeproof_harness::event::Verdict;
 use kubeproof_harness::run::RunOptions;
 use kubeproof_harness::selection::{Pattern, Selection};
-use kubeproof_reference_server::Faults;
-
-/// More than all cases at once write while one of them reads.
-const HISTORY: usize = 4_096;
+use kubeproof_reference_server::Config;
 
 /// What does not pass under an edition: for each check the worst verdict, by case and check.
 type Marks = BTreeMap<(String, String), Verdict>;
@@ -29,16 +25,15 @@ async fn marks(
     letter: bool,
     only: Vec<Pattern>,
 ) -> anyhow::Result<Marks> {
-    let (server, client) = support::serve(Faults::none(), HISTORY).await?;
+    let server = Bundled::start(Config { history: MINDFUL, ..Config::default() }).await?;
     let selection = Selection { only, ..Selection::default() };
     let options = RunOptions { edition, letter, selection, ..RunOptions::default() };
-    let plan = support::planned(catalogue, &client, &options).await?;
-    let results = support::results(plan, client, &options).await?;
-    server.shutdown().await;
+    let results = server.run(catalogue, &options).await?;
+    server.stop().await;
     let failed = if letter { Verdict::Error } else { Verdict::Warn };
     let mut marks = Marks::new();
     for result in results {
-        let explained = support::explain(&result);
+        let explained = explain(&result);
         anyhow::ensure!(
             result.verdict < failed,
             "{} @ {} under {edition}: {explained}",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kubeproof_cases::Catalogue;
 use kubeproof_harness::event::{CaseResult, Event};
-use kubeproof_harness::plan::{PlanError, plan};
+use kubeproof_harness::plan::{Plan, PlanError, plan};
 use kubeproof_harness::run::{RunOptions, run};
 use kubeproof_harness::selection::SelectionError;
 use kubeproof_harness::target::{Credential, TargetConfig, TargetError};
@@ -13,8 +13,11 @@ use kubeproof_reference_server::{Config, Running, Server, StartError};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio_util::sync::CancellationToken;
 
-/// Small enough that a case can make the server forget.
-const HISTORY: usize = 1_024;
+/// Events that a server keeps on which few cases run: so few that a case makes it forget in no time.
+pub const FORGETFUL: usize = 1_024;
+
+/// Events that a server keeps on which all cases run: more than they write while one of them reads.
+pub const MINDFUL: usize = 4_096;
 
 /// Of the user without rights, whom nobody but this process can reach.
 const USER_TOKEN: &str = "unprivileged";
@@ -45,10 +48,9 @@ pub enum SelfTestError {
 }
 
 impl Bundled {
-    /// Starts a server; its history, its sample and its second user are those of the self-test.
+    /// Starts a server that runs pods, has a second user, and the sample that schema cases judge.
     pub async fn start(config: Config) -> Result<Self, SelfTestError> {
-        let config =
-            Config { history: HISTORY, sample: true, user_token: Some(USER_TOKEN.to_owned()), ..config };
+        let config = Config { node: true, sample: true, user_token: Some(USER_TOKEN.to_owned()), ..config };
         let server = Server::start(config).await?;
         let mut target = TargetConfig::new(&server.url())?;
         target.credential = Credential::token(server.admin_token())?;
@@ -57,13 +59,18 @@ impl Bundled {
         Ok(Self { server, client })
     }
 
+    /// The plan of a run against it.
+    pub async fn plan(&self, catalogue: &Catalogue, options: &RunOptions) -> Result<Plan, SelfTestError> {
+        Ok(plan(catalogue, &self.client, options).await?)
+    }
+
     /// Runs cases against it.
     pub async fn run(
         &self,
         catalogue: &Catalogue,
         options: &RunOptions,
     ) -> Result<Vec<Arc<CaseResult>>, SelfTestError> {
-        let plan = plan(catalogue, &self.client, options).await?;
+        let plan = self.plan(catalogue, options).await?;
         let (events, mut heard) = unbounded_channel();
         run(plan, self.client.clone(), options, events, CancellationToken::new()).await;
         let mut results = Vec::new();

@@ -5,12 +5,13 @@ use std::fmt;
 use std::time::Duration;
 
 use kubeproof_cases::Catalogue;
+use kubeproof_cases::case::{Case, Edition};
 use kubeproof_harness::event::{CaseResult, Verdict};
 use kubeproof_harness::run::RunOptions;
 use kubeproof_harness::selection::{Pattern, Selection};
 use kubeproof_reference_server::{Config, Fault, Faults};
 
-use super::bundled::{Bundled, SelfTestError};
+use super::{Bundled, FORGETFUL, SelfTestError, explain};
 
 /// For one case: many servers run side by side.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -69,6 +70,15 @@ pub enum Finding {
 }
 
 impl Row {
+    fn take(&mut self, result: &CaseResult) {
+        if result.verdict == Verdict::Error {
+            self.errors.push(format!("{} @ {} {}", result.id, result.subject, explain(result)));
+        } else {
+            let worst = self.verdicts.entry(result.id.clone()).or_insert(result.verdict);
+            *worst = (*worst).max(result.verdict);
+        }
+    }
+
     /// The cases that saw the fault.
     pub fn caught_by(&self) -> impl Iterator<Item = &str> {
         self.verdicts
@@ -78,27 +88,26 @@ impl Row {
     }
 }
 
-/// Runs the cases against a server with one fault.
+/// Runs the cases against a server with one fault. Each runs under the newest edition that judges it.
 pub async fn row(catalogue: &Catalogue, fault: Fault, breadth: Breadth) -> Result<Row, SelfTestError> {
-    let claims = claims(catalogue, fault);
     let mut row = Row { fault, verdicts: BTreeMap::new(), errors: Vec::new() };
-    let only = match breadth {
-        // An empty list would select everything.
-        Breadth::Claimed if claims.is_empty() => return Ok(row),
-        Breadth::Claimed => claims.iter().map(|id| id.parse()).collect::<Result<Vec<Pattern>, _>>()?,
-        Breadth::Full => Vec::new(),
-    };
-    let selection = Selection { only, ..Selection::default() };
-    let options = RunOptions { selection, case_timeout: PATIENCE, ..RunOptions::default() };
-    let server = Bundled::start(Config { faults: Faults::none().with(fault), ..Config::default() }).await?;
-    let results = server.run(catalogue, &options).await?;
-    server.stop().await;
-    for result in results {
-        if result.verdict == Verdict::Error {
-            row.errors.push(format!("{} @ {} {}", result.id, result.subject, explain(&result)));
-        } else {
-            let worst = row.verdicts.entry(result.id.clone()).or_insert(result.verdict);
-            *worst = (*worst).max(result.verdict);
+    let mut cases: BTreeMap<Edition, Vec<Pattern>> = BTreeMap::new();
+    let claims = claims(catalogue, fault);
+    for case in &catalogue.cases {
+        if breadth == Breadth::Full || claims.contains(&case.id.as_str()) {
+            let edition = case.editions.iter().copied().max().unwrap_or(Edition::Head);
+            cases.entry(edition).or_default().push(case.id.parse()?);
+        }
+    }
+    for (edition, only) in cases {
+        let selection = Selection { only, ..Selection::default() };
+        let options = RunOptions { selection, edition, case_timeout: PATIENCE, ..RunOptions::default() };
+        let faults = Faults::none().with(fault);
+        let server = Bundled::start(Config { faults, history: FORGETFUL, ..Config::default() }).await?;
+        let results = server.run(catalogue, &options).await?;
+        server.stop().await;
+        for result in results {
+            row.take(&result);
         }
     }
     Ok(row)
@@ -106,7 +115,7 @@ pub async fn row(catalogue: &Catalogue, fault: Fault, breadth: Breadth) -> Resul
 
 /// The cases that say they catch a fault.
 pub fn claims(catalogue: &Catalogue, fault: Fault) -> Vec<&str> {
-    let claim = |case: &&kubeproof_cases::case::Case| case.catches.iter().any(|name| name == fault.name());
+    let claim = |case: &&Case| case.catches.iter().any(|name| name == fault.name());
     catalogue.cases.iter().filter(claim).map(|case| case.id.as_str()).collect()
 }
 
@@ -155,16 +164,4 @@ impl fmt::Display for Finding {
             Self::Error { fault, text } => write!(f, "with {fault}: {text}"),
         }
     }
-}
-
-/// What a result says, for a person.
-pub fn explain(result: &CaseResult) -> String {
-    let mut lines = vec![format!("{:?}: {}", result.verdict, result.reason)];
-    for check in result.checks.iter().filter(|check| check.verdict > Verdict::Deviation) {
-        let at = format!("  {:?} of check {} ({}): {}", check.verdict, check.id, check.step, check.message);
-        lines.push(at);
-        lines.extend(check.diff.clone());
-        lines.extend(check.curl.clone());
-    }
-    lines.join("\n")
 }

@@ -8,4 +8,18 @@ mod bundled;
 pub mod faults;
 pub mod variations;
 
-pub use self::bundled::{Bundled, SelfTestError};
+pub use self::bundled::{Bundled, FORGETFUL, MINDFUL, SelfTestError};
+
+use kubeproof_harness::event::{CaseResult, Verdict};
+
+/// What a result says, for a person.
+pub fn explain(result: &CaseResult) -> String {
+    let mut lines = vec![format!("{:?}: {}", result.verdict, result.reason)];
+    for check in result.checks.iter().filter(|check| check.verdict > Verdict::Deviation) {
+        let at = format!("  {:?} of check {} ({}): {}", check.verdict, check.id, check.step, check.message);
+        lines.push(at);
+        lines.extend(check.diff.clone());
+        lines.extend(check.curl.clone());
+    }
+    lines.join("\n")
+}

@@ -9,8 +9,7 @@ use kubeproof_harness::event::{CaseResult, Verdict};
 use kubeproof_harness::run::RunOptions;
 use kubeproof_reference_server::{Config, Variations};
 
-use super::bundled::{Bundled, SelfTestError};
-use super::faults::explain;
+use super::{Bundled, MINDFUL, SelfTestError, explain};
 
 /// For one case.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -57,7 +56,7 @@ pub async fn row(
 }
 
 async fn run(catalogue: &Catalogue, variations: Variations) -> Result<Vec<Arc<CaseResult>>, SelfTestError> {
-    let server = Bundled::start(Config { variations, ..Config::default() }).await?;
+    let server = Bundled::start(Config { variations, history: MINDFUL, ..Config::default() }).await?;
     // Slow servers are among them, and several run side by side.
     let options = RunOptions { case_timeout: PATIENCE, jobs: JOBS, ..RunOptions::default() };
     let results = server.run(catalogue, &options).await?;
