@@ -156,7 +156,9 @@ impl Target {
             }
             Operation::Test(..) if self.faults.on(Fault::JsonPatchTestIgnored) => Ok(()),
             Operation::Test(path, expected) => {
-                let actual = path.get(&self.document).ok_or(Failure::NoTarget)?;
+                // A member that is absent tests equal to null: that is how controllers make sure to be the first.
+                let absent = || path.is_absent_member(&self.document).then_some(&Value::Null);
+                let actual = path.get(&self.document).or_else(absent).ok_or(Failure::NoTarget)?;
                 if equal(actual, expected) { Ok(()) } else { Err(Failure::NotEqual) }
             }
         }
@@ -248,6 +250,12 @@ mod tests {
     }
 
     #[test]
+    fn an_absent_member_is_null_to_a_test() {
+        let patch = json!([{"op": "test", "path": "/data/z", "value": null}, {"op": "add", "path": "/data/z", "value": 1}]);
+        assert_eq!(patched(&json!({"data": {}}), &patch), Ok(json!({"data": {"z": 1}})));
+    }
+
+    #[test]
     fn a_dash_appends_and_an_index_inserts() {
         let patch = json!([
             {"op": "add", "path": "/env/-", "value": "z"},
@@ -269,7 +277,8 @@ mod tests {
     #[case::no_value(json!([{"op": "add", "path": "/a"}]), 422)]
     #[case::no_slash(json!([{"op": "add", "path": "a", "value": 1}]), 422)]
     #[case::test_differs(json!([{"op": "test", "path": "/a", "value": 2}]), 422)]
-    #[case::test_missing(json!([{"op": "test", "path": "/z", "value": null}]), 422)]
+    #[case::test_missing(json!([{"op": "test", "path": "/z", "value": 1}]), 422)]
+    #[case::test_below_missing(json!([{"op": "test", "path": "/z/y", "value": null}]), 422)]
     #[case::remove_missing(json!([{"op": "remove", "path": "/z"}]), 422)]
     #[case::replace_missing(json!([{"op": "replace", "path": "/z", "value": 1}]), 422)]
     #[case::copy_missing(json!([{"op": "copy", "from": "/z", "path": "/y"}]), 422)]

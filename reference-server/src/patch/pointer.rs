@@ -46,6 +46,13 @@ impl Pointer {
         })
     }
 
+    /// Whether it leads to a member that its object does not have.
+    pub(super) fn is_absent_member(&self, root: &Value) -> bool {
+        let Some((parents, last)) = self.split() else { return false };
+        let parent = Self(parents.to_vec());
+        parent.get(root).and_then(Value::as_object).is_some_and(|parent| !parent.contains_key(last))
+    }
+
     /// The value at this place, to be changed.
     pub(super) fn get_mut<'v>(&self, root: &'v mut Value) -> Option<&'v mut Value> {
         descend(root, &self.0)

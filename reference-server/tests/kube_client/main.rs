@@ -1,5 +1,7 @@
 //! The `kube` crate against the server: what controllers do, with their watches and caches.
 
+mod runtime;
+
 use std::pin::pin;
 use std::time::Duration;
 
