@@ -66,6 +66,7 @@ faults! {
     UpdateWritesStatus "update-writes-status" "PUT and PATCH of the main resource also write the status."
     StatusWritesSpec "status-writes-spec" "PUT and PATCH of the status also write the spec."
     StaleWriteAccepted "stale-write-accepted" "PUT with an old resourceVersion is accepted."
+    UnreadableVersionAccepted "unreadable-version-accepted" "PUT with a resourceVersion that is no number counts as one without."
     FutureWriteAccepted "future-write-accepted" "PUT with a resourceVersion above the current one is accepted, as versions are compared by order."
     LostUpdate "lost-update" "The version is checked before the lock is taken, so of two writers at once one is lost."
     NoOpBumpsVersion "no-op-bumps-version" "A write that changes nothing still gets a new resourceVersion and an event."

@@ -74,3 +74,21 @@ async fn the_letter_fails_what_the_list_says() -> anyhow::Result<()> {
     assert_eq!(found, golden, "KUBEPROOF_BLESS=1 writes the list anew");
     Ok(())
 }
+
+/// People look a deviation up there.
+#[test]
+fn every_case_with_a_deviation_stands_in_the_docs() -> anyhow::Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cases");
+    let docs = std::fs::read_to_string(root.join("EDITIONS.md"))?;
+    let catalogue = Catalogue::embedded().map_err(|diagnostics| anyhow::anyhow!("{diagnostics}"))?;
+    for case in &catalogue.cases {
+        let file = std::fs::read_to_string(root.join("data").join(format!("{}.yaml", case.id)))?;
+        let deviates = file.lines().any(|line| line.trim() == "deviation:");
+        anyhow::ensure!(
+            !deviates || docs.contains(&case.id),
+            "{} has a deviation, and no line in cases/EDITIONS.md",
+            case.id
+        );
+    }
+    Ok(())
+}

@@ -145,6 +145,7 @@ fn check_version(call: &Call, manner: Manner, new: &Value, stored: &Stored) -> R
         }
         "" | "0" => Ok(()),
         text => match text.parse::<u64>() {
+            Err(_) if call.faults().on(Fault::UnreadableVersionAccepted) => Ok(()),
             Err(error) => Err(ApiError::bad_request(format!(
                 "invalid resource version: metadata.resourceVersion: Invalid value: {text:?}: {error}"
             ))),

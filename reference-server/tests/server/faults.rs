@@ -332,6 +332,7 @@ async fn update(talk: &mut Record) {
     for metadata in [
         json!({ "name": "other" }),
         json!({ "name": "u", "resourceVersion": "99999" }),
+        json!({ "name": "u", "resourceVersion": "none" }),
         json!({ "name": "u", "deletionTimestamp": "2001-01-01T00:00:00Z" }),
         json!({ "name": "u", "uid": "11111111-1111-4111-8111-111111111111" }),
     ] {
