@@ -1,6 +1,7 @@
 //! The `kube` crate against the server: what controllers do, with their watches and caches.
 
 mod runtime;
+mod streams;
 
 use std::pin::pin;
 use std::time::Duration;
@@ -27,10 +28,16 @@ const DEADLINE: Duration = Duration::from_mins(1);
 async fn start() -> (Running, Client) {
     let config = Config { tls: Some(Tls::default()), ..Config::default() };
     let server = Server::start(config).await.expect("a server starts");
+    let client = client(&server).await;
+    (server, client)
+}
+
+/// A client of a server's administrator.
+async fn client(server: &Running) -> Client {
     let kubeconfig = Kubeconfig::from_yaml(&server.kubeconfig()).expect("a kubeconfig");
     let options = KubeConfigOptions::default();
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a configuration");
-    (server, Client::try_from(config).expect("a client"))
+    Client::try_from(config).expect("a client")
 }
 
 fn object<K: DeserializeOwned>(value: Value) -> K {
