@@ -97,6 +97,7 @@ impl Verb {
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Subresource {
+    Eviction,
     Scale,
     Status,
 }
@@ -104,6 +105,7 @@ pub(crate) enum Subresource {
 impl Subresource {
     pub(crate) fn name(self) -> &'static str {
         match self {
+            Self::Eviction => "eviction",
             Self::Scale => "scale",
             Self::Status => "status",
         }

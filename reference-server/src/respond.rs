@@ -220,7 +220,8 @@ impl Answer {
             status["code"] = 500.into();
         }
         let mut answer = Self::json(error.code, &status);
-        if let Some(seconds) = error.details.as_ref().and_then(|details| details.retry_after) {
+        let retry_after = error.details.as_ref().and_then(|details| details.retry_after);
+        if let Some(seconds) = retry_after.filter(|_| !faults.on(Fault::RetryAfterInBodyOnly)) {
             answer = answer.header(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         if error.code == StatusCode::UNAUTHORIZED {

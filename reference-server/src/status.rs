@@ -233,6 +233,16 @@ impl ApiError {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
     }
 
+    /// Not now: a budget does not allow another disruption.
+    pub(crate) fn disruption_budget(message: &str, why: String, retry_after: Option<u32>) -> Self {
+        let cause = Cause { reason: "DisruptionBudget", message: why, field: String::new() };
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message).with(Details {
+            causes: vec![cause],
+            retry_after,
+            ..Details::default()
+        })
+    }
+
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         let message = format!("Internal error occurred: {}", message.into());
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)

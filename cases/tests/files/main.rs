@@ -5,4 +5,5 @@
 mod bless;
 mod catalogue;
 mod invalid;
+mod reasons;
 mod schema;

@@ -13,6 +13,7 @@ mod coordination;
 mod core;
 pub mod meta;
 pub mod names;
+mod policy;
 mod workload;
 
 use std::sync::Arc;
@@ -216,6 +217,7 @@ pub fn types() -> Vec<BuiltinType> {
         authentication::types(),
         authorization::types(),
         coordination::types(),
+        policy::types(),
     ]
     .concat()
 }

@@ -4,6 +4,7 @@ mod apply;
 mod crds;
 mod create;
 mod delete;
+mod eviction;
 mod get;
 mod list;
 mod modify;
@@ -218,6 +219,7 @@ async fn subresource(call: Call, method: &Method, body: &mut Incoming) -> Option
         ("exec" | "attach" | "portforward", "GET" | "POST") if call.ty.is_core("pods") => {
             streams::handle(call, method)
         }
+        ("eviction", "POST") if call.ty.is_core("pods") => eviction::evict(&call, body).await,
         ("binding", "POST") if call.ty.is_core("pods") => pods::bind(&call, body).await,
         ("finalize", "PUT") if call.ty.is_core("namespaces") => {
             update::handle(&call, update::Part::Finalize, body).await

@@ -18,6 +18,7 @@ pub(super) async fn ask(talk: &mut Record) {
     ] {
         talk.delete(&held_at, options).await;
     }
+    evict(talk).await;
     let nothing = ("accept", "application/x-nothing");
     talk.send("POST", CONFIG_MAPS, &[JSON, nothing], &config_map("unheard").to_string()).await;
     talk.get(&format!("{CONFIG_MAPS}/unheard")).await;
@@ -30,4 +31,20 @@ pub(super) async fn ask(talk: &mut Record) {
         let response = talk.server.open("GET", "/openapi/v2", &[("accept-encoding", coding)], "").await;
         talk.note(&format!("{:?}", response.headers().get("content-encoding")));
     }
+}
+
+async fn evict(talk: &mut Record) {
+    const PODS: &str = "/api/v1/namespaces/default/pods";
+    let pod = json!({ "metadata": { "name": "kept", "labels": { "app": "kept" } }, "spec": { "schedulerName": "none", "containers": [{ "name": "c", "image": "i" }] } });
+    talk.post(PODS, &pod).await;
+    talk.patch("merge", &format!("{PODS}/kept/status"), &json!({ "status": { "phase": "Running" } })).await;
+    let budget = json!({ "metadata": { "name": "kept" }, "spec": { "minAvailable": 1, "selector": { "matchLabels": { "app": "kept" } } } });
+    let budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
+    talk.post(budgets, &budget).await;
+    talk.post(&format!("{PODS}/kept/eviction"), &json!({ "metadata": { "name": "other" } })).await;
+    let reply = talk.send("POST", &format!("{PODS}/kept/eviction"), &[JSON], "{}").await;
+    talk.note(&format!("{:?}", reply.headers.get("retry-after")));
+    talk.delete(&format!("{budgets}/kept"), "").await;
+    talk.post(&format!("{PODS}/kept/eviction"), &json!({})).await;
+    talk.get(&format!("{PODS}/kept")).await;
 }

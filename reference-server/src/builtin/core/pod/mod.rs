@@ -59,6 +59,7 @@ pub(crate) fn pod_template() -> Arc<Schema> {
 const SUBRESOURCES: &[Subresource] = &[
     subresource("attach", CONNECT, "PodAttachOptions"),
     subresource("binding", &["create"], "Binding"),
+    Subresource { name: "eviction", verbs: &["create"], group: "policy", version: "v1", kind: "Eviction" },
     subresource("exec", CONNECT, "PodExecOptions"),
     subresource("portforward", CONNECT, "PodPortForwardOptions"),
 ];

@@ -1,0 +1,71 @@
+//! Every reason that a Status can have is asked for by a case, unless no client can bring it about.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use regex::Regex;
+
+/// The reasons of the conventions, and those that servers came to give beyond them.
+const REASONS: &[&str] = &[
+    "AlreadyExists",
+    "BadRequest",
+    "Conflict",
+    "Expired",
+    "Forbidden",
+    "Gone",
+    "InternalError",
+    "Invalid",
+    "MethodNotAllowed",
+    "NotAcceptable",
+    "NotFound",
+    "RequestEntityTooLarge",
+    "ServerTimeout",
+    "ServiceUnavailable",
+    "Timeout",
+    "TooManyRequests",
+    "Unauthorized",
+    "UnsupportedMediaType",
+];
+
+/// Reasons that are the server's own trouble.
+const BEYOND_CLIENTS: &[(&str, &str)] = &[
+    ("InternalError", "it takes an error inside the server; a case that asked for one would praise it"),
+    ("ServiceUnavailable", "it takes a service that is down"),
+];
+
+#[test]
+fn every_reason_is_asked_for_or_beyond_clients() {
+    let asked = asked_for();
+    let lacking: Vec<&str> = REASONS
+        .iter()
+        .copied()
+        .filter(|reason| !asked.contains(*reason))
+        .filter(|reason| BEYOND_CLIENTS.iter().all(|(known, _)| known != reason))
+        .collect();
+    assert!(lacking.is_empty(), "no case asks for {lacking:?}");
+    let unknown: Vec<&String> = asked.iter().filter(|reason| !REASONS.contains(&reason.as_str())).collect();
+    assert!(unknown.is_empty(), "cases ask for reasons that nobody gives: {unknown:?}");
+    for (reason, why) in BEYOND_CLIENTS {
+        assert!(!asked.contains(*reason), "a case asks for {reason}, although {why}");
+    }
+}
+
+/// What stands behind `reason:` in a `refused`, alone or in a list.
+fn asked_for() -> BTreeSet<String> {
+    let refused = Regex::new(r"refused: *\{[^}]*?reason: *(\[[^\]]*\]|\w+)").expect("a pattern");
+    let below = Regex::new(r"refused:\n(?: +code:[^\n]*\n)? +reason: *(\[[^\]]*\]|\w+)").expect("a pattern");
+    let word = Regex::new(r"\w+").expect("a pattern");
+    let mut found = BTreeSet::new();
+    for file in files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data")) {
+        let text = std::fs::read_to_string(&file).expect("a case file");
+        for expectation in refused.captures_iter(&text).chain(below.captures_iter(&text)) {
+            found.extend(word.find_iter(&expectation[1]).map(|reason| reason.as_str().to_owned()));
+        }
+    }
+    found
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}

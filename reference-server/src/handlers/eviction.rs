@@ -1,0 +1,132 @@
+//! Eviction: a deletion of a pod that the budgets of its namespace have to allow.
+
+use http::StatusCode;
+use hyper::body::Incoming;
+use serde_json::{Map, Value, json};
+
+use super::Call;
+use crate::json as decoder;
+use crate::lifecycle::{self, DeleteOptions};
+use crate::negotiate::Target;
+use crate::object::Object;
+use crate::present;
+use crate::query::{Query, WriteOptions};
+use crate::registry::{Lookup, ResourceType};
+use crate::respond::Answer;
+use crate::selector::LabelSelector;
+use crate::status::{ApiError, Subject};
+use crate::store::Stored;
+use crate::{Fault, encode};
+
+/// After how many seconds a client may ask again, when a budget has not been counted yet.
+const RETRY_AFTER: u32 = 10;
+
+/// POST to `pods/eviction`.
+pub(super) async fn evict(call: &Call, body: &mut Incoming) -> Result<Answer, ApiError> {
+    let representation = call.accept(Target::Document)?;
+    let dry_run = WriteOptions::parse(&call.query, "CreateOptions", call.faults())?.dry_run;
+    let bytes = call.json_body(body).await?;
+    let eviction = decoder::decode(&bytes)?.value;
+    let options = options(call, &eviction)?;
+    let options = DeleteOptions { dry_run: dry_run || options.dry_run, ..options };
+    let key = call.key();
+    let stored = call.api.store.get(&call.ty.table, &key).ok_or_else(|| call.not_found())?;
+    if !call.faults().on(Fault::EvictionIgnoresBudgets) {
+        ask_budgets(call, &call.ty.load(&stored, call.faults()), options.dry_run)?;
+    }
+    if !call.faults().on(Fault::EvictionEvictsNothing) {
+        lifecycle::delete(&call.api, &call.ty, &key, &options)?;
+    }
+    let status = json!({ "kind": "Status", "apiVersion": "v1", "metadata": Map::new(), "status": "Success", "code": 201 });
+    present::document(representation, StatusCode::CREATED, &status)
+}
+
+/// The options of the deletion, out of an eviction of this pod.
+fn options(call: &Call, eviction: &Value) -> Result<DeleteOptions, ApiError> {
+    let text = |field: &str| eviction[field].as_str().unwrap_or_default();
+    if !matches!((text("apiVersion"), text("kind")), ("" | "policy/v1" | "policy/v1beta1", "" | "Eviction")) {
+        return Err(ApiError::bad_request("the body must be an Eviction of policy/v1"));
+    }
+    let name = eviction.meta("name");
+    if !name.is_empty() && name != call.info.name && !call.faults().on(Fault::EvictionOfAnyName) {
+        return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
+    }
+    match &eviction["deleteOptions"] {
+        Value::Null => Ok(DeleteOptions::default()),
+        options => DeleteOptions::parse(&Query::parse(""), options.to_string().as_bytes(), call.faults()),
+    }
+}
+
+/// Takes a disruption from the budget that covers the pod, if there is one.
+fn ask_budgets(call: &Call, pod: &Value, dry_run: bool) -> Result<(), ApiError> {
+    let phase = pod.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
+    if matches!(phase, "Pending" | "Succeeded" | "Failed") || pod.is_deleting() {
+        return Ok(());
+    }
+    let Lookup::Found(ty) = call.api.registry.current().find("policy", "v1", "poddisruptionbudgets") else {
+        return Ok(());
+    };
+    loop {
+        let (budgets, _) = call.api.store.snapshot(&ty.table, call.scope());
+        let mut budgets = budgets.iter().filter_map(|stored| {
+            let budget = ty.load(stored, call.faults());
+            covers(call, &budget, pod).then_some((stored, budget))
+        });
+        let Some((stored, budget)) = budgets.next() else { return Ok(()) };
+        if budgets.next().is_some() {
+            return Err(ApiError::internal(
+                "this pod has more than one PodDisruptionBudget, of which only one can be asked",
+            ));
+        }
+        let spent = spend(call, &budget)?;
+        if dry_run || replace(call, &ty, stored, &spent) {
+            return Ok(());
+        }
+    }
+}
+
+fn covers(call: &Call, budget: &Value, pod: &Value) -> bool {
+    let selector = &budget["spec"]["selector"];
+    let labels = pod.pointer("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default();
+    !selector.is_null()
+        && LabelSelector::from_object(selector).is_ok_and(|selector| selector.matches(&labels, call.faults()))
+}
+
+/// The budget with one disruption less.
+fn spend(call: &Call, budget: &Value) -> Result<Value, ApiError> {
+    let number = |field: &str| budget["status"][field].as_i64().unwrap_or_default();
+    let name = budget.meta("name");
+    let refuse = |why: String, retry_after| {
+        let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+        if call.faults().on(Fault::EvictionForbidden) {
+            let subject = Subject { group: "", word: "pods" };
+            return Err(ApiError::forbidden(subject, &call.info.name, message));
+        }
+        Err(ApiError::disruption_budget(message, why, retry_after))
+    };
+    if number("observedGeneration") < budget.generation() {
+        let why = format!("The disruption budget {name} is still being processed by the server.");
+        return refuse(why, Some(RETRY_AFTER));
+    }
+    if number("disruptionsAllowed") <= 0 {
+        let (desired, current) = (number("desiredHealthy"), number("currentHealthy"));
+        let why =
+            format!("The disruption budget {name} needs {desired} healthy pods and has {current} currently");
+        return refuse(why, None);
+    }
+    let mut spent = budget.clone();
+    spent["status"]["disruptionsAllowed"] = (number("disruptionsAllowed") - 1).into();
+    Ok(spent)
+}
+
+/// Stores the budget, unless somebody else was faster.
+fn replace(call: &Call, ty: &ResourceType, stored: &Stored, spent: &Value) -> bool {
+    let draft = encode::draft(ty, spent);
+    call.api.store.write(|write| {
+        let current = write.get(&ty.table, &stored.key).is_some_and(|now| now.revision == stored.revision);
+        if current {
+            write.put(&ty.table, draft);
+        }
+        current
+    })
+}
