@@ -81,6 +81,7 @@ fn excess(cost: u64, budget: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::proptest;
     use rstest::rstest;
     use serde_json::{Value, json};
 
@@ -139,5 +140,35 @@ mod tests {
     fn faults(#[case] fault: Fault, #[case] spec: Value) {
         assert_eq!(mistakes(&spec, Faults::none()).len(), 1);
         assert_eq!(mistakes(&spec, fault.into()), []);
+    }
+
+    #[rstest]
+    #[case("1", "+1", " == 1")]
+    #[case("self", ".a", " == 1")]
+    #[case("self", "[0]", " == 1")]
+    #[case("", "(", "1")]
+    #[case("", "[", "1")]
+    #[case("", "!", "true")]
+    #[case("", "-", "1 == 1")]
+    #[case("true", " && true", "")]
+    #[case("true", " ? true : true", "")]
+    #[case("self", ".all(x, self", "")]
+    #[case("", "{1: ", "1")]
+    #[case("'", "\\u", "'")]
+    fn a_rule_of_any_depth_is_read_or_refused(#[case] start: &str, #[case] again: &str, #[case] end: &str) {
+        for times in [10, 90, 100, 300, 8_000] {
+            let rule = format!("{start}{}{end}", again.repeat(times));
+            mistakes(
+                &json!({"type": "integer", "x-kubernetes-validations": [{"rule": rule}]}),
+                Faults::none(),
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(rule in "(self|oldSelf|1|0x|1u|'a'|b'|\"|\\\\|\\.|\\?|:|\\(|\\)|\\[|\\]|\\{|\\}|==|&&|!|-|,| |in|has|all|x|size|\\PC){0,12}") {
+            mistakes(&json!({"type": "string", "x-kubernetes-validations": [{"rule": rule}]}), Faults::none());
+        }
     }
 }

@@ -25,6 +25,11 @@ use super::{CauseReason, FieldError, Path, Schema};
 /// The keyword under which the rules of a schema stand.
 pub(crate) const KEYWORD: &str = "x-kubernetes-validations";
 
+/// Most bytes of an expression.
+const MAX_LENGTH: u64 = 16 * 1024;
+/// Most links of all chains in an expression.
+const MAX_LINKS: u64 = 300;
+
 /// What a violated rule may be reported as.
 const REASONS: [CauseReason; 4] = [
     CauseReason::FieldValueDuplicate,
@@ -154,10 +159,14 @@ impl Reader<'_> {
             "rule" => (path.field("rule"), "bool"),
             field => (path.field(field), "string"),
         };
+        let expression = text.as_str().unwrap_or_default();
+        if let Some(error) = unreadable(expression, place) {
+            self.errors.push(error);
+            return None;
+        }
         let now = Type::of(self.schema);
         let before = if optional_old { Type::Optional(Box::new(now.clone())) } else { now.clone() };
-        let compiled =
-            library::env().compile(text.as_str().unwrap_or_default()).map_err(|error| error.to_string());
+        let compiled = library::env().compile(expression).map_err(|error| error.to_string());
         let checked = compiled.and_then(|program| {
             let checked = check(program.expression(), &[("self", now), ("oldSelf", before)])?;
             Ok((program, checked.ty.to_string(), checked.cost))
@@ -200,6 +209,20 @@ impl Reader<'_> {
                 None
             }
         }
+    }
+}
+
+/// Why an expression is not even parsed. Each link of a chain (`a.b.c`, `a + b + c`) is a level of its tree, and whoever walks
+/// the tree, the library included, takes a stack frame per level.
+fn unreadable(expression: &str, path: Path<'_>) -> Option<FieldError> {
+    let links = expression.chars().filter(|link| ".[+-*/%=<>".contains(*link)).count() as u64;
+    if expression.len() as u64 > MAX_LENGTH {
+        Some(FieldError::too_long(path, MAX_LENGTH))
+    } else if links > MAX_LINKS {
+        let why = format!("has {links} selections and operators, and may have {MAX_LINKS}");
+        Some(FieldError::forbidden(path, &why))
+    } else {
+        None
     }
 }
 
