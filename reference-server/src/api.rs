@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response, StatusCode, Version, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version, header};
 use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -155,7 +155,7 @@ impl Api {
         match info {
             RequestInfo::Path(path) => paths::answer(&self, &parts.method, &path, &query, &parts.headers),
             RequestInfo::Resource(info) => {
-                let call = self.call(info, query, parts.headers, upgrade, user)?;
+                let call = self.call(info, query, parts.uri, parts.headers, upgrade, user)?;
                 let warning = call.ty.deprecation.clone();
                 let answer = handlers::handle(call, &parts.method, body).await?;
                 Ok(answer.warnings(warning.as_slice()))
@@ -167,6 +167,7 @@ impl Api {
         self: Arc<Self>,
         info: ResourceInfo,
         query: Query,
+        uri: Uri,
         headers: HeaderMap,
         upgrade: Option<Upgrade>,
         user: Arc<User>,
@@ -178,7 +179,15 @@ impl Api {
         if !anywhere && !ty.namespaced && !info.namespace.is_empty() && !own {
             return Err(if ty.custom { ApiError::no_such_path() } else { ApiError::no_such_resource() });
         }
-        Ok(Call { api: self, ty, info, query, headers, upgrade, user })
+        Ok(Call { api: self, ty, info, query, uri, headers, upgrade, user })
+    }
+
+    /// A built-in resource of the core group.
+    pub(crate) fn find_core(&self, plural: &str) -> Result<Arc<ResourceType>, ApiError> {
+        match self.registry.current().find("", "v1", plural) {
+            Lookup::Found(ty) => Ok(ty),
+            Lookup::NoResource | Lookup::NoGroup => Err(ApiError::no_such_resource()),
+        }
     }
 
     fn find(&self, info: &ResourceInfo) -> Result<Arc<ResourceType>, ApiError> {

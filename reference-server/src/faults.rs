@@ -485,6 +485,20 @@ faults! {
     PortNumbersUnchecked "port-numbers-unchecked" "Ports that are no numbers are taken for none."
     WatchInBinaryFrames "watch-in-binary-frames" "A watch over WebSocket sends events in binary frames."
     WatchOriginUnchecked "watch-origin-unchecked" "A watch over WebSocket needs no Origin header."
+    LogOptionsUnchecked "log-options-unchecked" "Options of a log that make no sense are ignored."
+    LogFollowEnds "log-follow-ends" "A log that is followed ends with what is there."
+    LogPreviousIgnored "log-previous-ignored" "previous=true reads the log of the running container."
+    LogTailIgnored "log-tail-ignored" "tailLines is ignored."
+    LogLimitIgnored "log-limit-ignored" "limitBytes is ignored."
+    LogSinceIgnored "log-since-ignored" "sinceSeconds and sinceTime are ignored."
+    LogTimestampsMissing "log-timestamps-missing" "timestamps=true changes nothing."
+    ProxyByGetOnly "proxy-by-get-only" "The proxy subresources are served to GET only."
+    ProxyPathLost "proxy-path-lost" "The proxy subresources pass every request on as one for /."
+    ProxyQueryLost "proxy-query-lost" "The proxy subresources pass requests on without their query."
+    ProxyBodyLost "proxy-body-lost" "The proxy subresources pass requests on without their body."
+    ProxyStatusLost "proxy-status-lost" "The proxy subresources answer 200, whatever the backend says."
+    ProxyLeaksToken "proxy-leaks-token" "The proxy subresources pass the client's bearer token on."
+    ProxyUpgradeRefused "proxy-upgrade-refused" "The proxy subresources upgrade no connection."
 }
 
 impl Fault {

@@ -43,7 +43,6 @@ mod registry;
 mod request_info;
 mod respond;
 mod reviews;
-#[expect(dead_code, reason = "the handler of logs takes the rest of it up")]
 mod runtime;
 pub mod schema;
 mod selection;

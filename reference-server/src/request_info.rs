@@ -33,10 +33,15 @@ pub(crate) struct ResourceInfo {
 /// Subresources of a namespace, which `/namespaces/x/…` does not take for resources in it.
 const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
 
+/// A path without its percent signs.
+pub(crate) fn decode(path: &str) -> String {
+    percent_decode_str(path).decode_utf8_lossy().into_owned()
+}
+
 impl RequestInfo {
     pub(crate) fn parse(path: &str) -> Self {
         // The path is decoded before it is split: an encoded slash separates like a plain one.
-        let path = percent_decode_str(path).decode_utf8_lossy().into_owned();
+        let path = decode(path);
         let segments: Vec<&str> = path.trim_end_matches('/').split('/').skip(1).collect();
         let (group, version, rest) = match segments.as_slice() {
             ["api", version, rest @ ..] => ("", *version, rest),

@@ -228,6 +228,11 @@ impl ApiError {
         })
     }
 
+    /// What stands behind the server cannot be reached.
+    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
+    }
+
     /// The node of a pod cannot be reached. A real server says so without a reason.
     pub(crate) fn unreachable_node(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)

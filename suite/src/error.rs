@@ -12,6 +12,7 @@ use kubeproof_harness::selection::{SelectionError, nearest};
 use kubeproof_harness::subject::SubjectError;
 use kubeproof_harness::target::TargetError;
 use kubeproof_reference_server::StartError;
+use kubeproof_reference_server::kubelet::EndpointError;
 use kubeproof_reports::ReportError;
 use kubeproof_reports::compare::MergeError;
 use kubeproof_reports::document::LoadError as ReportLoadError;
@@ -62,6 +63,14 @@ pub(crate) enum Error {
     Output(#[from] io::Error),
     #[error("the self-test could not go on: {0}")]
     SelfTest(#[from] SelfTestError),
+    #[error("the node cannot be registered: {0}; --with-node needs the right to create nodes")]
+    Node(String),
+    #[error("the node {name} cannot be removed: {why}; remove it with `kubectl delete node {name}`")]
+    NodeStays { name: String, why: String },
+    #[error("no address for the node: no way to {host}: {source}; give one with --node-address")]
+    NoAddress { host: String, source: io::Error },
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
     #[error("the program cannot start its runtime: {0}")]
     Runtime(io::Error),
     #[error("the run ended early, which is a fault of kubeproof: {0}")]

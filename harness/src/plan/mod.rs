@@ -134,7 +134,7 @@ pub async fn plan(catalogue: &Catalogue, client: &Client, options: &RunOptions) 
         .filter(|case| options.selection.takes_case(case) && case.is_judged_by(options.edition))
         .collect();
     let mut random = StdRng::seed_from_u64(options.seed);
-    let run = run_id(options.seed);
+    let run = options.id.clone().unwrap_or_else(|| run_id(options.seed));
 
     let own_namespace = format!("kubeproof-{run}");
     // What a dry run leaves behind by mistake must not be in the way of the run itself.
@@ -303,7 +303,7 @@ fn waits(steps: &[Step]) -> bool {
 }
 
 /// Differs between runs under the same seed, so that a run never meets what another left behind.
-fn run_id(seed: u64) -> String {
+pub fn run_id(seed: u64) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos());
     let mix = seed ^ u64::try_from(now & u128::from(u64::MAX)).unwrap_or_default();
     let mut random = StdRng::seed_from_u64(mix);

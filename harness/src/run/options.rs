@@ -44,6 +44,9 @@ pub struct RunOptions {
     pub repeat: u32,
     /// What the containers of the run's pods run; `None`: what the bundled runtime knows.
     pub pod_image: Option<String>,
+    /// What the names of everything that the run makes have in common, as [`crate::plan::run_id`] makes it; `None`: one
+    /// is made for the run.
+    pub id: Option<String>,
     /// After so many results that fail the run, the rest is skipped.
     pub max_fail: Option<usize>,
 }
@@ -67,6 +70,7 @@ impl Default for RunOptions {
             load: 1,
             repeat: 1,
             pod_image: None,
+            id: None,
             max_fail: None,
         }
     }

@@ -7,21 +7,23 @@ mod delete;
 mod eviction;
 mod get;
 mod list;
+mod log;
 mod modify;
 mod namespaces;
 mod patch;
 mod pods;
+mod proxy;
 mod scale;
 mod services;
 mod shipped;
-mod streams;
+pub(crate) mod streams;
 mod update;
 mod watch;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, Uri};
 use hyper::body::Incoming;
 
 use crate::api::Api;
@@ -47,6 +49,8 @@ pub(crate) struct Call {
     pub(crate) ty: Arc<ResourceType>,
     pub(crate) info: ResourceInfo,
     pub(crate) query: Query,
+    /// As it was sent.
+    pub(crate) uri: Uri,
     pub(crate) headers: HeaderMap,
     /// The connection, when it is wanted for something else.
     pub(crate) upgrade: Option<Upgrade>,
@@ -161,7 +165,7 @@ pub(crate) async fn handle(call: Call, method: &Method, body: &mut Incoming) -> 
         }
         ApiError::method_not_allowed()
     };
-    if call.info.excess {
+    if call.info.excess && call.info.subresource != "proxy" {
         return Err(ApiError::no_such_resource());
     }
     if !call.info.subresource.is_empty() {
@@ -220,6 +224,10 @@ async fn subresource(call: Call, method: &Method, body: &mut Incoming) -> Option
             streams::handle(call, method)
         }
         ("eviction", "POST") if call.ty.is_core("pods") => eviction::evict(&call, body).await,
+        ("log", "GET") if call.ty.is_core("pods") => log::handle(call),
+        ("proxy", _) if call.ty.is_core("pods") || call.ty.is_core("services") => {
+            proxy::handle(call, method, body).await
+        }
         ("binding", "POST") if call.ty.is_core("pods") => pods::bind(&call, body).await,
         ("finalize", "PUT") if call.ty.is_core("namespaces") => {
             update::handle(&call, update::Part::Finalize, body).await

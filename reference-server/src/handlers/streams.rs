@@ -43,11 +43,7 @@ pub(super) fn handle(mut call: Call, method: &Method) -> Result<Answer, ApiError
     let Some(runtime) = call.api.runtime.get().cloned() else {
         return Err(ApiError::unreachable_node("error dialing backend: no node of this name answers"));
     };
-    let key = PodKey {
-        namespace: pod.meta("namespace").to_owned(),
-        name: pod.meta("name").to_owned(),
-        uid: pod.meta("uid").to_owned(),
-    };
+    let key = key(&pod);
     let reply = if forwards {
         let uid = key.uid.clone();
         let connect = forward::connector(move |port| {
@@ -80,6 +76,15 @@ fn run(
         }
     };
     command::serve(upgrade, request(call), refusal, start, faults)
+}
+
+/// What the runtime knows a pod by.
+pub(super) fn key(pod: &Value) -> PodKey {
+    PodKey {
+        namespace: pod.meta("namespace").to_owned(),
+        name: pod.meta("name").to_owned(),
+        uid: pod.meta("uid").to_owned(),
+    }
 }
 
 /// Why the node would not even begin.
@@ -117,7 +122,7 @@ fn request(call: &Call) -> ExecRequest {
 }
 
 /// The container that is meant: the one that is named, or the only one.
-fn container(call: &Call, pod: &Value) -> Result<String, ApiError> {
+pub(super) fn container(call: &Call, pod: &Value) -> Result<String, ApiError> {
     let faults = call.faults();
     let name = &call.info.name;
     let names = |list: &str| -> Vec<&str> {

@@ -3,6 +3,7 @@
 //! It knows its API server only by [`Reports`], so the same agent serves the bundled server, whose store it writes to, and
 //! any other server, which it talks to over HTTP.
 
+mod endpoint;
 mod status;
 
 use std::collections::HashMap;
@@ -16,6 +17,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+pub use self::endpoint::{Endpoint, EndpointConfig, EndpointError};
 pub use self::status::merged as merged_status;
 use crate::object::Object as _;
 use crate::runtime::{Pod, PodSpec, Runtime};
@@ -59,6 +61,12 @@ impl Kubelet {
     /// What runs the containers.
     pub(crate) fn runtime(&self) -> &Runtime {
         &self.runtime
+    }
+
+    /// The pods that it looks after, as it knows them.
+    fn pods(&self) -> Vec<Value> {
+        let workers = self.workers();
+        workers.values().filter_map(|worker| worker.borrow().as_deref().cloned()).collect()
     }
 
     /// The name of its node.

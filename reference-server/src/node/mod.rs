@@ -59,10 +59,8 @@ pub fn manifest(name: &str, address: IpAddr, port: u16) -> Value {
                 condition("PIDPressure", "False", "KubeletHasSufficientPID", "there are enough processes"),
                 condition("Ready", "True", "KubeletReady", "the scripted runtime is ready"),
             ],
-            "addresses": [
-                {"type": "InternalIP", "address": address.to_string()},
-                {"type": "Hostname", "address": name},
-            ],
+            // Servers that prefer host names would try to resolve one.
+            "addresses": [{"type": "InternalIP", "address": address.to_string()}],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
             "nodeInfo": {
                 "machineID": name, "systemUUID": uuid(), "bootID": uuid(), "kernelVersion": "",

@@ -78,11 +78,6 @@ impl Runtime {
         pod.filter(|pod| key.uid.is_empty() || pod.key.uid == key.uid).cloned().ok_or(StartError::NoSuchPod)
     }
 
-    /// Every pod that was started here.
-    pub(crate) fn all(&self) -> Vec<Arc<Pod>> {
-        self.pods().values().cloned().collect()
-    }
-
     /// Runs a command in a container.
     #[expect(clippy::unused_async, reason = "a runtime that is elsewhere would have to wait")]
     pub(crate) async fn exec(

@@ -61,7 +61,6 @@ pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<Option<String>, handsh
 }
 
 /// Sends a log as messages.
-#[expect(dead_code, reason = "for the log of a pod, which the server has yet to serve")]
 pub(crate) fn log(upgrade: Upgrade, chunks: Chunks, faults: Faults) -> Reply {
     let chosen = handshake::check(upgrade.method(), upgrade.headers())
         .and_then(|()| handshake::negotiate(upgrade.headers(), &[BINARY, BASE64], faults));

@@ -55,7 +55,7 @@ impl Upgrade {
     }
 
     /// Answers, and runs the session on the connection once the client has the answer.
-    pub(super) fn switch<F, W>(self, answer: Answer, session: F) -> Reply
+    pub(crate) fn switch<F, W>(self, answer: Answer, session: F) -> Reply
     where
         F: FnOnce(Connection) -> W + Send + 'static,
         W: Future<Output = ()> + Send,

@@ -89,7 +89,7 @@ impl TestServer {
     ) -> http::Response<Incoming> {
         let stream = TcpStream::connect(self.running.addr()).await.expect("the server listens");
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.expect("HTTP/1.1");
-        tokio::spawn(connection);
+        tokio::spawn(connection.with_upgrades());
         let method = Method::from_bytes(method.as_bytes()).expect("a method");
         let mut request = Request::builder().method(method).uri(path).header("host", "test");
         if !headers.iter().any(|(name, _)| *name == "authorization") {
@@ -179,6 +179,20 @@ impl Watch {
             }
         };
         tokio::time::timeout(PATIENCE, wait).await.expect("an event or the end comes")
+    }
+
+    /// The next line, without its end; none at the end of the stream.
+    pub(crate) async fn line(&mut self) -> Option<String> {
+        loop {
+            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=end).collect();
+                return Some(String::from_utf8_lossy(&line[..end]).into_owned());
+            }
+            let frame = self.body.frame().await?.ok()?;
+            if let Ok(data) = frame.into_data() {
+                self.rest.extend_from_slice(&data);
+            }
+        }
     }
 
     /// Whether the stream is over, cleanly or not.

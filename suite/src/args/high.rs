@@ -40,7 +40,8 @@ pub(crate) fn run_options(run: &low::Run) -> Result<RunOptions, Error> {
         seed: execution.seed.unwrap_or_else(|| u64::from(rand::random::<u32>())),
         load: execution.load,
         repeat: execution.repeat,
-        pod_image: None,
+        pod_image: run.pods.pod_image.clone(),
+        id: None,
         max_fail: execution.max_fail,
     })
 }

@@ -1,6 +1,6 @@
 //! What was typed. The help texts are the comments here.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -66,6 +66,8 @@ pub(crate) enum Color {
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) pods: Pods,
     #[command(flatten)]
     pub(crate) cases: Cases,
     #[command(flatten)]
@@ -135,6 +137,27 @@ pub(crate) struct Target {
     /// Bearer token of a user without rights, for the cases about 403
     #[arg(long, value_name = "TOKEN", requires = "address")]
     pub(crate) second_token: Option<String>,
+}
+
+/// Where pods run: what cases of streams need.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Pods")]
+pub(crate) struct Pods {
+    /// Bring a node to a target that has none: the pods of the run are bound to it, and it is removed afterwards
+    #[arg(long, requires = "address", conflicts_with_all = ["read_only", "dry_run"])]
+    pub(crate) with_node: bool,
+
+    /// Address of this machine at which the target reaches the node [default: the one on the way to it]
+    #[arg(long, value_name = "IP", requires = "with_node")]
+    pub(crate) node_address: Option<IpAddr>,
+
+    /// PEM file with the authority of the target's client certificate for nodes: nobody else is answered
+    #[arg(long, value_name = "FILE", requires = "with_node")]
+    pub(crate) node_client_ca: Option<PathBuf>,
+
+    /// Image with a shell for the pods of the run, where real nodes run them
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) pod_image: Option<String>,
 }
 
 /// Which cases: what `run`, `list` and others have in common.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::pod::port_name;
 use crate::builtin::columns::{Cell, age, column, wide};
-use crate::builtin::{BuiltinType, FieldLabel, Hooks, NameRule, meta};
+use crate::builtin::{BuiltinType, FieldLabel, Hooks, NameRule, Subresource, meta};
 use crate::faults::{Fault, Faults};
 use crate::schema::build::{
     boolean, choice, definitions, int_or_string, int32, list, map, object, port, protocol, string,
@@ -57,6 +57,13 @@ pub(super) fn services() -> BuiltinType {
         short_names: &["svc"],
         categories: &["all"],
         has_status: true,
+        subresources: &[Subresource {
+            name: "proxy",
+            verbs: super::pod::ANY,
+            group: "",
+            version: "v1",
+            kind: "ServiceProxyOptions",
+        }],
         name_rule: NameRule::DnsLabel,
         field_labels: &[
             FieldLabel { label: "spec.clusterIP", pointer: "/spec/clusterIP", absent: "" },

@@ -1,6 +1,7 @@
 //! `kubeproof run`: target, plan, run, reports, exit code.
 
 mod dry;
+mod node;
 pub(super) mod target;
 mod teller;
 
@@ -8,16 +9,19 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
+use kubeproof_cases::Catalogue;
 use kubeproof_harness::event::{CaseResult, Event, RunFinished, RunStarted, Target};
 use kubeproof_harness::known_failures::KnownFailures;
-use kubeproof_harness::plan::{Plan, plan};
+use kubeproof_harness::plan::{Plan, plan, run_id};
 use kubeproof_harness::run::{RunOptions, run as run_plan};
 use kubeproof_harness::transport::{Client, Limits};
 use kubeproof_reports::ReportError;
 use kubeproof_reports::document::Document;
 use tokio::sync::mpsc::unbounded_channel;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::node::Node;
 use self::target::Opened;
 use self::teller::Teller;
 use crate::args::{high, low};
@@ -43,7 +47,7 @@ pub(super) async fn run(run: &low::Run, color: low::Color) -> Result<Exit, Error
 }
 
 async fn test(run: &low::Run, color: low::Color, interrupt: &CancellationToken) -> Result<Exit, Error> {
-    let options = high::run_options(run)?;
+    let mut options = high::run_options(run)?;
     let catalogue = high::catalogue(&run.cases.directories)?;
     let target = Opened::open(&run.target).await?;
     let limits = Limits { max_rps: run.safety.max_rps, ..Limits::default() };
@@ -51,22 +55,45 @@ async fn test(run: &low::Run, color: low::Color, interrupt: &CancellationToken) 
     // Places that no report can be written to are an error of the command line, so they come before the first request.
     let teller = if options.dry_run { None } else { Some(Teller::new(run, color, &catalogue)?) };
 
+    let node = if run.pods.with_node {
+        client.ping(Instant::now() + options.case_timeout).await?;
+        let id = options.id.insert(run_id(options.seed));
+        Some(Node::open(&target.config, &run.pods, id).await?)
+    } else {
+        None
+    };
+    let exit = planned(run, &catalogue, &target, teller, client, options, interrupt).await;
+    if let Some(node) = node {
+        node.close().await?;
+    }
+    target.close().await;
+    exit
+}
+
+/// Makes the plan, and does what is asked for with it.
+async fn planned(
+    run: &low::Run,
+    catalogue: &Catalogue,
+    target: &Opened,
+    teller: Option<Teller>,
+    client: Client,
+    options: RunOptions,
+    interrupt: &CancellationToken,
+) -> Result<Exit, Error> {
     let planned = tokio::select! {
-        planned = plan(&catalogue, &client, &options) => Some(planned?),
+        planned = plan(catalogue, &client, &options) => Some(planned?),
         () = interrupt.cancelled() => None,
     };
-    let exit = match (planned, teller) {
-        (Some(plan), _) if plan.runs.is_empty() => return Err(Error::NothingSelected),
-        (Some(plan), Some(teller)) => go(run, teller, plan, client, options, interrupt).await?,
-        (Some(plan), None) => dry::tell(run, &plan, options.seed, &mut io::stdout().lock())?,
+    match (planned, teller) {
+        (Some(plan), _) if plan.runs.is_empty() => Err(Error::NothingSelected),
+        (Some(plan), Some(teller)) => go(run, teller, plan, client, options, interrupt).await,
+        (Some(plan), None) => dry::tell(run, &plan, options.seed, &mut io::stdout().lock()),
         (None, Some(teller)) => {
             let server = target.config.display_url();
-            interrupted_early(teller, server, catalogue.digest(), &options).await?
+            interrupted_early(teller, server, catalogue.digest(), &options).await
         }
-        (None, None) => Exit::INTERRUPTED,
-    };
-    target.close().await;
-    Ok(exit)
+        (None, None) => Ok(Exit::INTERRUPTED),
+    }
 }
 
 async fn go(

@@ -61,11 +61,16 @@ const SUBRESOURCES: &[Subresource] = &[
     subresource("binding", &["create"], "Binding"),
     Subresource { name: "eviction", verbs: &["create"], group: "policy", version: "v1", kind: "Eviction" },
     subresource("exec", CONNECT, "PodExecOptions"),
+    subresource("log", &["get"], "Pod"),
     subresource("portforward", CONNECT, "PodPortForwardOptions"),
+    subresource("proxy", ANY, "PodProxyOptions"),
 ];
 
 /// What opens a stream: GET for browsers, POST for everybody else.
 const CONNECT: &[&str] = &["create", "get"];
+
+/// What a proxy passes on.
+pub(in crate::builtin) const ANY: &[&str] = &["create", "delete", "get", "patch", "update"];
 
 const fn subresource(name: &'static str, verbs: &'static [&'static str], kind: &'static str) -> Subresource {
     Subresource { name, verbs, group: "", version: "v1", kind }

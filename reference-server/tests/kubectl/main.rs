@@ -4,100 +4,17 @@
 //!
 //! Without kubectl nothing is tested and the tests say so, unless `KUBEPROOF_REQUIRE_KUBECTL=1` makes that a failure.
 
-use std::process::{Output, Stdio};
-use std::time::Duration;
+mod streams;
+mod support;
 
-use kubeproof_reference_server::{Config, Running, Server, Tls};
+use std::process::Stdio;
+
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::process::{Child, Command};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::Child;
 use tokio::time::timeout;
 
-/// No command takes longer, or it hangs.
-const DEADLINE: Duration = Duration::from_mins(1);
-
-/// A server, and a home for kubectl that knows it.
-struct Kubectl {
-    _server: Running,
-    home: TempDir,
-}
-
-impl Kubectl {
-    /// None without a kubectl, if that is allowed.
-    async fn start() -> Option<Self> {
-        if let Err(error) = Command::new("kubectl").args(["version", "--client"]).output().await {
-            let required = std::env::var("KUBEPROOF_REQUIRE_KUBECTL").is_ok_and(|value| value == "1");
-            assert!(
-                !required,
-                "KUBEPROOF_REQUIRE_KUBECTL=1, but kubectl cannot be run: {error}; install it (Debian: kubernetes-client)"
-            );
-            skipped(&error);
-            return None;
-        }
-        // kubectl keeps its token to itself on plain HTTP.
-        let config = Config { tls: Some(Tls::default()), ..Config::default() };
-        let server = Server::start(config).await.expect("a server starts");
-        let home = TempDir::new().expect("a temporary directory");
-        std::fs::write(home.path().join("config"), server.kubeconfig()).expect("a kubeconfig is written");
-        Some(Self { _server: server, home })
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new("kubectl");
-        command.args(arguments).kill_on_drop(true).stdin(Stdio::null());
-        command.env("HOME", self.home.path()).env("KUBECONFIG", self.home.path().join("config"));
-        command
-    }
-
-    async fn output(&self, arguments: &[&str], input: &str) -> Output {
-        let mut command = self.command(arguments);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("kubectl runs");
-        let mut stdin = child.stdin.take().expect("a pipe to kubectl");
-        stdin.write_all(input.as_bytes()).await.expect("kubectl reads its input");
-        drop(stdin);
-        timeout(DEADLINE, child.wait_with_output()).await.expect("kubectl hangs").expect("kubectl ends")
-    }
-
-    /// Runs a command that must succeed, and gives what it prints.
-    async fn run(&self, arguments: &[&str]) -> String {
-        self.run_with(arguments, "").await
-    }
-
-    async fn run_with(&self, arguments: &[&str], input: &str) -> String {
-        let output = self.output(arguments, input).await;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (out, err) = (text(&output.stdout), text(&output.stderr));
-        assert!(output.status.success(), "kubectl {}: {out}{err}", arguments.join(" "));
-        out
-    }
-
-    /// Runs a command that must fail, and gives what it complains of.
-    async fn fail(&self, arguments: &[&str], input: &str) -> String {
-        let output = self.output(arguments, input).await;
-        assert!(!output.status.success(), "kubectl {} should fail", arguments.join(" "));
-        String::from_utf8_lossy(&output.stderr).into_owned()
-    }
-
-    async fn apply(&self, object: &Value) -> String {
-        self.run_with(&["apply", "-f", "-"], &object.to_string()).await
-    }
-
-    async fn create(&self, object: &Value) -> String {
-        self.run_with(&["create", "-f", "-"], &object.to_string()).await
-    }
-
-    /// One value of an object.
-    async fn value(&self, object: &str, path: &str) -> String {
-        self.run(&["get", object, "-o", &format!("jsonpath={{{path}}}")]).await
-    }
-}
-
-#[expect(clippy::print_stderr, reason = "a test that tests nothing says so")]
-fn skipped(error: &std::io::Error) {
-    eprintln!("not run: kubectl cannot be run: {error}");
-}
+use crate::support::{DEADLINE, Kubectl};
 
 fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "1", "b": "2"}})
