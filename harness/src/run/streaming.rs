@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::build;
 use super::scope::{Ended, Flow, Scope};
 use crate::event::CheckResult;
-use crate::stream::{Handshake, OpenStream, SendError, Sent, Shape, StreamEnd, Transcript, Waited};
+use crate::stream::{Handshake, OpenStream, Patience, SendError, Sent, Shape, StreamEnd, Transcript, Waited};
 use crate::transport::Outgoing;
 use crate::values::Undefined;
 use crate::verdict::{curl, describe, describe_text, failed_at, matches, shorten, text_matches};
@@ -235,7 +235,7 @@ impl Scope<'_> {
         let mut undefined = None;
         let (until, values) = (&receiving.until, &self.values);
         let waited = open
-            .wait(self.deadline, |transcript, seen| match arrived(until, transcript, seen, values) {
+            .wait(self.patience(), |transcript, seen| match arrived(until, transcript, seen, values) {
                 Ok(true) => Some(()),
                 Ok(false) => None,
                 Err(error) => {
@@ -275,7 +275,7 @@ impl Scope<'_> {
     pub(super) async fn finish_stream(&mut self, finish: &Finish) -> Flow {
         let (id, open) = (&finish.stream, self.stream(&finish.stream)?);
         if open.is_open() {
-            let waited = open.finish(self.deadline).await;
+            let waited = open.finish(self.patience()).await;
             let mut check = self.stream_check(&finish.id, id, &open);
             check.expected = json!("the server ends the stream");
             let snapshot = open.snapshot();
@@ -300,6 +300,11 @@ impl Scope<'_> {
         open.hang_up();
         self.refresh_stream(&close.of, &open);
         Ok(())
+    }
+
+    /// A server that is slow says something now and then; one that is silent for half the time of a case has stalled.
+    fn patience(&self) -> Patience {
+        Patience { deadline: self.deadline, silence: self.session.case_timeout / 2 }
     }
 
     fn stream(&mut self, id: &str) -> Result<Arc<OpenStream>, Ended> {
@@ -424,12 +429,17 @@ fn seen(until: &Arrival, transcript: &Transcript) -> Value {
 
 fn in_words<T>(waited: &Waited<T>, transcript: &Transcript) -> String {
     match (waited, &transcript.end) {
-        (Waited::Deadline, _) => "nothing more came before the deadline of the case".to_owned(),
+        (Waited::Deadline, _) => {
+            "nothing more came for half the time of the case, or before its end".to_owned()
+        }
         (_, Some(StreamEnd::Server)) => "the server ended the stream".to_owned(),
         (_, Some(StreamEnd::Client)) => "the client hung up".to_owned(),
         (_, Some(StreamEnd::Dropped(why))) => format!("the connection ended without a close: {why}"),
         (_, Some(StreamEnd::Broken(why))) => format!("what came cannot be read: {why}"),
-        (_, None) => "the stream was not opened".to_owned(),
+        (_, None) => match transcript.violations.first() {
+            Some(violation) => violation.clone(),
+            None => "the stream was not opened".to_owned(),
+        },
     }
 }
 

@@ -138,14 +138,23 @@ pub enum SendError {
     Ended,
 }
 
+/// How long to wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Not beyond.
+    pub deadline: Instant,
+    /// Nor when nothing has come for so long.
+    pub silence: Duration,
+}
+
 /// What became of waiting.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Waited<T> {
     /// It came.
     Came(T),
-    /// The stream ended first.
+    /// The stream ended first, or what came broke its framing.
     Ended,
-    /// Nothing before the deadline.
+    /// Nothing before the deadline, or for too long.
     Deadline,
 }
 
@@ -218,10 +227,10 @@ impl OpenStream {
         tokio::time::timeout_at(deadline, written).await.map_err(|_| SendError::Stalled)?
     }
 
-    /// Waits until the transcript holds something.
+    /// Waits until the transcript holds something: until the deadline at most, and while anything comes at all.
     pub async fn wait<T>(
         &self,
-        deadline: Instant,
+        Patience { deadline, silence }: Patience,
         mut holds: impl FnMut(&Transcript, &mut usize) -> Option<T>,
     ) -> Waited<T> {
         let Some(live) = &self.live else { return Waited::Ended };
@@ -235,20 +244,20 @@ impl OpenStream {
                 if let Some(found) = holds(transcript, seen) {
                     return Waited::Came(found);
                 }
-                if transcript.end.is_some() {
+                if transcript.end.is_some() || !transcript.violations.is_empty() {
                     return Waited::Ended;
                 }
             }
-            if tokio::time::timeout_at(deadline, news).await.is_err() {
+            if tokio::time::timeout_at(deadline.min(Instant::now() + silence), news).await.is_err() {
                 return Waited::Deadline;
             }
         }
     }
 
     /// Waits for the end that the server makes.
-    pub async fn finish(&self, deadline: Instant) -> Waited<StreamEnd> {
+    pub async fn finish(&self, patience: Patience) -> Waited<StreamEnd> {
         let is_spdy = self.is_spdy();
-        let waited = self.wait(deadline, |transcript, _| ended(transcript, is_spdy)).await;
+        let waited = self.wait(patience, |transcript, _| ended(transcript, is_spdy)).await;
         if let (Waited::Came(end), Some(live)) = (&waited, &self.live) {
             live.shared.lock().transcript.end.get_or_insert(end.clone());
         }

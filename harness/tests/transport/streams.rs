@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use kubeproof_cases::stream::{Carrier, StreamKind};
 use kubeproof_harness::stream::{
-    Handshake, OpenStream, SendError, Sent, Shape, StreamEnd, Transcript, Waited,
+    Handshake, OpenStream, Patience, SendError, Sent, Shape, StreamEnd, Transcript, Waited,
 };
 use kubeproof_harness::transport::Outgoing;
+use tokio::time::{Duration, Instant};
 
 use crate::peer::{Act, Peer, TOKEN, ample, exact, send, soon};
 
@@ -25,6 +26,10 @@ const RECORDED: [&str; 7] = [
 
 fn bytes(hex: &str) -> Bytes {
     (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+}
+
+fn patience(deadline: Instant) -> Patience {
+    Patience { deadline, silence: Duration::from_secs(20) }
 }
 
 async fn open(peer: &Peer, over: Carrier, token_in_protocols: bool) -> OpenStream {
@@ -58,7 +63,7 @@ async fn a_recorded_session_is_understood_byte_by_byte() {
     for channel in ["error", "stdout"] {
         create(&stream, channel).await;
     }
-    assert_eq!(stream.finish(ample()).await, Waited::Came(StreamEnd::Server));
+    assert_eq!(stream.finish(patience(ample())).await, Waited::Came(StreamEnd::Server));
     let seen = transcript(&stream);
     assert_eq!(seen.channels["stdout"].received.text(), "hi\n");
     assert_eq!(seen.channels["error"].received.text(), r#"{"status":"Success"}"#);
@@ -69,7 +74,7 @@ async fn a_peer_that_says_nothing_meets_the_deadline() {
     let peer = Peer::start(vec![Act::Head, send(SPDY), Act::Hang]).await;
     let stream = open(&peer, Carrier::Spdy, false).await;
     create(&stream, "stdout").await;
-    assert_eq!(stream.finish(soon()).await, Waited::Deadline);
+    assert_eq!(stream.finish(patience(soon())).await, Waited::Deadline);
 }
 
 /// It sends for ever and reads nothing: neither do its pings block us, nor do our data wait past the deadline.
@@ -95,7 +100,7 @@ async fn a_connection_that_ends_inside_a_frame_is_dropped() {
     let script = vec![Act::Head, send(SPDY), Act::Send(bytes("00000003000000ff68"))];
     let peer = Peer::start(script).await;
     let stream = open(&peer, Carrier::Spdy, false).await;
-    let Waited::Came(StreamEnd::Dropped(why)) = stream.finish(ample()).await else {
+    let Waited::Came(StreamEnd::Dropped(why)) = stream.finish(patience(ample())).await else {
         panic!("it was dropped");
     };
     assert!(why.contains("inside a frame"), "{why}");
