@@ -25,6 +25,8 @@ const INBOUND: usize = 4;
 const OUTBOUND: usize = 4;
 /// How many streams wait to be taken.
 const OFFERS: usize = 32;
+/// How many streams a client may have open.
+const MAX_STREAMS: usize = 1024;
 /// How much is read at once.
 const READ: usize = 16 * 1024;
 /// How long the peer has to take note of the end before the connection is cut.
@@ -236,6 +238,13 @@ impl Reader {
             return self.send(Outgoing::Reset { stream, status: ResetStatus::ProtocolError }).await;
         }
         self.last = stream;
+        if self.streams.len() >= MAX_STREAMS {
+            // Those that only the client has yet to end do not count.
+            self.streams.retain(|_, receiver| !receiver.is_closed());
+        }
+        if self.streams.len() >= MAX_STREAMS {
+            return self.send(Outgoing::Reset { stream, status: ResetStatus::RefusedStream }).await;
+        }
         let (sender, receiver) = mpsc::channel(INBOUND);
         if fin {
             // The queue is new and has room.
