@@ -112,7 +112,7 @@ fn spdy_input(stdin: bool) -> Vec<u8> {
     if stdin {
         input.extend(stream(5, &[("streamtype", "stdin")]));
         for _ in 0..AMOUNT / FRAME {
-            input.extend(frame(5, false, &[b'x'; FRAME]));
+            input.extend(frame(5, false, &vec![b'x'; FRAME]));
         }
         input.extend(frame(5, true, b""));
     }

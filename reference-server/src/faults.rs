@@ -483,6 +483,7 @@ faults! {
     PortHalfCloseIsClose "port-half-close-is-close" "A client that ends its way of a forwarded connection ends both."
     PortEndIsReset "port-end-is-reset" "A forwarded connection that ends well is reset."
     PortNumbersUnchecked "port-numbers-unchecked" "Ports that are no numbers are taken for none."
+    LogCarriesChannels "log-carries-channels" "Messages of a log begin with a channel."
     WatchInBinaryFrames "watch-in-binary-frames" "A watch over WebSocket sends events in binary frames."
     WatchOriginUnchecked "watch-origin-unchecked" "A watch over WebSocket needs no Origin header."
     LogOptionsUnchecked "log-options-unchecked" "Options of a log that make no sense are ignored."

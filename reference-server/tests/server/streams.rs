@@ -87,6 +87,8 @@ fn handshakes() -> Vec<Talk> {
         Talk::websocket(&format!("{CONFIG_MAPS}?watch=true&fieldSelector=metadata.name%3Dwatched"), "")
             .header("Origin", "https://test")
             .until(b"}}\n"),
+        Talk::websocket(&format!("{PODS}/reads/log"), "binary.k8s.io").until(b"ready\n"),
+        Talk::websocket(&format!("{PODS}/reads/log"), "base64.binary.k8s.io").until(b"cmVhZHkK"),
     ]
 }
 

@@ -67,6 +67,9 @@ async fn unheard<S: AsyncRead + AsyncWrite + Unpin>(incoming: &mut Incoming<S>) 
 
 fn message(form: Form, chunk: Bytes, faults: Faults) -> Message {
     match form {
+        Form::Binary if faults.on(Fault::LogCarriesChannels) => {
+            Message::Binary([&[1], chunk.as_ref()].concat().into())
+        }
         Form::Binary => Message::Binary(chunk),
         Form::Base64 => text_message(encode_base64(&chunk, faults), faults),
         Form::Events if faults.on(Fault::WatchInBinaryFrames) => Message::Binary(chunk),
