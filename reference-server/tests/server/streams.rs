@@ -20,7 +20,7 @@ const END_OF_STDIN: &[u8] = &[255, 0];
 
 /// The faults that show on streams only.
 pub(crate) fn is_of_streams(fault: Fault) -> bool {
-    let all = Fault::WebsocketAcceptIsKey as usize..=Fault::WatchOriginUnchecked as usize;
+    let all = Fault::WebsocketAcceptIsKey as usize..=Fault::WatchInBinaryFrames as usize;
     all.contains(&(fault as usize))
 }
 

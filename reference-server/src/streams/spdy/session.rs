@@ -40,7 +40,6 @@ pub(crate) struct Session {
     offers: mpsc::Receiver<Offer>,
     out: mpsc::Sender<Outgoing>,
     last: u32,
-    faults: Faults,
     /// Aborted with the session.
     tasks: JoinSet<()>,
 }
@@ -63,7 +62,7 @@ impl Session {
         tasks.spawn(async move {
             let _ = Writer { blocks: header_block::Writer::new(faults), faults }.run(write, queue).await;
         });
-        Self { offers, out, last: 0, faults, tasks }
+        Self { offers, out, last: 0, tasks }
     }
 
     /// The next stream that the client opens; none when the connection is gone.
@@ -75,9 +74,6 @@ impl Session {
 
     /// Ends the connection from this side: everything that was sent goes out first.
     pub(crate) async fn finish(mut self) {
-        if self.faults.on(Fault::SpdyEndsWithoutGoAway) {
-            return;
-        }
         // Streams that come now find nobody.
         self.offers.close();
         let _ = self.out.send(Outgoing::GoAway { last: self.last }).await;
