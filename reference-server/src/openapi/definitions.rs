@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::common;
+use super::{common, words};
 use crate::discovery::Resource;
 use crate::faults::{Fault, Faults};
 use crate::schema::Schema;
@@ -85,6 +85,9 @@ fn list_of(item: &str, dialect: Dialect) -> Value {
 fn define(schema: &Schema, dialect: Dialect) -> Map<String, Value> {
     let mut written = write(schema, dialect);
     written.retain(|keyword, _| !OF_THE_USE.contains(&keyword.as_str()));
+    if let Some(name) = schema.name {
+        words::describe(name, &mut written, dialect);
+    }
     written
 }
 

@@ -11,6 +11,7 @@ mod serve;
 mod v2;
 mod v3;
 mod wire;
+mod words;
 
 use std::collections::BTreeMap;
 

@@ -188,6 +188,11 @@ async fn explains_built_in_and_custom_resources() {
     assert_eq!(words, ["deployments", "deploy", "apps/v1", "true", "Deployment"]);
     let explained = kubectl.run(&["explain", "pod.spec.containers.ports"]).await;
     assert!(explained.contains("containerPort") && explained.contains("<integer>"), "{explained}");
+    let explained = kubectl.run(&["explain", "configmap"]).await;
+    assert!(
+        explained.contains("Configuration for programs") && explained.contains("Values by key."),
+        "{explained}"
+    );
 
     kubectl.create(&widgets()).await;
     kubectl.run(&["wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=60s"]).await;
