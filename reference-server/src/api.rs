@@ -202,7 +202,8 @@ impl Api {
     }
 }
 
-fn accepts_gzip(headers: &HeaderMap, faults: Faults) -> bool {
+/// Whether a request takes a body that is compressed. A quality of zero is a no.
+pub(crate) fn accepts_gzip(headers: &HeaderMap, faults: Faults) -> bool {
     headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok()).any(|value| {
         value.split(',').any(|coding| {
             let (name, parameters) = coding.split_once(';').unwrap_or((coding, ""));

@@ -24,7 +24,8 @@ use tokio::time::sleep;
 use super::answer::Dresser;
 use super::events::Events;
 use super::{Variation, Variations, request};
-use crate::api::Api;
+use crate::Faults;
+use crate::api::{Api, accepts_gzip};
 use crate::listener;
 use crate::query::Query;
 use crate::respond::{Answer, Payload};
@@ -271,12 +272,11 @@ struct Asked {
 impl Asked {
     fn of(request: &Request<Incoming>) -> Self {
         let query = Query::parse(request.uri().query().unwrap_or_default());
-        let gzip = request.headers().get(header::ACCEPT_ENCODING);
         Self {
             watch: query.flag("watch") || request.uri().path().contains("/watch/"),
             pretty: query.flag("pretty"),
             query,
-            gzip: gzip.and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains("gzip")),
+            gzip: accepts_gzip(request.headers(), Faults::none()),
             method: request.method().clone(),
         }
     }
