@@ -100,6 +100,8 @@ pub enum Rule {
     NameOrReference,
     /// References have the members that say what they refer to.
     ReferencesAreComplete,
+    /// References have no member that the shared type of references lacks.
+    ReferencesAreShared,
     /// References of namespaced kinds name no namespace.
     ReferencesStayInNamespace,
     /// Owner references name no namespace.

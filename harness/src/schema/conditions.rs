@@ -57,7 +57,9 @@ pub(super) fn standard(published: &Published, field: &Field<'_>) -> Option<Strin
 }
 
 pub(super) fn at_top(field: &Field<'_>) -> Option<String> {
-    let deeper = field.in_status && field.name == "conditions" && !field.status_member;
+    // Each item of a list may have conditions of its own, as listeners and parents have.
+    let of_items = field.path.contains("[]");
+    let deeper = field.in_status && field.name == "conditions" && !field.status_member && !of_items;
     deeper.then(|| "conditions do not stand right below status".to_owned())
 }
 

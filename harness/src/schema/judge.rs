@@ -139,6 +139,7 @@ pub(super) fn findings(rule: Rule, published: &Published, ty: &TypeSchema) -> Ve
         Rule::ReferencesEndInRef => by_field(&|field| references::suffix(published, field)),
         Rule::NameOrReference => by_field(&references::name_or_reference),
         Rule::ReferencesAreComplete => by_field(&|field| references::complete(published, field)),
+        Rule::ReferencesAreShared => by_field(&|field| references::shared(published, field)),
         Rule::ReferencesStayInNamespace => {
             by_field(&|field| references::same_namespace(published, ty, field))
         }

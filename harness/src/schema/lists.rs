@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::model::Published;
+use super::optional::is_required;
 use super::walk::Field;
 
 pub(super) fn maps_of_objects(published: &Published, field: &Field<'_>) -> Option<String> {
@@ -13,12 +14,14 @@ pub(super) fn maps_of_objects(published: &Published, field: &Field<'_>) -> Optio
 
 pub(super) fn named(published: &Published, field: &Field<'_>) -> Option<String> {
     let item = published.resolve(field.used.get("items").filter(|_| field.is("array"))?);
-    let named = published.resolve(item.pointer("/properties/name")?)["type"] == "string";
-    let merges = field.used["x-kubernetes-list-type"] == "map"
-        || field.used.get("x-kubernetes-patch-merge-key").is_some();
+    let named =
+        published.resolve(item.pointer("/properties/name")?)["type"] == "string" && is_required(item, "name");
+    // Who chose to have the list replaced as a whole has said so.
+    let silent = field.used.get("x-kubernetes-list-type").is_none()
+        && field.used.get("x-kubernetes-patch-merge-key").is_none();
     // Of references, several may have one name.
     let are_references = field.name.ends_with("Refs");
-    (named && !merges && !are_references)
+    (named && silent && !are_references)
         .then(|| "the items have names, and the list is no map by them".to_owned())
 }
 
@@ -45,6 +48,9 @@ pub(super) fn bounded_strings(field: &Field<'_>) -> Option<String> {
 
 pub(super) fn described(field: &Field<'_>) -> Option<String> {
     let says = ["properties", "additionalProperties", "x-kubernetes-preserve-unknown-fields"];
-    let opaque = field.is("object") && says.iter().all(|says| field.schema.get(says).is_none());
+    // Metadata of a template has the members that every object has.
+    let opaque = field.is("object")
+        && field.name != "metadata"
+        && says.iter().all(|says| field.schema.get(says).is_none());
     opaque.then(|| "the object has no fields".to_owned())
 }

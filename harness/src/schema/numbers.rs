@@ -5,11 +5,24 @@ use serde_json::Value;
 use super::walk::Field;
 
 pub(super) fn sized(field: &Field<'_>) -> Option<String> {
-    let format = field.schema["format"].as_str();
-    let good =
-        matches!(format, Some("int32" | "int64")) || field.schema["x-kubernetes-int-or-string"] == true;
-    (field.is("integer") && !good)
-        .then(|| format!("the integer has the format {}, not int32 or int64", format.unwrap_or("(none)")))
+    let schema = field.schema;
+    if !field.is("integer") || schema["x-kubernetes-int-or-string"] == true {
+        return None;
+    }
+    let bound = |name| schema[name].as_i64();
+    match schema["format"].as_str() {
+        Some("int64") => None,
+        Some("int32") => {
+            let fits = |name| bound(name).is_none_or(|bound| i32::try_from(bound).is_ok());
+            let narrow = !(fits("minimum") && fits("maximum"));
+            narrow.then(|| "the integer has the format int32, and bounds that int32 does not hold".to_owned())
+        }
+        // The bounds tell its width as well.
+        None if bound("minimum").is_some() && bound("maximum").is_some() => None,
+        format => {
+            Some(format!("the integer has the format {}, not int32 or int64", format.unwrap_or("(none)")))
+        }
+    }
 }
 
 pub(super) fn unsigned(field: &Field<'_>) -> Option<String> {
@@ -29,7 +42,8 @@ pub(super) fn enums_of_strings(field: &Field<'_>) -> Option<String> {
 
 pub(super) fn enums_in_camel_case(field: &Field<'_>) -> Option<String> {
     let good = |value: &str| {
-        value.is_empty()
+        // Symbols, as a star for all, have no case.
+        !value.contains(char::is_alphabetic)
             || value.starts_with(|c: char| c.is_ascii_uppercase())
                 && value.chars().all(|c| c.is_ascii_alphanumeric())
     };

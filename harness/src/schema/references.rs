@@ -20,8 +20,19 @@ const MEMBERS: [&str; 11] = [
     "resourceVersion",
 ];
 
+/// Members of the type that all references once shared.
+const SHARED: [&str; 7] = ["apiVersion", "fieldPath", "kind", "name", "namespace", "resourceVersion", "uid"];
+
 /// Members that say which kind of thing is referred to.
 const SORTS: [&str; 2] = ["kind", "resource"];
+
+/// Types of references that never leave their namespace, by the ends of their names.
+const LOCAL: [&str; 4] = [
+    ".meta.v1.OwnerReference",
+    ".core.v1.LocalObjectReference",
+    ".core.v1.TypedLocalObjectReference",
+    ".autoscaling.v2.CrossVersionObjectReference",
+];
 
 /// Members that say in which group that kind is.
 const GROUPS: [&str; 3] = ["group", "apiGroup", "apiVersion"];
@@ -47,6 +58,12 @@ pub(super) fn name_or_reference(field: &Field<'_>) -> Option<String> {
     if name.ends_with("Ref") && matches!(ty, "string" | "integer" | "boolean" | "number") {
         return Some(format!("`{name}` is called a reference, and is a {ty}"));
     }
+    let members = field.schema["properties"].as_object();
+    if name.ends_with("Ref")
+        && members.is_some_and(|all| !all.keys().any(|member| MEMBERS.contains(&member.as_str())))
+    {
+        return Some(format!("`{name}` is called a reference, and has no member that refers to anything"));
+    }
     let names = name.ends_with("Name") && matches!(ty, "object" | "array" | "boolean" | "number" | "integer");
     names.then(|| format!("`{name}` is called a name, and is of the type {ty}"))
 }
@@ -63,6 +80,13 @@ pub(super) fn complete(published: &Published, field: &Field<'_>) -> Option<Strin
     (has(&SORTS) && !has(&GROUPS)).then(|| "the reference names a kind, and no group".to_owned())
 }
 
+pub(super) fn shared(published: &Published, field: &Field<'_>) -> Option<String> {
+    let members = reference(published, field)?;
+    let others: Vec<&str> =
+        members.keys().map(String::as_str).filter(|name| !SHARED.contains(name)).collect();
+    (!others.is_empty()).then(|| format!("the reference has members of its own: {}", others.join(", ")))
+}
+
 pub(super) fn same_namespace(published: &Published, ty: &TypeSchema, field: &Field<'_>) -> Option<String> {
     let namespaced = ty.kind.as_ref().is_some_and(|kind| kind.namespaced);
     let members = reference(published, field).filter(|_| namespaced)?;
@@ -70,12 +94,16 @@ pub(super) fn same_namespace(published: &Published, ty: &TypeSchema, field: &Fie
 }
 
 pub(super) fn owners(ty: &TypeSchema, field: &Field<'_>) -> Option<String> {
-    let owner = ty.name.ends_with(".meta.v1.OwnerReference") && field.path == "namespace";
-    owner.then(|| "an owner can be in another namespace".to_owned())
+    let local = LOCAL.iter().any(|end| ty.name.ends_with(end)) && field.path == "namespace";
+    local.then(|| "the reference can lead to another namespace".to_owned())
 }
 
 pub(super) fn of_fields(published: &Published, field: &Field<'_>) -> Option<String> {
     let members = reference(published, field)?;
+    // It names a resource of a container, such as limits.cpu, and no field of an object.
+    if members.contains_key("resource") && members.contains_key("divisor") {
+        return None;
+    }
     if !(field.name.ends_with("FieldRef") || field.name == "fieldRef" || members.contains_key("fieldPath")) {
         return None;
     }

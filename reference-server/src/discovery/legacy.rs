@@ -64,6 +64,9 @@ pub fn resources(resources: &[Resource], group: &str, version: &str, faults: Fau
         return None;
     }
     let mut entries: Vec<Value> = found.into_iter().flat_map(|resource| entries(resource, faults)).collect();
+    if faults.on(Fault::DiscoveryListsTwice) {
+        entries.extend(entries.first().cloned());
+    }
     if faults.on(Fault::DiscoveryListsStatuses) {
         entries.push(json!({
             "name": "statuses", "singularName": "status", "namespaced": true, "kind": "Status", "verbs": ["get"],

@@ -15,7 +15,7 @@ use crate::registry::Lookup;
 use crate::{Fault, Faults};
 
 /// What each fault changes in the schema, as a merge patch of its top-level properties.
-const BENDS: [(Fault, &str); 24] = [
+const BENDS: [(Fault, &str); 25] = [
     (Fault::SchemaSnakeCase, r#"{"spec":{"properties":{"max_items":{"type":"integer","format":"int32"}}}}"#),
     (Fault::SchemaUnsigned, r#"{"spec":{"properties":{"size":{"type":"integer","format":"uint32"}}}}"#),
     (Fault::SchemaWideNumber, r#"{"spec":{"properties":{"deviceUID":{"type":"integer","format":"int64"}}}}"#),
@@ -33,7 +33,7 @@ const BENDS: [(Fault, &str); 24] = [
     (
         Fault::SchemaListsOfAnyKind,
         r#"{"spec":{"properties":{"parts":{"type":"array","items":
-            {"type":"object","properties":{"name":{"type":"string","maxLength":9}}}}}}}"#,
+            {"type":"object","required":["name"],"properties":{"name":{"type":"string","maxLength":9}}}}}}}"#,
     ),
     (
         Fault::SchemaUnbounded,
@@ -94,6 +94,11 @@ const BENDS: [(Fault, &str); 24] = [
         Fault::SchemaOddNames,
         r#"{"spec":{"properties":{"isOpen":{"type":"boolean"},"backupStamp":{"type":"string","format":"date-time"},
             "podIp":{"type":"string","maxLength":9},"triggerBackup":{"type":"boolean"}}}}"#,
+    ),
+    (
+        Fault::SchemaReferencesOfTheirOwn,
+        r#"{"spec":{"properties":{"partRef":{"type":"object","properties":{"name":{"type":"string","maxLength":9},
+            "color":{"type":"string","maxLength":9}}}}}}"#,
     ),
     (Fault::SchemaStatusUnserved, "{}"),
 ];

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{common, words};
+use super::{bends, common, words};
 use crate::discovery::Resource;
 use crate::faults::{Fault, Faults};
 use crate::schema::Schema;
@@ -45,6 +45,7 @@ pub(super) fn definitions(resources: &[&Resource], dialect: Dialect, faults: Fau
         let list = list_of(&definition_name(resource), dialect);
         written.insert(list_definition_name(resource), list);
     }
+    bends::bend(&mut written, dialect, faults);
     if faults.on(Fault::OpenApiWithoutKinds) {
         return written;
     }

@@ -3,6 +3,7 @@
 //! Clients take more from them than field names: kubectl finds merge keys, group-version-kinds and the query parameters that
 //! an operation supports. Both versions are written from one model of paths and operations (`operations`).
 
+mod bends;
 mod common;
 mod definitions;
 mod gnostic;

@@ -32,13 +32,16 @@ fn entries(object: &Value) -> Value {
     json!(count(object, "/data") + count(object, "/binaryData"))
 }
 
-fn validate(object: &Value, _: Faults) -> Vec<FieldError> {
+fn validate(object: &Value, faults: Faults) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut size = 0;
     for field in ["data", "binaryData"] {
         for (key, value) in object.get(field).and_then(Value::as_object).into_iter().flatten() {
             let place = format!("{field}[{key}]");
-            errors.extend(config_key(key).iter().map(|why| FieldError::invalid(&place, &json!(key), why)));
+            if !faults.on(Fault::ConfigMapKeysUnchecked) {
+                errors
+                    .extend(config_key(key).iter().map(|why| FieldError::invalid(&place, &json!(key), why)));
+            }
             if field == "data" && object["binaryData"].get(key).is_some() {
                 errors.push(FieldError::invalid(
                     &place,

@@ -68,6 +68,9 @@ fn prepare_create(namespace: &mut Value, faults: Faults) {
         namespace["spec"]["finalizers"] =
             finalizers.into_iter().chain([json!("kubernetes")]).collect::<Vec<_>>().into();
     }
+    if faults.on(Fault::NamespaceLabelInCamelCase) {
+        namespace["metadata"]["labels"]["kubernetes.io/createdBy"] = json!("server");
+    }
     if !faults.on(Fault::StatusKeptOnCreate) {
         namespace["status"] = json!({"phase": "Active"});
     }
