@@ -59,9 +59,8 @@ pub(super) fn name_or_reference(field: &Field<'_>) -> Option<String> {
         return Some(format!("`{name}` is called a reference, and is a {ty}"));
     }
     let members = field.schema["properties"].as_object();
-    if name.ends_with("Ref")
-        && members.is_some_and(|all| !all.keys().any(|member| MEMBERS.contains(&member.as_str())))
-    {
+    let refers = |member: &str| MEMBERS.contains(&member) || member == "key" || member.ends_with("Name");
+    if name.ends_with("Ref") && members.is_some_and(|all| !all.keys().any(|member| refers(member))) {
         return Some(format!("`{name}` is called a reference, and has no member that refers to anything"));
     }
     let names = name.ends_with("Name") && matches!(ty, "object" | "array" | "boolean" | "number" | "integer");

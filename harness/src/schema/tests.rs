@@ -34,6 +34,12 @@ fn published(spec: &Value, status: &Value) -> Published {
 #[case(Rule::BooleansWithoutIs, "isOpen", json!({"type": "boolean"}))]
 #[case(Rule::TimesEndInTime, "startStamp", json!({"type": "string", "format": "date-time"}))]
 #[case(Rule::IntegersSized, "size", json!({"type": "integer"}))]
+#[case(Rule::IntegersSized, "size", json!({"type": "integer", "format": "int32", "maximum": 4_294_967_296_i64}))]
+#[case(Rule::NamedObjectsByName, "rules", json!({"type": "array", "items": {"type": "object", "required": ["name"],
+    "properties": {"name": {"type": "string"}}}}))]
+#[case(Rule::ReferencesAreShared, "configRef", json!({"type": "object", "properties": {"name": {"type": "string"},
+    "color": {"type": "string"}}}))]
+#[case(Rule::NameOrReference, "configRef", json!({"type": "object", "properties": {"color": {"type": "string"}}}))]
 #[case(Rule::NoUnsigned, "size", json!({"type": "integer", "format": "uint32"}))]
 #[case(Rule::NoFloatInSpec, "ratio", json!({"type": "number"}))]
 #[case(Rule::EnumsAreStrings, "level", json!({"type": "integer", "enum": [1, 2]}))]
