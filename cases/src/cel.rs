@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::needs::Needs;
 use crate::span::Span;
 
 /// A parsed expression.
@@ -13,6 +14,8 @@ pub struct Expression {
     pub program: Arc<cel::Program>,
     /// The free variables, sorted: steps, captures, `name`, `ns`, `subject`, ...
     pub variables: Vec<String>,
+    /// What it looks at of each of them.
+    pub needs: Needs,
     /// Where it stands.
     pub span: Span,
 }

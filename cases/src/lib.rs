@@ -13,6 +13,7 @@ mod diagnostic;
 mod forms;
 pub mod ledger;
 mod lower;
+pub mod needs;
 mod parallel;
 pub mod pattern;
 mod raw;

@@ -9,6 +9,7 @@ use cel::common::ast::{EntryExpr, Expr, IdedExpr};
 use super::Lowering;
 use super::scope::Kind;
 use crate::cel::Expression;
+use crate::needs::Needs;
 use crate::syntax::{Located, Scalar};
 
 /// What an expression can call: macros and functions of the standard library, and kubeproof's own.
@@ -127,6 +128,7 @@ impl Lowering<'_> {
         let variables: BTreeSet<String> = names.variables.into_iter().map(|(name, _)| name).collect();
         Some(Expression {
             text: text.value.trim().to_owned(),
+            needs: Needs::of(program.expression()),
             program: Arc::new(program),
             variables: variables.into_iter().collect(),
             span: self.source.span(text.place.start),

@@ -10,6 +10,7 @@ use cel::extractors::Arguments;
 use cel::objects::{Key, Map};
 use cel::{Context, Env, ExecutionError, Value as Cel};
 use kubeproof_cases::cel::Expression;
+use kubeproof_cases::needs::Need;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
@@ -32,8 +33,8 @@ pub fn evaluate(expression: &Expression, values: &Values) -> Result<Value, EvalE
     let failed = |reason: String| EvalError { expression: expression.text.clone(), reason };
     let mut context = context();
     for name in &expression.variables {
-        if let Some(value) = values.get(name) {
-            context.add_variable_from_value(name.as_str(), to_cel(value));
+        if let (Some(value), Some(need)) = (values.get(name), expression.needs.variable(name)) {
+            context.add_variable_from_value(name.as_str(), needed(value, need));
         }
     }
     let result = expression.program.execute(&context).map_err(|error| failed(error.to_string()))?;
@@ -179,6 +180,27 @@ fn string(arguments: &[Cel], index: usize) -> Result<Arc<String>, ExecutionError
     }
 }
 
+/// What an expression looks at of a value: large answers are not converted for a few of their members.
+fn needed(value: &Value, need: Need<'_>) -> Cel {
+    if need.is_whole() {
+        return to_cel(value);
+    }
+    match (value, need.items()) {
+        (Value::Array(items), Some(need)) => {
+            Cel::List(Arc::new(items.iter().map(|item| needed(item, need)).collect()))
+        }
+        // Its length is all that is asked for.
+        (Value::Array(items), None) => Cel::List(Arc::new(vec![Cel::Null; items.len()])),
+        (Value::Object(members), None) => {
+            let members = members.iter().filter_map(|(name, value)| {
+                Some((Key::String(Arc::new(name.clone())), needed(value, need.member(name)?)))
+            });
+            Cel::Map(Map { map: Arc::new(members.collect::<HashMap<_, _>>()) })
+        }
+        (value, _) => to_cel(value),
+    }
+}
+
 fn to_cel(value: &Value) -> Cel {
     match value {
         Value::Null => Cel::Null,
@@ -222,6 +244,7 @@ fn from_cel(value: &Cel) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use cel::Program;
+    use kubeproof_cases::needs::Needs;
     use kubeproof_cases::span::Span;
     use rstest::rstest;
 
@@ -232,7 +255,14 @@ mod tests {
         let mut variables: Vec<String> =
             program.references().variables().iter().map(|name| (*name).to_owned()).collect();
         variables.sort();
-        Expression { text: text.to_owned(), program: Arc::new(program), variables, span: Span::default() }
+        let needs = Needs::of(program.expression());
+        Expression {
+            text: text.to_owned(),
+            program: Arc::new(program),
+            variables,
+            needs,
+            span: Span::default(),
+        }
     }
 
     fn values() -> Values {
