@@ -208,6 +208,8 @@ pub enum Capability {
     Pods,
     /// Pods run: some node is ready to take them.
     RunningPods,
+    /// The run's pods are scripted by kubeproof, so that what their ports answer is known.
+    ScriptedPods,
     /// An unprivileged credential was given.
     SecondUser,
     /// Objects can be applied: PATCH takes application/apply-patch+yaml.

@@ -59,6 +59,8 @@ pub struct Questions<'a> {
     pub may_write: bool,
     /// The namespace that the user gave.
     pub namespace: Option<&'a str>,
+    /// What the containers of the run's pods run, if the user named it.
+    pub pod_image: Option<&'a str>,
     /// A name that nothing has, for objects that are not to be stored.
     pub probe_name: &'a str,
     /// A `CustomResourceDefinition` such as the run would install.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::{BoxFuture, join_all, ready};
 use kubeproof_cases::case::{Capability, Identity, ResourceName};
 use serde_json::{Value, json};
 
@@ -31,7 +31,8 @@ pub(super) async fn all(
             Capability::Crds => crds(asker, resources, questions).boxed(),
             Capability::Impersonation => impersonation(asker).boxed(),
             Capability::Pods => pods(asker, resources, questions).boxed(),
-            Capability::RunningPods => running_pods(asker, resources).boxed(),
+            Capability::RunningPods => running_pods(asker, resources, questions).boxed(),
+            Capability::ScriptedPods => ready(scripted_pods(questions)).boxed(),
             Capability::SecondUser => second_user(asker, resources, questions).boxed(),
             Capability::Table => representation(asker, resources, questions, "Table").boxed(),
             Capability::PartialMetadata => {
@@ -91,23 +92,34 @@ async fn pods(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_
     asked(asker, questions, &format!("/api/v1/namespaces/{namespace}/pods"), &manifest).await
 }
 
-/// Pods run where a node is ready. Who may not look at nodes may still have pods that run.
-async fn running_pods(asker: &Asker<'_>, resources: &Resources) -> Answer {
+/// Pods run where a node is ready, and has the image. Who may not look at nodes may still have pods that run.
+async fn running_pods(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_>) -> Answer {
     creatable(resources, &named("pods", "v1", ""))?;
+    let unnamed = "the target's nodes run real images: name one that has a shell with --pod-image";
     let nodes = asker.get("/api/v1/nodes?limit=500", "application/json").await;
     let Some(items) =
         nodes.json().filter(|_| nodes.status() == 200).and_then(|list| list["items"].as_array())
     else {
-        return Ok(());
+        return if questions.pod_image.is_some() { Ok(()) } else { Err(unnamed.to_owned()) };
+    };
+    let is_scripted = |node: &Value| {
+        node["status"]["nodeInfo"]["osImage"].as_str().is_some_and(|image| image.starts_with("kubeproof"))
     };
     let is_ready = |node: &Value| {
         let conditions = node["status"]["conditions"].as_array();
         conditions.into_iter().flatten().any(|one| one["type"] == "Ready" && one["status"] == "True")
     };
-    if items.iter().any(is_ready) {
-        Ok(())
-    } else {
-        Err("no node of the target is ready, so pods do not run (--with-node brings one)".to_owned())
+    if !items.iter().any(is_ready) {
+        return Err("no node of the target is ready, so pods do not run (--with-node brings one)".to_owned());
+    }
+    let suits = questions.pod_image.is_some() || items.iter().any(|node| is_ready(node) && is_scripted(node));
+    if suits { Ok(()) } else { Err(unnamed.to_owned()) }
+}
+
+fn scripted_pods(questions: &Questions<'_>) -> Answer {
+    match questions.pod_image {
+        None => Ok(()),
+        Some(image) => Err(format!("what the ports of {image} answer is not known")),
     }
 }
 

@@ -144,6 +144,7 @@ pub async fn plan(catalogue: &Catalogue, client: &Client, options: &RunOptions) 
     let mut needs: BTreeSet<Capability> = cases.iter().flat_map(|case| case.needs.iter().copied()).collect();
     needs.extend([Capability::Namespaces, Capability::Crds]);
     let questions = Questions {
+        pod_image: options.pod_image.as_deref(),
         needs,
         may_write: !options.read_only && !options.dry_run,
         namespace: options.namespace.as_deref(),
