@@ -208,7 +208,7 @@ pub enum Capability {
     Pods,
     /// Pods run: some node is ready to take them.
     RunningPods,
-    /// The run's pods are scripted by kubeproof, so that what their ports answer is known.
+    /// The target runs pods that are scripted by kubeproof, so that what their ports answer is known, and reaches them.
     ScriptedPods,
     /// An unprivileged credential was given.
     SecondUser,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, join_all, ready};
+use futures_util::future::{BoxFuture, join_all};
 use kubeproof_cases::case::{Capability, Identity, ResourceName};
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ pub(super) async fn all(
             Capability::Impersonation => impersonation(asker).boxed(),
             Capability::Pods => pods(asker, resources, questions).boxed(),
             Capability::RunningPods => running_pods(asker, resources, questions).boxed(),
-            Capability::ScriptedPods => ready(scripted_pods(questions)).boxed(),
+            Capability::ScriptedPods => scripted_pods(asker, questions).boxed(),
             Capability::SecondUser => second_user(asker, resources, questions).boxed(),
             Capability::Table => representation(asker, resources, questions, "Table").boxed(),
             Capability::PartialMetadata => {
@@ -95,32 +95,47 @@ async fn pods(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_
 /// Pods run where a node is ready, and has the image. Who may not look at nodes may still have pods that run.
 async fn running_pods(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_>) -> Answer {
     creatable(resources, &named("pods", "v1", ""))?;
-    let unnamed = "the target's nodes run real images: name one that has a shell with --pod-image";
+    let ready = ready_nodes(asker).await;
+    if ready.as_ref().is_some_and(Vec::is_empty) {
+        return Err("no node of the target is ready, so pods do not run (--with-node brings one)".to_owned());
+    }
+    if questions.pod_image.is_some() || ready.is_some_and(|nodes| nodes.iter().any(is_scripted)) {
+        return Ok(());
+    }
+    Err("the target's nodes run real images: name one that has a shell with --pod-image".to_owned())
+}
+
+/// Behind a node that a run brings, pods have addresses that lead nowhere.
+async fn scripted_pods(asker: &Asker<'_>, questions: &Questions<'_>) -> Answer {
+    if let Some(image) = questions.pod_image {
+        return Err(format!("what the ports of {image} answer is not known"));
+    }
+    let own = |node: &Value| {
+        let endpoint = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"].as_u64();
+        is_scripted(node) && endpoint.unwrap_or_default() == 0
+    };
+    let nodes = ready_nodes(asker).await.unwrap_or_default();
+    if nodes.iter().any(own) {
+        Ok(())
+    } else {
+        Err("the target itself runs no scripted pods, and reaches no address of those that a run brings"
+            .to_owned())
+    }
+}
+
+/// The nodes that take pods; `None` for who may not look.
+async fn ready_nodes(asker: &Asker<'_>) -> Option<Vec<Value>> {
     let nodes = asker.get("/api/v1/nodes?limit=500", "application/json").await;
-    let Some(items) =
-        nodes.json().filter(|_| nodes.status() == 200).and_then(|list| list["items"].as_array())
-    else {
-        return if questions.pod_image.is_some() { Ok(()) } else { Err(unnamed.to_owned()) };
-    };
-    let is_scripted = |node: &Value| {
-        node["status"]["nodeInfo"]["osImage"].as_str().is_some_and(|image| image.starts_with("kubeproof"))
-    };
-    let is_ready = |node: &Value| {
+    let items = nodes.json().filter(|_| nodes.status() == 200)?["items"].as_array()?;
+    let is_ready = |node: &&Value| {
         let conditions = node["status"]["conditions"].as_array();
         conditions.into_iter().flatten().any(|one| one["type"] == "Ready" && one["status"] == "True")
     };
-    if !items.iter().any(is_ready) {
-        return Err("no node of the target is ready, so pods do not run (--with-node brings one)".to_owned());
-    }
-    let suits = questions.pod_image.is_some() || items.iter().any(|node| is_ready(node) && is_scripted(node));
-    if suits { Ok(()) } else { Err(unnamed.to_owned()) }
+    Some(items.iter().filter(is_ready).cloned().collect())
 }
 
-fn scripted_pods(questions: &Questions<'_>) -> Answer {
-    match questions.pod_image {
-        None => Ok(()),
-        Some(image) => Err(format!("what the ports of {image} answer is not known")),
-    }
+fn is_scripted(node: &Value) -> bool {
+    node["status"]["nodeInfo"]["osImage"].as_str().is_some_and(|image| image.starts_with("kubeproof"))
 }
 
 fn creatable(resources: &Resources, name: &ResourceName) -> Answer {
