@@ -219,8 +219,29 @@ impl Client {
         }
     }
 
-    /// Asks for an upgrade over a connection of its own. What is not a 101 by the book is an ordinary answer.
+    /// Asks for an upgrade over a connection of its own; later, where the server asks for that. What is not a 101 by the
+    /// book is an ordinary answer.
     pub async fn stream(
+        &self,
+        outgoing: Outgoing,
+        handshake: &Handshake,
+        shape: &Shape,
+        token_in_protocols: bool,
+        deadline: Instant,
+    ) -> OpenStream {
+        let mut attempts = 0;
+        loop {
+            let once = self.stream_once(outgoing.clone(), handshake, shape, token_in_protocols, deadline);
+            let stream = Box::pin(once).await;
+            attempts += 1;
+            match patience::pause(&stream.head, deadline) {
+                Some(pause) if attempts < patience::ATTEMPTS => tokio::time::sleep(pause).await,
+                _ => return stream,
+            }
+        }
+    }
+
+    async fn stream_once(
         &self,
         outgoing: Outgoing,
         handshake: &Handshake,
