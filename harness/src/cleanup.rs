@@ -78,7 +78,7 @@ pub(crate) struct Intent(Option<usize>);
 impl Cleaner {
     pub(crate) fn start(client: &Client, property: Property) -> Self {
         let (queue, paths) = mpsc::unbounded_channel::<String>();
-        let remover = Remover { client: client.clone(), notices: Arc::default() };
+        let remover = Remover::new(client);
         let worker = tokio::spawn({
             let remover = remover.clone();
             let paths =
@@ -234,14 +234,23 @@ impl Collection {
 
 /// Sends deletions.
 #[derive(Clone, Debug)]
-struct Remover {
+pub(crate) struct Remover {
     client: Client,
     notices: Arc<Mutex<Vec<String>>>,
 }
 
 impl Remover {
+    pub(crate) fn new(client: &Client) -> Self {
+        Self { client: client.clone(), notices: Arc::default() }
+    }
+
+    /// What could not be removed.
+    pub(crate) fn into_notices(self) -> Vec<String> {
+        std::mem::take(&mut *lock(&self.notices))
+    }
+
     /// Removes one object, its finalizers if they hold it.
-    async fn remove(&self, path: &str) {
+    pub(crate) async fn remove(&self, path: &str) {
         let exchange = self.insist("DELETE", &format!("{path}?gracePeriodSeconds=0"), None).await;
         match exchange.status() {
             200..=299 => {

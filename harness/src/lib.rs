@@ -4,6 +4,7 @@
 //! what a case expects and what was exchanged; reports see events only.
 
 pub mod capability;
+pub mod clean;
 mod cleanup;
 pub mod event;
 pub mod exchange;

@@ -52,6 +52,8 @@ pub(crate) enum Error {
     Manifest(#[from] ManifestError),
     #[error("nothing was checked: {} holds neither a CustomResourceDefinition nor an OpenAPI v3 document", .0.display())]
     NothingToLint(PathBuf),
+    #[error("no server is named; expected --server URL or --kubeconfig")]
+    NoTarget,
     #[error("no case is selected: the options leave nothing over; see `kubeproof list` for what there is")]
     NothingSelected,
     #[error("nothing ran, every case was skipped: {0}")]

@@ -14,7 +14,7 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 type Resources = BTreeMap<ResourceName, Discovered>;
 
 /// Every resource that is listed, and whether the documents were aggregated ones of the stable version.
-pub(super) async fn all_resources(asker: &Asker<'_>) -> (Resources, bool) {
+pub(crate) async fn all_resources(asker: &Asker<'_>) -> (Resources, bool) {
     let (core, groups) = join(asker.get("/api", AGGREGATED), asker.get("/apis", AGGREGATED)).await;
     let (core, groups) = (core.json(), groups.json());
     let stable = |document: Option<&Value>| {

@@ -17,7 +17,7 @@ use crate::exchange::{Exchange, Outcome, Received};
 use crate::target::TargetError;
 use crate::transport::{Client, Outgoing};
 
-pub(crate) use discovery::resource_list;
+pub(crate) use discovery::{all_resources, resource_list};
 pub(crate) use probe::{may_create, root_of};
 
 /// What a target offers.
@@ -76,7 +76,7 @@ impl Capabilities {
     ) -> Result<Self, TargetError> {
         let asker = Asker { client, deadline };
         let (reached, (resources, aggregated)) =
-            futures_util::join!(client.ping(deadline), discovery::all_resources(&asker));
+            futures_util::join!(client.ping(deadline), all_resources(&asker));
         let mut found = Self { resources, ..Self::default() };
         found.version = reached?.version.and_then(|body| Some(body.get("gitVersion")?.as_str()?.to_owned()));
         if aggregated {

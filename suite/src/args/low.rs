@@ -25,6 +25,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Tests a server; without a target, the bundled one
     Run(Box<Run>),
+    /// Removes what earlier runs left behind because they were killed
+    Clean(Clean),
     /// Lists the cases
     List(List),
     /// Tells all about a case or a requirement
@@ -509,6 +511,24 @@ pub(crate) struct Serve {
     pub(crate) kubeconfig_out: Option<PathBuf>,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Clean {
+    #[command(flatten)]
+    pub(crate) target: Target,
+
+    /// Look into this namespace too, for runs that used it with --namespace
+    #[arg(long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+
+    /// Only what is at least so old: a run that goes on leaves nothing behind yet
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = age)]
+    pub(crate) older_than: Duration,
+
+    /// Print what would be removed, and remove nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
 /// What the suite is held against.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Part {
@@ -657,6 +677,11 @@ fn duration(text: &str) -> Result<Duration, String> {
         Ok(duration) if !duration.is_zero() => Ok(duration),
         _ => Err("expected more than no time".to_owned()),
     }
+}
+
+/// A duration that may be no time at all.
+fn age(text: &str) -> Result<Duration, String> {
+    if text.trim() == "0" { Ok(Duration::ZERO) } else { duration(text) }
 }
 
 fn positive(text: &str) -> Result<usize, String> {

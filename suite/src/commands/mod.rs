@@ -1,5 +1,6 @@
 //! What each command does. A command writes to the output it is given and ends with an exit code.
 
+mod clean;
 mod completions;
 mod coverage;
 mod explain;
@@ -31,6 +32,7 @@ pub(crate) fn dispatch(cli: Cli) -> Result<Exit, Error> {
         Command::Run(run) => on_runtime(run::run(&run, cli.color)),
         Command::Serve(serve) => on_runtime(serve::serve(&serve)),
         Command::SelfTest(asked) => on_runtime(self_test::self_test(&asked, &mut out)),
+        Command::Clean(asked) => on_runtime(clean::clean(&asked, &mut out)),
         Command::List(list) => list::list(&list, &mut out),
         Command::Explain(explain) => on_runtime(explain::explain(&explain, &mut out)),
         Command::Coverage(coverage) => coverage::coverage(&coverage, &mut out),

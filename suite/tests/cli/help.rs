@@ -14,6 +14,7 @@ use crate::kubeproof::kubeproof;
 #[case(&["run"])]
 #[case(&["list"])]
 #[case(&["explain"])]
+#[case(&["clean"])]
 #[case(&["coverage"])]
 #[case(&["lint"])]
 #[case(&["lint-api"])]

@@ -2,6 +2,7 @@
 
 mod broken_targets;
 mod catalogue;
+mod cleaning;
 mod help;
 mod interrupts;
 mod kubeproof;

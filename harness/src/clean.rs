@@ -1,0 +1,150 @@
+//! What earlier runs left behind: found by its names, which only runs give, and removed as a run removes its own.
+//!
+//! A run removes what it made, also when it is interrupted. One that was killed, or lost its server, could not.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
+use kubeproof_cases::case::ResourceName;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::capability::{Asker, all_resources, root_of};
+use crate::cleanup::Remover;
+use crate::exchange::Exchange;
+use crate::target::TargetError;
+use crate::transport::Client;
+
+/// Something that a run made.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Leftover {
+    /// Where it is: `/api/v1/namespaces/kp-a2c123`.
+    pub path: String,
+    /// How long ago it was made, by the clock of the server.
+    pub age: Duration,
+}
+
+/// Finds what is older than `older_than`, so that nothing of a run that goes on is taken for left behind. Looks at what belongs to
+/// no namespace, and at everything in `namespace` if one is given: a run in a namespace of its own leaves that whole.
+pub async fn find(
+    client: &Client,
+    namespace: Option<&str>,
+    older_than: Duration,
+    deadline: Instant,
+) -> Result<Vec<Leftover>, TargetError> {
+    client.ping(deadline).await?;
+    let asker = Asker { client, deadline };
+    let (resources, _) = all_resources(&asker).await;
+    let collections: Vec<String> = resources
+        .iter()
+        .filter(|(_, found)| ["list", "delete"].iter().all(|verb| found.verbs.contains(*verb)))
+        .filter(|(_, found)| !found.namespaced || namespace.is_some())
+        .map(|(name, found)| collection(name, namespace.filter(|_| found.namespaced)))
+        .collect();
+    let lists =
+        join_all(collections.iter().map(|collection| asker.get(collection, "application/json"))).await;
+    let mut found: Vec<Leftover> =
+        collections.iter().zip(&lists).flat_map(|(collection, list)| leftovers(collection, list)).collect();
+    found.retain(|leftover| leftover.age >= older_than);
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    // A resource that several versions serve is found in each.
+    found.dedup_by(|a, b| resource_and_name(&a.path) == resource_and_name(&b.path));
+    Ok(found)
+}
+
+/// Removes what was found, finalizers and all, and tells what could not be removed.
+pub async fn remove(client: &Client, leftovers: &[Leftover]) -> Vec<String> {
+    let remover = Remover::new(client);
+    join_all(leftovers.iter().map(|leftover| remover.remove(&leftover.path))).await;
+    remover.into_notices()
+}
+
+fn collection(name: &ResourceName, namespace: Option<&str>) -> String {
+    let root = root_of(name);
+    match namespace {
+        Some(namespace) => format!("{root}/namespaces/{namespace}/{}", name.resource),
+        None => format!("{root}/{}", name.resource),
+    }
+}
+
+fn leftovers(collection: &str, list: &Exchange) -> Vec<Leftover> {
+    let Some(items) = list.json().and_then(|list| list["items"].as_array()) else { return Vec::new() };
+    let now = server_time(list);
+    let made_by_a_run = |item: &Value| {
+        let name = item["metadata"]["name"].as_str()?;
+        let made: Timestamp = item["metadata"]["creationTimestamp"].as_str()?.parse().ok()?;
+        let age = Duration::try_from(now.duration_since(made)).unwrap_or_default();
+        is_of_a_run(name).then(|| Leftover { path: format!("{collection}/{name}"), age })
+    };
+    items.iter().filter_map(made_by_a_run).collect()
+}
+
+/// The clock that `creationTimestamp` is from, which may be off.
+fn server_time(exchange: &Exchange) -> Timestamp {
+    let date = exchange.answer().and_then(|answer| {
+        let (_, value) = answer.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("date"))?;
+        rfc2822::parse(value).ok()
+    });
+    date.map_or_else(Timestamp::now, |date| date.timestamp())
+}
+
+/// Whether a name is one that runs give: to objects (`kp-`, the run, a number), to their namespace (`kubeproof-` and the run),
+/// or to a definition in a group of theirs.
+fn is_of_a_run(name: &str) -> bool {
+    let is_run = |text: &str| {
+        let mut letters = text.chars();
+        text.len() == RUN
+            && letters.next().is_some_and(|c| c.is_ascii_lowercase())
+            && letters.next().is_some_and(|c| c.is_ascii_digit())
+            && letters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+    };
+    let named = |text: &str| is_run(text.split('-').next().unwrap_or_default());
+    if let Some((_, group)) = name.split_once('.')
+        && let Some(first) = group.strip_suffix(".kubeproof.dev")
+    {
+        return is_run(first) || first.strip_prefix("kp-").is_some_and(named);
+    }
+    ["kp-", "kubeproof-"].iter().any(|prefix| name.strip_prefix(prefix).is_some_and(named))
+}
+
+/// Letters of the id of a run.
+const RUN: usize = 6;
+
+/// A path without group and version.
+fn resource_and_name(path: &str) -> Option<(&str, &str)> {
+    let (rest, name) = path.rsplit_once('/')?;
+    Some((rest.rsplit_once('/')?.1, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("kubeproof-a2c123", true)]
+    #[case("kp-a2c123-pod", true)]
+    #[case("kp-a2c123-17", true)]
+    #[case("kp-a2c123-17-b", true)]
+    #[case("widgets.a2c123.kubeproof.dev", true)]
+    #[case("things.kp-a2c123-9.kubeproof.dev", true)]
+    #[case("kp-team-blue", false)]
+    #[case("kp-system", false)]
+    #[case("kp-system-1", false)]
+    #[case("kp-1abc23", false)]
+    #[case("a2c123", false)]
+    #[case("widgets.kubeproof.dev", false)]
+    #[case("widgets.a2c123.example.com", false)]
+    #[case("kube-system", false)]
+    fn only_names_that_runs_give_are_of_a_run(#[case] name: &str, #[case] expected: bool) {
+        assert_eq!(is_of_a_run(name), expected);
+    }
+
+    #[test]
+    fn versions_of_a_resource_hold_the_same_object() {
+        assert_eq!(resource_and_name("/apis/a/v1/things/x"), resource_and_name("/apis/a/v2/things/x"));
+    }
+}
