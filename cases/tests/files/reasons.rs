@@ -28,10 +28,8 @@ const REASONS: &[&str] = &[
 ];
 
 /// Reasons that are the server's own trouble.
-const BEYOND_CLIENTS: &[(&str, &str)] = &[
-    ("InternalError", "it takes an error inside the server; a case that asked for one would praise it"),
-    ("ServiceUnavailable", "it takes a service that is down"),
-];
+const BEYOND_CLIENTS: &[(&str, &str)] =
+    &[("InternalError", "it takes an error inside the server; a case that asked for one would praise it")];
 
 #[test]
 fn every_reason_is_asked_for_or_beyond_clients() {

@@ -30,7 +30,7 @@ impl Session {
         protocol: &Protocol,
         deadline: Instant,
     ) -> Option<String> {
-        let subresource = match kind_of(&case.steps) {
+        let subresource = match kind_of(&case.steps).unwrap_or_default() {
             StreamKind::Command => "exec?command=true&stdout=true",
             StreamKind::Ports if protocol.is_spdy() => "portforward",
             StreamKind::Ports => "portforward?ports=7",
@@ -64,13 +64,12 @@ impl Session {
 }
 
 /// The kind of the first stream that goes over the case's protocol.
-fn kind_of(steps: &[Step]) -> StreamKind {
-    let mut kinds = steps.iter().filter_map(|step| match step {
+fn kind_of(steps: &[Step]) -> Option<StreamKind> {
+    steps.iter().find_map(|step| match step {
         Step::Stream(stream) if stream.over.is_none() => Some(stream.kind),
-        Step::Concurrently(inner) | Step::Repeat(inner) => Some(kind_of(&inner.steps)),
-        Step::Until(until) => Some(kind_of(&until.steps)),
-        Step::Together(together) => together.branches.first().map(|branch| kind_of(branch)),
+        Step::Concurrently(inner) | Step::Repeat(inner) => kind_of(&inner.steps),
+        Step::Until(until) => kind_of(&until.steps),
+        Step::Together(together) => together.branches.iter().find_map(|branch| kind_of(branch)),
         _ => None,
-    });
-    kinds.next().unwrap_or_default()
+    })
 }

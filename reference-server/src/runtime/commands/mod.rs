@@ -47,6 +47,7 @@ fn command(name: &str) -> Option<fn(Program) -> Running> {
         "tee" => |program| Box::pin(text::tee(program)),
         "test" | "[" => |program| Box::pin(files::test(program)),
         "touch" => |program| Box::pin(files::touch(program)),
+        "tr" => |program| Box::pin(text::tr(program)),
         "true" => |_| Box::pin(async { Ok(0) }),
         "tty" => |program| Box::pin(system::tty(program)),
         "wc" => |program| Box::pin(text::wc(program)),

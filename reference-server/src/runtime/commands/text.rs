@@ -368,3 +368,47 @@ pub(super) async fn yes(program: Program) -> Outcome {
         program.io.stdout.write(&block).await?;
     }
 }
+
+/// `tr -d SET`, `tr SET SET`: characters and ranges, without classes.
+pub(super) async fn tr(program: Program) -> Outcome {
+    let sets: Vec<Vec<u8>> =
+        program.arguments().iter().map(|set| ranges(&unescape(set.as_bytes()))).collect();
+    let (from, to) = match sets.as_slice() {
+        [option, set] if option == b"-d" => (set, None),
+        [from, to] if !to.is_empty() => (from, Some(to)),
+        _ => return usage(&program, &program.arguments().join(" ")).await,
+    };
+    loop {
+        let chunk = program.io.stdin.chunk().await;
+        if chunk.is_empty() {
+            return Ok(0);
+        }
+        let changed =
+            chunk.iter().filter_map(|byte| match (from.iter().position(|known| known == byte), to) {
+                (None, _) => Some(*byte),
+                (Some(_), None) => None,
+                // The last of a shorter set stands for the rest.
+                (Some(at), Some(to)) => to.get(at).or(to.last()).copied(),
+            });
+        program.io.stdout.write(&changed.collect::<Vec<u8>>()).await?;
+    }
+}
+
+/// `a-c` becomes `abc`.
+fn ranges(set: &[u8]) -> Vec<u8> {
+    let mut all = Vec::new();
+    let mut rest = set;
+    while let Some((first, after)) = rest.split_first() {
+        match after {
+            [b'-', last, after @ ..] if first <= last => {
+                all.extend(*first..=*last);
+                rest = after;
+            }
+            _ => {
+                all.push(*first);
+                rest = after;
+            }
+        }
+    }
+    all
+}

@@ -83,6 +83,11 @@ impl Shell {
                 match form {
                     Form::Plain => value.unwrap_or_default(),
                     Form::Length => value.unwrap_or_default().chars().count().to_string(),
+                    Form::Without { word, end } => {
+                        let (value, cut) = (value.unwrap_or_default(), self.text(word).await?);
+                        let rest = if *end { value.strip_suffix(&*cut) } else { value.strip_prefix(&*cut) };
+                        rest.map_or_else(|| value.clone(), str::to_owned)
+                    }
                     Form::Default { word, also_empty } => match value {
                         Some(value) if !(*also_empty && value.is_empty()) => value,
                         _ => self.text(word).await?,

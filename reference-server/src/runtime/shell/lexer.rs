@@ -243,6 +243,10 @@ fn braced(text: &str) -> Result<(String, Form), SyntaxError> {
         Form::Default { word: quoted(word)?, also_empty: true }
     } else if let Some(word) = operator.strip_prefix('-') {
         Form::Default { word: quoted(word)?, also_empty: false }
+    } else if let Some(word) =
+        operator.strip_prefix(['%', '#']).filter(|word| !word.contains(['%', '#', '*', '?', '[']))
+    {
+        Form::Without { word: quoted(word)?, end: operator.starts_with('%') }
     } else {
         return Err(SyntaxError::Unsupported("this form of a parameter"));
     };

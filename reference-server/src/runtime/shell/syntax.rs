@@ -78,6 +78,8 @@ pub(super) enum Form {
     Length,
     /// Another word where it is unset, or also where it is empty.
     Default { word: Word, also_empty: bool },
+    /// Its value without a literal end, or without a literal beginning.
+    Without { word: Word, end: bool },
 }
 
 impl Word {

@@ -45,6 +45,8 @@ async fn run(script: &str, stdin: &str) -> (String, String, i32) {
 #[case::assignment("a=1 b=$SET; echo \"$a$b\"; a=2 printenv a; echo $a", "1a  b\n2\n1\n")]
 #[case::export("X=1; printenv X || echo no; export X; printenv X", "no\n1\n")]
 #[case::default("echo ${NO:-x y} ${SET:-z} ${#SET}", "x y a b 4\n")]
+#[case::translated(r"printf 'a-b\r\n' | tr -d '\r' | tr a-b x-y", "x-y\n")]
+#[case::trimmed("x=a.b; echo ${x%.b} ${x#a.} ${x%c}", "a b a.b\n")]
 #[case::numbers("i=1; while [ $i -le 3 ]; do echo $i; i=$((i + 1)); done", "1\n2\n3\n")]
 #[case::conditions("if false; then echo a; elif [ -z \"$NO\" ]; then echo b; else echo c; fi", "b\n")]
 #[case::loops("for i in 1 2 3 4; do [ $i = 2 ] && continue; [ $i = 4 ] && break; echo $i; done", "1\n3\n")]

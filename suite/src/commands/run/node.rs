@@ -61,7 +61,9 @@ impl Node {
         let kubelet = Arc::new(Kubelet::new(name.clone(), address, Arc::new(server.clone())));
         let config = EndpointConfig { listen: SocketAddr::new(address, 0), client_ca_pem };
         let endpoint = Endpoint::open(kubelet.clone(), config).await?;
-        let node = manifest(&name, address, endpoint.port());
+        let mut node = manifest(&name, address, endpoint.port());
+        // Schedulers keep the pods of others away.
+        node["spec"]["taints"] = json!([{"key": "kubeproof.dev/run", "value": run, "effect": "NoSchedule"}]);
         let created = server.send("POST", "/api/v1/nodes", "application/json", &node).await;
         if created.status() != 201 {
             return Err(Error::Node(created.in_words()));
