@@ -6,7 +6,7 @@
 use std::fmt;
 
 /// Names the bits that a [`Faults`] set has room for.
-const WORDS: usize = 8;
+const WORDS: usize = 12;
 
 macro_rules! faults {
     ($($variant:ident $name:literal $summary:literal)*) => {

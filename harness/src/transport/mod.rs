@@ -151,15 +151,8 @@ impl Client {
     /// One exchange, complete or broken, ended by the deadline at the latest. A server that asks to come back later is
     /// asked again then.
     pub async fn send(&self, outgoing: Outgoing, deadline: Instant) -> Exchange {
-        let mut attempts = 0;
-        loop {
-            let exchange = Box::pin(self.send_once(outgoing.clone(), deadline)).await;
-            attempts += 1;
-            match patience::pause(&exchange, deadline) {
-                Some(pause) if attempts < patience::ATTEMPTS => tokio::time::sleep(pause).await,
-                _ => return exchange,
-            }
-        }
+        let ask = || self.send_once(outgoing.clone(), deadline);
+        patience::insist(deadline, ask, |exchange| exchange).await
     }
 
     async fn send_once(&self, outgoing: Outgoing, deadline: Instant) -> Exchange {
@@ -187,15 +180,7 @@ impl Client {
     /// Opens a watch over a connection of its own, and waits for the head of the answer; later, where the server asks for
     /// that.
     pub async fn watch(&self, outgoing: Outgoing, deadline: Instant) -> OpenWatch {
-        let mut attempts = 0;
-        loop {
-            let watch = Box::pin(self.watch_once(outgoing.clone(), deadline)).await;
-            attempts += 1;
-            match patience::pause(&watch.head, deadline) {
-                Some(pause) if attempts < patience::ATTEMPTS => tokio::time::sleep(pause).await,
-                _ => return watch,
-            }
-        }
+        patience::insist(deadline, || self.watch_once(outgoing.clone(), deadline), |watch| &watch.head).await
     }
 
     async fn watch_once(&self, outgoing: Outgoing, deadline: Instant) -> OpenWatch {
@@ -229,16 +214,8 @@ impl Client {
         token_in_protocols: bool,
         deadline: Instant,
     ) -> OpenStream {
-        let mut attempts = 0;
-        loop {
-            let once = self.stream_once(outgoing.clone(), handshake, shape, token_in_protocols, deadline);
-            let stream = Box::pin(once).await;
-            attempts += 1;
-            match patience::pause(&stream.head, deadline) {
-                Some(pause) if attempts < patience::ATTEMPTS => tokio::time::sleep(pause).await,
-                _ => return stream,
-            }
-        }
+        let ask = || self.stream_once(outgoing.clone(), handshake, shape, token_in_protocols, deadline);
+        patience::insist(deadline, ask, |stream| &stream.head).await
     }
 
     async fn stream_once(

@@ -7,13 +7,31 @@ use tokio::time::Instant;
 use crate::exchange::Exchange;
 
 /// How often a request is sent before 429 is the answer.
-pub(super) const ATTEMPTS: usize = 8;
+const ATTEMPTS: usize = 8;
 
 /// Servers may say 0, and may say it to many.
 const SHORTEST: Duration = Duration::from_millis(10);
 
+/// Asks until the server does not ask to come back, or has been asked often enough.
+pub(super) async fn insist<T, A: Future<Output = T>>(
+    deadline: Instant,
+    ask: impl Fn() -> A,
+    exchange: impl Fn(&T) -> &Exchange,
+) -> T {
+    let mut attempts = 0;
+    loop {
+        // On the heap: what asks is called from everywhere, and its state is large.
+        let answer = Box::pin(ask()).await;
+        attempts += 1;
+        match pause(exchange(&answer), deadline) {
+            Some(pause) if attempts < ATTEMPTS => tokio::time::sleep(pause).await,
+            _ => return answer,
+        }
+    }
+}
+
 /// How long to wait before the request is sent again; `None`: the exchange stands.
-pub(super) fn pause(exchange: &Exchange, deadline: Instant) -> Option<Duration> {
+fn pause(exchange: &Exchange, deadline: Instant) -> Option<Duration> {
     let answer = exchange.answer()?;
     let after = answer.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("retry-after"));
     let pause = asked(answer.status, after.map(|(_, value)| value.as_str()))?;
