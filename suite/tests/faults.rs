@@ -12,8 +12,13 @@ use kubeproof_reference_server::Fault;
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::Runtime;
 
+/// Unless `--test-threads` says how many.
+const TRIALS_AT_ONCE: usize = 8;
+
 fn main() -> anyhow::Result<ExitCode> {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    // Most of a trial is waiting.
+    arguments.test_threads.get_or_insert(TRIALS_AT_ONCE);
     let catalogue = Arc::new(Catalogue::embedded().map_err(|diagnostics| anyhow::anyhow!("{diagnostics}"))?);
     let runtime = Arc::new(Runtime::new()?);
     let findings = on_paper(&catalogue);
