@@ -1,8 +1,6 @@
 //! The server as its clients see it, over real sockets.
 
-mod collections;
 mod connect;
-mod faults;
 mod http;
 mod lists;
 mod objects;
