@@ -21,10 +21,17 @@ pub(crate) fn writes(steps: &[Step]) -> bool {
     requests(steps).iter().any(|request| !matches!(request.method.as_str(), "GET" | "HEAD" | "OPTIONS"))
 }
 
-/// Whether a step waits for the server to end a watch, which takes a second at least.
-pub(crate) fn awaits_an_end(steps: &[Step]) -> bool {
+/// Whether the steps wait for the server's clock, which moves in seconds: until it ends a watch, or until a time is past.
+pub(crate) fn awaits_the_clock(steps: &[Step]) -> bool {
     let mut found = false;
-    walk(steps, &mut |step| found |= matches!(step, Step::End(_)));
+    walk(steps, &mut |step| {
+        found |= match step {
+            Step::End(_) => true,
+            Step::Stream(stream) => stream.request.query.iter().any(|(key, _)| key == "timeoutSeconds"),
+            Step::Until(until) => until.condition.text.contains("parseTime"),
+            _ => false,
+        };
+    });
     found
 }
 

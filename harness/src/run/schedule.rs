@@ -101,8 +101,7 @@ pub async fn run(
 }
 
 /// Runs what is to run. Cases on the suite's own resources join in as soon as the server serves these. Cases that
-/// wait for the server to end a watch begin first, so that the others run meanwhile; beyond that the order is the
-/// plan's.
+/// wait for the server's clock begin first, so that the others run meanwhile; beyond that the order is the plan's.
 async fn cases(
     plan: &Plan,
     running: Vec<PlannedRun>,
@@ -118,7 +117,7 @@ async fn cases(
         running.into_iter().partition(is_custom);
     for runs in [&mut custom, &mut others] {
         // Those that need the pod of the run come last: it is being made meanwhile.
-        runs.sort_by_cached_key(|run| (needs_pod(run), !survey::awaits_an_end(&run.case.steps)));
+        runs.sort_by_cached_key(|run| (needs_pod(run), !survey::awaits_the_clock(&run.case.steps)));
     }
     let patience = setup::PATIENCE.max(options.case_timeout);
     let namespace = match plan.makes_namespace() {

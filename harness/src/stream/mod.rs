@@ -1,7 +1,7 @@
 //! An open stream: what comes is read by a task of its own, what goes out is written by another, so that a server that
 //! waits for us to read can never wait for ever, and neither can we.
 //!
-//! The bytes of both ways pass one [`connection::Connection`], which frames them and records all of it in a
+//! The bytes of both ways pass one `connection::Connection`, which frames them and records all of it in a
 //! [`Transcript`].
 
 mod connection;

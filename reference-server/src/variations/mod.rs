@@ -1,6 +1,6 @@
 //! Lawful differences: what another server might do otherwise and be no less right.
 //!
-//! They are a front that stands before the server ([`front`]), as a gateway would: it changes what goes in and what comes out,
+//! They are a front that stands before the server (`front`), as a gateway would: it changes what goes in and what comes out,
 //! within what the conventions allow. The server behind it knows nothing of them, and without them there is no front.
 
 mod answer;
