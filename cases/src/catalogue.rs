@@ -9,6 +9,7 @@ use std::{fs, io};
 use include_dir::{Dir, include_dir};
 use sha2::{Digest, Sha256};
 
+use crate::breakage::{Breakage, RawBreakage};
 use crate::case::{Case, ResourceName};
 use crate::coverage;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -27,6 +28,8 @@ static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/data");
 const LEDGER: &str = "requirements.yaml";
 /// Where the places stand at which Kubernetes breaks design rules by history.
 const HISTORY: &str = "schema-history.yaml";
+/// Where it stands what each deliberate bug of the reference server breaks.
+const BREAKAGE: &str = "faults.yaml";
 /// Where definitions of subjects stand.
 const SUBJECTS: &str = "subjects/";
 
@@ -39,6 +42,8 @@ pub struct Catalogue {
     pub requirements: Ledger,
     /// What they run on, sorted by name.
     pub subjects: Vec<SubjectDefinition>,
+    /// What the faults that they catch break.
+    pub breakage: Breakage,
     digest: String,
     ledger: Option<Source>,
 }
@@ -184,6 +189,7 @@ impl Loader {
         let mut subjects = Vec::new();
         let mut cases = Vec::new();
         let mut history = Vec::new();
+        let mut broken = None;
         let mut nameless = false;
         for (read, (path, source)) in
             parallel::map(&files, |(path, source)| read(path, source)).into_iter().zip(&files)
@@ -191,6 +197,7 @@ impl Loader {
             match read {
                 Ok(File::Ledger(read)) => requirements.extend(read),
                 Ok(File::History(read)) => history.extend(read),
+                Ok(File::Breakage(read)) => broken = Some((*source, read)),
                 Ok(File::Subject(subject)) => subjects.push(*subject),
                 Ok(File::Case(id, raw)) => cases.push((id, *source, raw)),
                 Err(found) => {
@@ -216,6 +223,14 @@ impl Loader {
                 Err(found) => errors.extend(found),
             }
         }
+        let breakage = match broken.map(|(source, raw)| Breakage::lower(source, &raw, &ledger, faults)) {
+            None => Breakage::default(),
+            Some(Ok(breakage)) => breakage,
+            Some(Err(found)) => {
+                errors.extend(found);
+                Breakage::default()
+            }
+        };
         if !errors.is_empty() {
             errors.sort();
             return Err(errors);
@@ -224,7 +239,7 @@ impl Loader {
         subjects.sort_by(|a, b| a.name.cmp(&b.name));
         let digest = digest(&self.files);
         let source = self.files.get(LEDGER).cloned();
-        Ok(Catalogue { cases, requirements: ledger, subjects, digest, ledger: source })
+        Ok(Catalogue { cases, requirements: ledger, subjects, breakage, digest, ledger: source })
     }
 }
 
@@ -232,6 +247,7 @@ impl Loader {
 enum File<'a> {
     Ledger(Vec<Requirement>),
     History(Vec<Exemption>),
+    Breakage(RawBreakage),
     Subject(Box<SubjectDefinition>),
     /// With its id.
     Case(&'a str, Box<RawCase>),
@@ -243,6 +259,9 @@ fn read<'a>(path: &'a str, source: &Source) -> Result<File<'a>, Vec<Diagnostic>>
     }
     if path == HISTORY {
         return shape::read(source).map(File::History);
+    }
+    if path == BREAKAGE {
+        return shape::read(source).map(File::Breakage);
     }
     if path.starts_with(SUBJECTS) {
         let raw: RawSubjectDefinition = shape::read(source)?;

@@ -5,6 +5,7 @@
 
 #![doc = include_str!("../LANGUAGE.md")]
 
+mod breakage;
 pub mod case;
 mod catalogue;
 pub mod cel;
@@ -27,6 +28,7 @@ mod subject;
 mod syntax;
 pub mod template;
 
+pub use breakage::Breakage;
 pub use catalogue::{Catalogue, LoadError, Loader, lint};
 pub use diagnostic::{CODES, Diagnostic, Diagnostics};
 pub use ledger::{Ledger, Requirement};

@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use crate::breakage::RawBreakage;
 use crate::ledger::Requirement;
 use crate::raw::RawCase;
 use crate::rule::Exemption;
@@ -19,11 +20,12 @@ pub struct FileSchema {
 }
 
 /// All schemas; that of case files comes first.
-pub fn schemas() -> [FileSchema; 4] {
+pub fn schemas() -> [FileSchema; 5] {
     [
         FileSchema { name: "case", schema: schemars::schema_for!(RawCase).to_value() },
         FileSchema { name: "subject", schema: schemars::schema_for!(RawSubjectDefinition).to_value() },
         FileSchema { name: "requirements", schema: schemars::schema_for!(Vec<Requirement>).to_value() },
+        FileSchema { name: "faults", schema: schemars::schema_for!(RawBreakage).to_value() },
         FileSchema { name: "schema-history", schema: schemars::schema_for!(Vec<Exemption>).to_value() },
     ]
 }

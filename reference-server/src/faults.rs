@@ -513,6 +513,12 @@ faults! {
     ProxyStatusLost "proxy-status-lost" "The proxy subresources answer 200, whatever the backend says."
     ProxyLeaksToken "proxy-leaks-token" "The proxy subresources pass the client's bearer token on."
     ProxyUpgradeRefused "proxy-upgrade-refused" "The proxy subresources upgrade no connection."
+    StatusWithoutMessage "status-without-message" "Failures have no message."
+    DetailsCausesMissing "details-without-causes" "details of a failure do not tell its causes."
+    RetryAfterInHeaderOnly "retry-after-in-header-only" "Retry-After comes without retryAfterSeconds in the Status."
+    ReasonsInWords "reasons-in-words" "The reason of a failure is the phrase that HTTP has for its code, such as Not Found."
+    FieldPathLeadingDot "field-path-leading-dot" "Field paths of validation errors begin with a dot."
+    FieldPathIsPointer "field-path-is-pointer" "Field paths of validation errors are JSON pointers, as /spec/ports/0."
 }
 
 impl Fault {

@@ -18,6 +18,7 @@
 mod api;
 mod apply;
 mod auth;
+mod bends;
 mod body;
 pub mod builtin;
 pub mod config;

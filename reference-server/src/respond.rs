@@ -15,7 +15,7 @@ use http_body::{Body, Frame, SizeHint};
 use serde_json::Value;
 
 use crate::status::ApiError;
-use crate::{Fault, Faults, json};
+use crate::{Fault, Faults, bends, json};
 
 /// Chunks of a stream without end.
 pub(crate) type Chunks = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
@@ -186,39 +186,7 @@ impl Answer {
             return Self::text(error.code, format!("{}\n", error.message));
         }
         let mut status = error.to_status();
-        for (fault, fields) in [
-            (Fault::StatusWithoutReason, ["reason", "reason"]),
-            (Fault::StatusWithoutDetails, ["details", "details"]),
-            (Fault::StatusWithoutKind, ["kind", "apiVersion"]),
-        ] {
-            if faults.on(fault)
-                && let Some(status) = status.as_object_mut()
-            {
-                status.retain(|field, _| !fields.contains(&field.as_str()));
-            }
-        }
-        for (fault, good, bad) in [
-            (Fault::MessagesSayShould, "must", "should"),
-            (Fault::MessagesSayCannot, "may not", "cannot"),
-            (Fault::MessagesUseSymbols, "greater than or equal to", ">="),
-        ] {
-            if faults.on(fault) {
-                for cause in status["details"]["causes"].as_array_mut().into_iter().flatten() {
-                    cause["message"] =
-                        cause["message"].as_str().unwrap_or_default().replace(good, bad).into();
-                }
-            }
-        }
-        for (fault, field) in [(Fault::DetailsNameMissing, "name"), (Fault::DetailsGroupMissing, "group")] {
-            if faults.on(fault)
-                && let Some(details) = status["details"].as_object_mut()
-            {
-                details.remove(field);
-            }
-        }
-        if faults.on(Fault::StatusCodeMismatch) {
-            status["code"] = 500.into();
-        }
+        bends::status(&mut status, error.code, faults);
         let mut answer = Self::json(error.code, &status);
         let retry_after = error.details.as_ref().and_then(|details| details.retry_after);
         if let Some(seconds) = retry_after.filter(|_| !faults.on(Fault::RetryAfterInBodyOnly)) {

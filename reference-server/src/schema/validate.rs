@@ -65,7 +65,7 @@ impl Walk {
         self.alternatives(schema, value, path, typed);
         if !schema.enumeration.is_empty() && !self.faults.on(Fault::EnumIgnored) && !schema.enumerates(value)
         {
-            self.push(FieldError::not_supported(self.place(&path), value, &schema.enumeration));
+            self.push(FieldError::not_supported(path.to_string(), value, &schema.enumeration));
         }
         match value {
             Value::Object(fields) => self.object(schema, fields, old, path, typed),
@@ -83,7 +83,7 @@ impl Walk {
         let expected =
             if schema.int_or_string { "integer,string" } else { schema.kind.map_or("", Kind::as_str) };
         let found = Kind::of(value).map_or("null", Kind::as_str);
-        let place = self.place(&path);
+        let place = path.to_string();
         let detail = format!("{} must be of type {expected}: \"{found}\"", in_body(&place));
         self.push(FieldError::wrong_type(place, found, &detail));
     }
@@ -99,7 +99,7 @@ impl Walk {
         if !self.faults.on(Fault::RequiredNotEnforced) {
             for name in &schema.required {
                 if is_missing(schema, fields.get(name), name, typed) {
-                    self.push(FieldError::required(self.place(&path.field(name)), ""));
+                    self.push(FieldError::required(path.field(name).to_string(), ""));
                 }
             }
         }
@@ -124,10 +124,9 @@ impl Walk {
         self.count(schema, items.len(), "items", path);
         self.duplicates(schema, items, path);
         let Some(child) = &schema.items else { return };
-        let base = usize::from(self.faults.on(Fault::OneBasedIndexes));
         for (index, item) in items.iter().enumerate() {
             let old = old.and_then(Value::as_array).and_then(|old| schema.counterpart(item, old));
-            self.node(child, item, old, path.index(index + base), typed);
+            self.node(child, item, old, path.index(index), typed);
         }
     }
 
@@ -135,25 +134,24 @@ impl Walk {
         if self.faults.on(Fault::DuplicatesAccepted) {
             return;
         }
-        let base = usize::from(self.faults.on(Fault::OneBasedIndexes));
         match schema.list_type {
             ListType::Map => {
                 let keys: Vec<Value> = items.iter().map(|item| schema.key_of(item)).collect();
                 for (index, key) in keys.iter().enumerate() {
                     if keys[..index].contains(key) {
-                        self.push(FieldError::duplicate(self.place(&path.index(index + base)), key));
+                        self.push(FieldError::duplicate(path.index(index).to_string(), key));
                     }
                 }
             }
             ListType::Set => {
                 for (index, item) in items.iter().enumerate() {
                     if items[..index].contains(item) {
-                        self.push(FieldError::duplicate(self.place(&path.index(index + base)), item));
+                        self.push(FieldError::duplicate(path.index(index).to_string(), item));
                     }
                 }
             }
             _ if schema.limits.unique_items && has_duplicates(items) => {
-                let place = self.place(&path);
+                let place = path.to_string();
                 let detail = format!("{} shouldn't contain duplicates", in_body(&place));
                 self.push(FieldError::invalid(place, &Value::from(items), &detail));
             }
@@ -169,12 +167,12 @@ impl Walk {
             _ => (limits.min_properties, limits.max_properties),
         };
         if let Some(least) = least.filter(|least| (count as u64) < *least) {
-            let place = self.place(&path);
+            let place = path.to_string();
             let detail = format!("{} should have at least {least} {what}", in_body(&place));
             self.push(FieldError::invalid(place, &Value::from(count), &detail));
         }
         if let Some(most) = most.filter(|most| count as u64 > *most) {
-            self.push(FieldError::too_many(self.place(&path), count, most));
+            self.push(FieldError::too_many(path.to_string(), count, most));
         }
     }
 
@@ -183,10 +181,10 @@ impl Walk {
         let faults = self.faults;
         let characters = text.chars().count() as u64;
         if let Some(most) = schema.limits.max_length.filter(|most| characters > *most) {
-            self.push(FieldError::too_long(self.place(&path), most));
+            self.push(FieldError::too_long(path.to_string(), most));
         }
         let mut complain = |detail: String| {
-            let place = self.place(&path);
+            let place = path.to_string();
             let detail = format!("{} {detail}", in_body(&place));
             self.push(FieldError::invalid(place, &value, &detail));
         };
@@ -204,7 +202,7 @@ impl Walk {
         if self.faults.on(Fault::FormatIgnored) {
             return;
         }
-        let place = self.place(&path);
+        let place = path.to_string();
         let name = format.name().unwrap_or("quantity");
         let detail = format!("{} must be of type {name}: {value}", in_body(&place));
         self.push(FieldError::wrong_type(place, text, &detail));
@@ -213,7 +211,7 @@ impl Walk {
     fn number(&mut self, limits: &Limits, value: &Value, number: f64, path: Path<'_>, typed: bool) {
         let slack = if self.faults.on(Fault::MaximumOffByOne) { 1.0 } else { 0.0 };
         let mut complain = |detail: String| {
-            let place = self.place(&path);
+            let place = path.to_string();
             let detail = if typed {
                 detail.replacen("should", "must", 1)
             } else {
@@ -256,7 +254,7 @@ impl Walk {
         let faults = self.faults;
         let holds = |part: &&Schema| part.validate_at(value, None, path, faults).is_empty();
         let mut complain = |detail: &str| {
-            let place = self.place(&path);
+            let place = path.to_string();
             let detail = format!("{} {detail}", in_body(&place));
             self.push(FieldError::invalid(place, value, &detail));
         };
@@ -274,14 +272,6 @@ impl Walk {
     fn push(&mut self, error: FieldError) {
         if self.errors.is_empty() || !self.faults.on(Fault::FirstErrorOnly) {
             self.errors.push(error);
-        }
-    }
-
-    /// The path as errors show it.
-    fn place(&self, path: &Path<'_>) -> String {
-        match path {
-            Path::Field(_, name) if self.faults.on(Fault::FieldPathLeafOnly) => (*name).to_owned(),
-            path => path.to_string(),
         }
     }
 }
@@ -498,8 +488,6 @@ mod tests {
     #[case(Fault::PatternIgnored, json!({"name": "ABC"}), &[])]
     #[case(Fault::WrongTypesAccepted, json!({"size": "x"}), &[])]
     #[case(Fault::DuplicatesAccepted, json!({"tags": ["a", "a"]}), &[])]
-    #[case(Fault::OneBasedIndexes, json!({"tags": [1]}), &["spec.tags[1]"])]
-    #[case(Fault::FieldPathLeafOnly, json!({"size": 0}), &["size"])]
     #[case(Fault::FirstErrorOnly, json!({"size": 0, "color": "blue"}), &["spec.color"])]
     fn faults(#[case] fault: Fault, #[case] spec: Value, #[case] expected: &[&str]) {
         let fields = |faults| -> Vec<String> {

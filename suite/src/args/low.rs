@@ -375,6 +375,8 @@ pub(crate) enum SchemaOf {
     Subject,
     /// The ledger of requirements
     Requirements,
+    /// What each deliberate bug of the bundled server breaks
+    Faults,
     /// Where Kubernetes breaks design rules by history
     SchemaHistory,
     /// JSON reports

@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 
 use futures_util::{StreamExt as _, stream};
 use kubeproof::self_test::faults::{self, Breadth, Finding, Row};
-use kubeproof::self_test::{SelfTestError, variations};
+use kubeproof::self_test::{SelfTestError, matrix, variations};
 use kubeproof_cases::Catalogue;
 use kubeproof_reference_server::{Fault, Variation, Variations};
 
@@ -48,7 +48,7 @@ async fn against_faults(
         if asked.fault.is_empty() { Fault::all().collect() } else { super::serve::named(&asked.fault)? };
     let breadth = if asked.full { Breadth::Full } else { Breadth::Claimed };
     let width = chosen.iter().map(|fault| fault.name().len()).max().unwrap_or_default();
-    let mut findings = if asked.fault.is_empty() { faults::on_paper(catalogue) } else { BTreeSet::new() };
+    let mut findings = if asked.fault.is_empty() { matrix::on_paper(catalogue) } else { BTreeSet::new() };
     let at_once = SERVERS_PER_CORE * available_parallelism().map_or(1, usize::from);
     // In the order of the table, so that two outputs can be compared line by line.
     let mut rows = stream::iter(chosen.clone())

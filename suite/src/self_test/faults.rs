@@ -60,6 +60,10 @@ pub enum Finding {
     },
     /// A case that lists no fault: nothing shows that it can fail.
     CatchesNothing(String),
+    /// Nobody has said what the fault breaks.
+    Unexplained(&'static str),
+    /// The cases that catch the fault name none of the requirements that it breaks: they fail for another reason.
+    CaughtBeside(&'static str),
     /// A case could not tell where it should have judged.
     Error {
         /// The fault.
@@ -119,20 +123,6 @@ pub fn claims(catalogue: &Catalogue, fault: Fault) -> Vec<&str> {
     catalogue.cases.iter().filter(claim).map(|case| case.id.as_str()).collect()
 }
 
-/// What is wrong about the case files themselves, whatever a server answers.
-pub fn on_paper(catalogue: &Catalogue) -> BTreeSet<Finding> {
-    let mut findings = BTreeSet::new();
-    for case in &catalogue.cases {
-        if case.catches.is_empty() {
-            findings.insert(Finding::CatchesNothing(case.id.clone()));
-        }
-        for fault in case.catches.iter().filter(|fault| Fault::from_name(fault).is_none()) {
-            findings.insert(Finding::Unknown { case: case.id.clone(), fault: fault.clone() });
-        }
-    }
-    findings
-}
-
 /// What a row shows to be wrong.
 pub fn judge(catalogue: &Catalogue, row: &Row) -> BTreeSet<Finding> {
     let (fault, claims) = (row.fault.name(), claims(catalogue, row.fault));
@@ -161,6 +151,10 @@ impl fmt::Display for Finding {
                 write!(f, "{case} says that it catches {fault}, and its verdict is {verdict:?}")
             }
             Self::CatchesNothing(case) => write!(f, "{case} lists no fault that it catches"),
+            Self::Unexplained(fault) => write!(f, "cases/data/faults.yaml does not say what {fault} breaks"),
+            Self::CaughtBeside(fault) => {
+                write!(f, "{fault} is caught only by cases that name none of the requirements that it breaks")
+            }
             Self::Error { fault, text } => write!(f, "with {fault}: {text}"),
         }
     }

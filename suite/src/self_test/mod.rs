@@ -6,6 +6,7 @@
 
 mod bundled;
 pub mod faults;
+pub mod matrix;
 pub mod variations;
 
 pub use self::bundled::{Bundled, FORGETFUL, MINDFUL, SelfTestError};
