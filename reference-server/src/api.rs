@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::{self, Authenticator, User};
-use crate::body;
+use crate::body::{self, Intake};
 use crate::builtin::ClusterIps;
 use crate::discover::Documents;
 use crate::handlers::{self, Call};
@@ -35,6 +35,7 @@ pub(crate) struct Api {
     pub(crate) faults: Faults,
     pub(crate) documents: Documents,
     pub(crate) publisher: Publisher,
+    pub(crate) bodies: Intake,
     /// Host and port, as discovery tells them.
     pub(crate) address: String,
     /// What runs pods; none on a server without a node.
@@ -64,6 +65,7 @@ impl Api {
             faults: config.faults,
             documents: Documents::default(),
             publisher: Publisher::default(),
+            bodies: Intake::new(&config.limits),
             address: address.to_string(),
             runtime: OnceLock::new(),
             addresses: Mutex::default(),

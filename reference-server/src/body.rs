@@ -3,16 +3,19 @@
 //! What cannot be an object of the type is a bad request; what is one, but a wrong one, is left to validation. Unknown and
 //! repeated fields are a warning, an error or nothing, as the client chose.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, header};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use serde::de;
 use serde_json::{Map, Value};
 use serde_saphyr::DuplicateKeyPolicy;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
+use crate::config::Limits;
 use crate::json::{self, DecodeError};
 use crate::query::FieldValidation;
 use crate::registry::ResourceType;
@@ -28,24 +31,67 @@ const MAX_DISCARDED: usize = 32 * 1024 * 1024;
 /// How long to wait for what is thrown away.
 const DISCARD_TIME: Duration = Duration::from_secs(2);
 
-/// Reads a whole body.
-pub(crate) async fn read(body: &mut Incoming, faults: Faults) -> Result<Bytes, ApiError> {
-    let mut bytes = BytesMut::new();
-    let mut discarded = 0;
-    while let Some(frame) = body.frame().await {
-        let frame =
-            frame.map_err(|error| ApiError::bad_request(format!("the body cannot be read: {error}")))?;
-        let Ok(data) = frame.into_data() else { continue };
-        if discarded == 0 && (bytes.len() + data.len() <= MAX_BODY || faults.on(Fault::BodyLimitMissing)) {
-            bytes.extend_from_slice(&data);
-        } else {
-            discarded += data.len();
-            if discarded > MAX_DISCARDED {
-                break;
-            }
-        }
+/// How much of each body is read without a share of the room for all.
+const FREE: usize = 64 * 1024;
+/// In this unit the room for bodies is shared.
+const UNIT: usize = 1024;
+
+/// Reads bodies, as many at once as there is room for.
+#[derive(Clone, Debug)]
+pub(crate) struct Intake {
+    room: Arc<Semaphore>,
+    time: Duration,
+}
+
+impl Intake {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self { room: Arc::new(Semaphore::new(limits.bodies / UNIT)), time: limits.body }
     }
-    if discarded > 0 { Err(ApiError::too_large(&format!("limit is {MAX_BODY}"))) } else { Ok(bytes.freeze()) }
+
+    /// Reads a whole body.
+    pub(crate) async fn read(&self, body: &mut Incoming, faults: Faults) -> Result<Bytes, ApiError> {
+        let read = tokio::time::timeout(self.time, self.collect(body, faults)).await;
+        read.unwrap_or_else(|_| Err(ApiError::slow_body(self.time)))
+    }
+
+    async fn collect(&self, body: &mut Incoming, faults: Faults) -> Result<Bytes, ApiError> {
+        let too_large = || ApiError::too_large(&format!("limit is {MAX_BODY}"));
+        // One that says so itself is not waited for.
+        if body.size_hint().lower() > MAX_BODY as u64 && !faults.on(Fault::BodyLimitMissing) {
+            return Err(too_large());
+        }
+        let mut bytes = BytesMut::new();
+        let mut share: Option<SemaphorePermit<'_>> = None;
+        let mut discarded = 0;
+        while let Some(frame) = body.frame().await {
+            let frame =
+                frame.map_err(|error| ApiError::bad_request(format!("the body cannot be read: {error}")))?;
+            let Ok(data) = frame.into_data() else { continue };
+            let length = bytes.len() + data.len();
+            if discarded > 0 || (length > MAX_BODY && !faults.on(Fault::BodyLimitMissing)) {
+                // What was read is of no use any more.
+                bytes = BytesMut::new();
+                share = None;
+                discarded += data.len();
+                if discarded > MAX_DISCARDED {
+                    break;
+                }
+                continue;
+            }
+            let held = share.as_ref().map_or(0, SemaphorePermit::num_permits);
+            let more = length.saturating_sub(FREE).div_ceil(UNIT) - held;
+            if more > 0 {
+                let more = u32::try_from(more).ok().and_then(|more| self.room.try_acquire_many(more).ok());
+                let more = more.ok_or_else(ApiError::no_room)?;
+                match &mut share {
+                    Some(share) => share.merge(more),
+                    None => share = Some(more),
+                }
+            }
+            bytes.extend_from_slice(&data);
+        }
+        if discarded > 0 { Err(too_large()) } else { Ok(bytes.freeze()) }
+    }
 }
 
 /// Reads on to the end of a body that nobody wanted. A connection that is closed over bytes unread is reset, and a client that is

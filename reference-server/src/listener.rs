@@ -17,6 +17,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::api::Api;
+use crate::config::Limits;
+use crate::limits::{Guarded, Lobby, Standing};
 use crate::variations::Front;
 
 /// Who answers on a connection.
@@ -29,10 +31,15 @@ pub(crate) enum Door {
 }
 
 impl Door {
-    async fn open<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, stream: S) {
+    async fn open<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+        self,
+        stream: S,
+        standing: Arc<Standing>,
+        limits: &Limits,
+    ) {
         match self {
-            Self::Server(api) => connection(stream, api).await,
-            Self::Front(front) => front.connection(stream).await,
+            Self::Server(api) => connection(stream, api, standing, limits).await,
+            Self::Front(front) => front.connection(stream, standing).await,
         }
     }
 }
@@ -45,35 +52,40 @@ pub(crate) async fn accept(
     socket: TcpListener,
     tls: Option<Arc<ServerConfig>>,
     door: Door,
+    limits: Limits,
     stop: CancellationToken,
     tasks: TaskTracker,
 ) {
     let acceptor = tls.map(TlsAcceptor::from);
+    let lobby = Lobby::new(&limits);
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => return,
             accepted = socket.accept() => accepted,
         };
         let Ok((stream, _)) = accepted else {
+            lobby.clear();
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
         // A lost option costs latency, not correctness.
         let _ = stream.set_nodelay(true);
-        let (acceptor, door, stop) = (acceptor.clone(), door.clone(), stop.clone());
+        let (acceptor, door, stop, standing) = (acceptor.clone(), door.clone(), stop.clone(), lobby.enter());
         tasks.spawn(async move {
+            let stream = Guarded::new(stream, standing.clone(), &limits);
             let serve = async {
                 match acceptor {
-                    None => door.open(stream).await,
+                    None => door.open(stream, standing.clone(), &limits).await,
                     Some(acceptor) => {
                         if let Ok(stream) = acceptor.accept(stream).await {
-                            door.open(stream).await;
+                            door.open(stream, standing.clone(), &limits).await;
                         }
                     }
                 }
             };
             tokio::select! {
                 () = stop.cancelled() => {}
+                () = standing.overstayed(&limits) => {}
                 () = serve => {}
             }
         });
@@ -81,13 +93,23 @@ pub(crate) async fn accept(
 }
 
 /// Serves one connection. How it ends is the peer's affair: there is nobody here to tell.
-pub(crate) async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, api: Arc<Api>) {
+pub(crate) async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    api: Arc<Api>,
+    standing: Arc<Standing>,
+    limits: &Limits,
+) {
     let service = service_fn(|request: Request<Incoming>| {
-        let api = api.clone();
-        async move { Ok::<_, Infallible>(api.handle(request).await) }
+        let (api, standing) = (api.clone(), standing.clone());
+        async move {
+            standing.asked();
+            let response = api.handle(request).await;
+            standing.answered(&response);
+            Ok::<_, Infallible>(response)
+        }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new());
-    builder.http2().timer(TokioTimer::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.head);
+    builder.http2().timer(TokioTimer::new()).keep_alive_interval(limits.head).keep_alive_timeout(limits.head);
     let _ = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
 }

@@ -1,15 +1,19 @@
 //! How objects and lists look in the form that the client asked for.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::handlers::Call;
+use crate::items::Items;
+use crate::json::Bounded;
 use crate::negotiate::{Encoding, Form, MetaVersion, Representation};
 use crate::object::{Object as _, timestamp, uuid};
 use crate::query::Query;
 use crate::registry::ResourceType;
-use crate::respond::Answer;
+use crate::respond::{Answer, MAX_INDENTED};
 use crate::status::ApiError;
 use crate::store::Stored;
 use crate::table::{IncludeObject, View};
@@ -102,38 +106,30 @@ pub(crate) fn list<'a, I>(
     meta: &ListMeta,
 ) -> Result<Answer, ApiError>
 where
-    I: IntoIterator<Item = &'a std::sync::Arc<Stored>>,
+    I: IntoIterator<Item = &'a Arc<Stored>>,
 {
-    let items: Vec<&Stored> = items.into_iter().map(AsRef::as_ref).collect();
     let ty = &call.ty;
     let faults = call.faults();
     if representation == Representation::JSON && !faults.any(&LIST_FAULTS) && !faults.any(&OBJECT_FAULTS) {
-        let size: usize = items.iter().map(|item| item.body().len() + ty.head.len() + 1).sum();
-        let mut text = Vec::with_capacity(size + 256);
         let head = format!(
             r#"{{"kind":"{}","apiVersion":"{}","metadata":{},"items":["#,
             ty.list_kind,
             ty.api_version(),
             meta.to_value()
         );
-        text.extend_from_slice(head.as_bytes());
         // The items of a typed list need no type of their own; those of a custom one carry it.
-        let item_head = if ty.custom { ty.head.as_bytes() } else { b"{" };
-        for (index, item) in items.iter().enumerate() {
-            if index > 0 {
-                text.push(b',');
-            }
+        let item_head = if ty.custom { ty.head.clone() } else { "{".to_owned() };
+        let mut text = Items::new(head, item_head, "]}\n");
+        for item in items {
             if ty.serves_as_stored(item) {
-                text.extend_from_slice(item_head);
-                text.extend_from_slice(item.body());
+                text.stored(item.clone());
             } else {
-                text.extend_from_slice(ty.load(item, call.faults()).to_string().as_bytes());
+                text.bytes(ty.load(item, call.faults()).to_string().into());
             }
         }
-        text.extend_from_slice(b"]}\n");
-        return Ok(Answer::bytes(StatusCode::OK, text));
+        return Ok(Answer::items(text));
     }
-    let mut objects: Vec<Value> = items.iter().map(|item| ty.load(item, faults)).collect();
+    let mut objects: Vec<Value> = items.into_iter().map(|item| ty.load(item, faults)).collect();
     for object in &mut objects {
         bend_object(ty, object, faults);
         bend_item(ty, object, meta, faults);
@@ -206,12 +202,15 @@ pub(crate) fn document(
 ) -> Result<Answer, ApiError> {
     let mut answer = match representation.encoding {
         Encoding::Json => Answer::json(status, document),
-        Encoding::Yaml => match serde_saphyr::to_string(document) {
-            Ok(text) => Answer::bytes(status, text),
-            Err(error) => {
-                return Err(ApiError::internal(format!("the answer cannot be written as YAML: {error}")));
+        Encoding::Yaml => {
+            let mut text = Bounded::new(MAX_INDENTED.max(4 * document.to_string().len()));
+            match serde_saphyr::to_io_writer(&mut text, document) {
+                Ok(()) => Answer::bytes(status, text.into_bytes()),
+                Err(error) => {
+                    return Err(ApiError::internal(format!("the answer cannot be written as YAML: {error}")));
+                }
             }
-        },
+        }
     };
     answer.content_type = representation.content_type();
     Ok(answer)

@@ -14,15 +14,22 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use serde_json::Value;
 
+use crate::items::Items;
 use crate::status::ApiError;
 use crate::{Fault, Faults, bends, json};
 
 /// Chunks of a stream without end.
 pub(crate) type Chunks = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 
+/// Marks the response whose client may leave it unread for as long as it likes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patient;
+
 /// The body of a response: bytes, or a stream of events.
 pub(crate) enum Payload {
     Whole(Bytes),
+    /// A long list, whose text is made while it is sent.
+    Items(Box<Items>),
     Stream(Chunks),
 }
 
@@ -37,6 +44,7 @@ impl Body for Payload {
         match self.get_mut() {
             Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Self::Items(items) => Poll::Ready(items.next().map(|piece| Ok(Frame::data(piece)))),
             Self::Stream(chunks) => {
                 chunks.as_mut().poll_next(cx).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
             }
@@ -50,6 +58,7 @@ impl Body for Payload {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Items(items) => SizeHint::with_exact(items.length() as u64),
             Self::Stream(_) => SizeHint::default(),
         }
     }
@@ -59,6 +68,7 @@ impl fmt::Debug for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole(bytes) => write!(f, "{} bytes", bytes.len()),
+            Self::Items(items) => write!(f, "a list of {} bytes", items.length()),
             Self::Stream(_) => f.write_str("a stream"),
         }
     }
@@ -71,6 +81,8 @@ pub(crate) struct Answer {
     pub(crate) content_type: &'static str,
     pub(crate) payload: Payload,
     pub(crate) headers: Vec<(header::HeaderName, HeaderValue)>,
+    /// The client may leave it unread.
+    pub(crate) patient: bool,
 }
 
 const JSON: &str = "application/json";
@@ -78,7 +90,13 @@ const JSON: &str = "application/json";
 impl Answer {
     /// JSON that is serialised already.
     pub(crate) fn bytes(status: StatusCode, bytes: impl Into<Bytes>) -> Self {
-        Self { status, content_type: JSON, payload: Payload::Whole(bytes.into()), headers: Vec::new() }
+        Self {
+            status,
+            content_type: JSON,
+            payload: Payload::Whole(bytes.into()),
+            headers: Vec::new(),
+            patient: false,
+        }
     }
 
     /// A JSON document.
@@ -89,6 +107,25 @@ impl Answer {
     /// Nothing but what is added to it: the answer to a handshake.
     pub(crate) fn bare(status: StatusCode) -> Self {
         Self { content_type: "", ..Self::bytes(status, Bytes::new()) }
+    }
+
+    /// A list of objects.
+    pub(crate) fn items(mut items: Items) -> Self {
+        let payload = if items.length() <= WORTH_COMPRESSING {
+            Payload::Whole(items.rest())
+        } else {
+            Payload::Items(Box::new(items))
+        };
+        Self { payload, ..Self::bytes(StatusCode::OK, Bytes::new()) }
+    }
+
+    /// The text of a list at once: what it is to become depends on all of it.
+    #[must_use]
+    fn gathered(mut self) -> Self {
+        if let Payload::Items(items) = &mut self.payload {
+            self.payload = Payload::Whole(items.rest());
+        }
+        self
     }
 
     /// Plain text.
@@ -103,6 +140,7 @@ impl Answer {
             content_type: JSON,
             payload: Payload::Stream(chunks),
             headers: Vec::new(),
+            patient: false,
         }
     }
 
@@ -115,7 +153,7 @@ impl Answer {
     /// One `Warning` header for each text.
     #[must_use]
     pub(crate) fn warnings(mut self, warnings: &[String]) -> Self {
-        let mut budget = MAX_WARNINGS;
+        let (mut budget, mut answer_warnings) = (MAX_WARNINGS, 0);
         let mut seen: Vec<&str> = Vec::new();
         for warning in warnings {
             if seen.contains(&warning.as_str()) {
@@ -123,10 +161,11 @@ impl Answer {
             }
             seen.push(warning);
             let value = warning_header(warning);
-            if value.len() > budget {
+            if value.len() > budget || answer_warnings == MAX_WARNING_COUNT {
                 break;
             }
             budget -= value.len();
+            answer_warnings += 1;
             if let Ok(value) = HeaderValue::from_str(&value) {
                 self.headers.push((header::WARNING, value));
             }
@@ -136,33 +175,45 @@ impl Answer {
 
     /// Indents the JSON of the body, when the client asked for that.
     #[must_use]
-    pub(crate) fn pretty(mut self, pretty: bool) -> Self {
-        if let (true, JSON, Payload::Whole(bytes)) = (pretty, self.content_type, &self.payload)
+    pub(crate) fn pretty(self, pretty: bool) -> Self {
+        if !pretty {
+            return self;
+        }
+        let mut answer = self.gathered();
+        if let (JSON, Payload::Whole(bytes)) = (answer.content_type, &answer.payload)
             && let Ok(value) = json::parse(bytes)
         {
-            self.payload = Payload::Whole(format!("{value:#}\n").into());
+            // Indenting is a courtesy: what would come out many times as long goes as it is.
+            if let Ok(indented) = json::pretty(&value, MAX_INDENTED.max(4 * bytes.len())) {
+                answer.payload = Payload::Whole([indented.as_ref(), b"\n"].concat().into());
+            }
         }
-        self
+        answer
     }
 
     /// Compresses a long body.
     #[must_use]
-    pub(crate) fn compressed(mut self) -> Self {
-        let Payload::Whole(bytes) = &self.payload else { return self };
+    pub(crate) fn compressed(self) -> Self {
+        let mut answer = self.gathered();
+        let Payload::Whole(bytes) = &answer.payload else { return answer };
         if bytes.len() < WORTH_COMPRESSING
-            || self.headers.iter().any(|(name, _)| name == header::CONTENT_ENCODING)
+            || answer.headers.iter().any(|(name, _)| name == header::CONTENT_ENCODING)
         {
-            return self;
+            return answer;
         }
-        let Some(compressed) = gzip(bytes) else { return self };
-        self.payload = Payload::Whole(compressed);
-        self.header(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))
+        let Some(compressed) = gzip(bytes) else { return answer };
+        answer.payload = Payload::Whole(compressed);
+        answer
+            .header(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))
             .header(header::VARY, HeaderValue::from_static("Accept-Encoding"))
     }
 
     pub(crate) fn into_response(self) -> Response<Payload> {
         let mut response = Response::new(self.payload);
         *response.status_mut() = self.status;
+        if self.patient {
+            response.extensions_mut().insert(Patient);
+        }
         let headers = response.headers_mut();
         // A cache takes over the headers of a 304, and would forget what it has a copy of.
         if self.status != StatusCode::NOT_MODIFIED && !self.content_type.is_empty() {
@@ -208,9 +259,13 @@ pub(crate) fn gzip(bytes: &[u8]) -> Option<Bytes> {
 /// How long a body is that is worth the time of compressing it.
 const WORTH_COMPRESSING: usize = 128 * 1024;
 
-/// How many bytes of warnings one answer carries, and how many characters each.
+/// How long a text may become by indenting it; a document of objects in objects grows by its depth.
+pub(crate) const MAX_INDENTED: usize = 16 * 1024 * 1024;
+
+/// How many bytes of warnings one answer carries, how many characters each, and how many of them: clients take a hundred headers.
 const MAX_WARNINGS: usize = 4096;
 const MAX_WARNING: usize = 256;
+const MAX_WARNING_COUNT: usize = 50;
 
 /// A warning as RFC 7234 writes it: code, agent and a quoted text.
 fn warning_header(text: &str) -> String {
@@ -243,6 +298,8 @@ mod tests {
             (0..100).map(|n| format!("{n}{}", "x".repeat(200))).chain(["a".into(), "a".into()]).collect();
         let answer = Answer::text(StatusCode::OK, "").warnings(&warnings);
         assert!(answer.headers.iter().map(|(_, value)| value.len()).sum::<usize>() <= MAX_WARNINGS);
+        let short: Vec<String> = (0..1_000).map(|n| n.to_string()).collect();
+        assert_eq!(Answer::text(StatusCode::OK, "").warnings(&short).headers.len(), MAX_WARNING_COUNT);
         let twice = Answer::text(StatusCode::OK, "").warnings(&["a".into(), "a".into()]);
         assert_eq!(twice.headers.len(), 1);
     }

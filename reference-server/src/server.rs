@@ -69,7 +69,8 @@ impl Server {
         } else {
             Door::Front(Arc::new(Front::new(api, config.variations)))
         };
-        tasks.spawn(listener::accept(socket, tls, door, stop.clone(), tasks.clone()));
+        let work = listener::accept(socket, tls, door, config.limits, stop.clone(), tasks.clone());
+        tasks.spawn(work);
         Ok(Running {
             addr,
             ca_pem: identity.map(|identity| identity.ca_pem),

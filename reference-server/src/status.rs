@@ -2,6 +2,8 @@
 //!
 //! One constructor per meaning, so code, reason and details are chosen in one place and always fit each other.
 
+use std::time::Duration;
+
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
@@ -48,6 +50,9 @@ pub(crate) struct Subject<'a> {
     /// The plural, or the kind.
     pub(crate) word: &'a str,
 }
+
+/// How many mistakes of one object a refusal tells. There may be as many as bytes.
+const MAX_CAUSES: usize = 200;
 
 impl Subject<'_> {
     fn qualified(&self) -> String {
@@ -158,6 +163,20 @@ impl ApiError {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
     }
 
+    /// The body did not come in time.
+    pub(crate) fn slow_body(limit: Duration) -> Self {
+        let message =
+            format!("Timeout: the body of the request did not come within {} s", limit.as_secs_f64());
+        Self::new(StatusCode::REQUEST_TIMEOUT, "Timeout", message).with(Details::default())
+    }
+
+    /// Others send too much at the moment.
+    pub(crate) fn no_room() -> Self {
+        let message = "too many large requests at once, please try again later";
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message)
+            .with(Details { retry_after: Some(1), ..Details::default() })
+    }
+
     pub(crate) fn already_exists(subject: Subject<'_>, name: &str, deleting: bool) -> Self {
         let state = if deleting { "object is being deleted: " } else { "" };
         let message = format!("{state}{} {name:?} already exists", subject.qualified());
@@ -182,7 +201,12 @@ impl ApiError {
     }
 
     pub(crate) fn invalid(subject: Subject<'_>, name: &str, errors: &[FieldError]) -> Self {
-        let list: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let more = errors.len().saturating_sub(MAX_CAUSES);
+        let errors = &errors[..errors.len() - more];
+        let mut list: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        if more > 0 {
+            list.push(format!("and {more} more"));
+        }
         let list = match list.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),

@@ -61,6 +61,9 @@ impl fmt::Display for Step {
     }
 }
 
+/// How many members of a set are told by their path.
+const MAX_PATHS: usize = 1_000;
+
 /// A set of fields below one place of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldSet {
@@ -140,6 +143,9 @@ impl FieldSet {
     }
 
     fn collect_paths(&self, prefix: &str, paths: &mut Vec<String>) {
+        if paths.len() == MAX_PATHS {
+            return;
+        }
         if self.member {
             paths.push(prefix.to_owned());
         }

@@ -59,10 +59,16 @@ pub fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// How many mistakes in the metadata of an object are gathered. It may have as many labels, owners and finalizers as bytes.
+const MAX_ERRORS: usize = 1_000;
+
 /// Mistakes in a map of labels, also of a pod template or a selector.
 pub fn validate_labels(labels: Option<&Value>, path: Path<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
+        if errors.len() >= MAX_ERRORS {
+            break;
+        }
         errors.extend(qualified_name(key).iter().map(|why| FieldError::invalid(path, &json!(key), why)));
         let text = value.as_str().unwrap_or_default();
         errors.extend(label_value(text).iter().map(|why| FieldError::invalid(path, value, why)));
@@ -107,6 +113,9 @@ fn validate_names(metadata: &Value, rule: NameRule, faults: Faults, errors: &mut
 fn validate_annotations(annotations: Option<&Value>, errors: &mut Vec<FieldError>) {
     let mut size = 0;
     for (key, value) in annotations.and_then(Value::as_object).into_iter().flatten() {
+        if errors.len() >= MAX_ERRORS {
+            break;
+        }
         // Keys may be written in any case: prefixes of annotations are older than the rule for them.
         let wrong = qualified_name(&key.to_lowercase());
         errors.extend(wrong.iter().map(|why| FieldError::invalid("metadata.annotations", &json!(key), why)));
@@ -120,6 +129,9 @@ fn validate_annotations(annotations: Option<&Value>, errors: &mut Vec<FieldError
 fn validate_owners(owners: Option<&Value>, errors: &mut Vec<FieldError>) {
     let owners = owners.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     for owner in owners {
+        if errors.len() >= MAX_ERRORS {
+            break;
+        }
         let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         if api_version.is_empty() || api_version.matches('/').count() > 1 || api_version.ends_with('/') {
@@ -148,6 +160,9 @@ fn validate_owners(owners: Option<&Value>, errors: &mut Vec<FieldError>) {
 fn validate_finalizers(finalizers: Option<&Value>, rules: MetaRules, errors: &mut Vec<FieldError>) {
     let finalizers = finalizers.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     for (index, finalizer) in finalizers.iter().enumerate() {
+        if errors.len() >= MAX_ERRORS {
+            break;
+        }
         let name = finalizer.as_str().unwrap_or_default();
         let place = format!("metadata.finalizers[{index}]");
         for why in qualified_name(name) {

@@ -27,7 +27,7 @@ const ATTEMPTS: usize = 8;
 
 pub(super) async fn handle(call: &Call, part: Part, body: &mut Incoming) -> Result<Answer, ApiError> {
     let representation = call.accept(Target::Object)?;
-    let bytes = body::read(body, call.faults()).await?;
+    let bytes = call.body(body).await?;
     let options = WriteOptions::of_apply(&call.query, call.faults())?;
     let Configuration { config, warnings } = read(&bytes, options.validation, call.faults())?;
     let config = check(call, part, config)?;

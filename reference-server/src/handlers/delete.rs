@@ -41,7 +41,7 @@ pub(super) async fn handle(call: &Call, body: &mut Incoming) -> Result<Answer, A
 }
 
 async fn options(call: &Call, body: &mut Incoming) -> Result<DeleteOptions, ApiError> {
-    let bytes = body::read(body, call.faults()).await?;
+    let bytes = call.body(body).await?;
     if !bytes.is_empty() {
         body::require_json(&call.headers, call.faults())?;
     }

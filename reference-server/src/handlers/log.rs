@@ -30,7 +30,7 @@ pub(super) fn handle(mut call: Call) -> Result<Answer, ApiError> {
     }));
     match call.upgrade.take().filter(|upgrade| upgrade.wish() == Wish::Websocket) {
         Some(upgrade) => Ok(call.switch(framing::log(upgrade, chunks, faults))),
-        None => Ok(Answer { content_type: "text/plain", ..Answer::stream(chunks) }),
+        None => Ok(Answer { content_type: "text/plain", patient: true, ..Answer::stream(chunks) }),
     }
 }
 

@@ -127,10 +127,15 @@ impl Call {
     /// Reads a JSON body, or one in YAML as the JSON that it stands for.
     async fn json_body(&self, body: &mut Incoming) -> Result<Bytes, ApiError> {
         if body::media_type(&self.headers) == "application/yaml" {
-            return body::json_of_yaml(&body::read(body, self.faults()).await?, self.faults());
+            return body::json_of_yaml(&self.body(body).await?, self.faults());
         }
         body::require_json(&self.headers, self.faults())?;
-        body::read(body, self.faults()).await
+        self.body(body).await
+    }
+
+    /// Reads the whole body, whatever it is.
+    async fn body(&self, body: &mut Incoming) -> Result<Bytes, ApiError> {
+        self.api.bodies.read(body, self.faults()).await
     }
 }
 

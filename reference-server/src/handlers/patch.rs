@@ -67,7 +67,7 @@ pub(super) async fn read(call: &Call, body: &mut Incoming) -> Result<Patch, ApiE
         }
         kind => kind?,
     };
-    let bytes = body::read(body, call.faults()).await?;
+    let bytes = call.body(body).await?;
     let (document, duplicates) = match json::decode(&bytes) {
         Ok(decoded) => (Ok(decoded.value), decoded.duplicates),
         Err(error) => (Err(ApiError::bad_request(format!("error decoding patch: {error}"))), Vec::new()),

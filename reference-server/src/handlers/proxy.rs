@@ -300,6 +300,7 @@ fn answer(response: Response<Incoming>, prefix: &str, faults: Faults) -> Answer 
     let status = if faults.on(Fault::ProxyStatusLost) { StatusCode::OK } else { parts.status };
     let mut answer = Answer::bare(status);
     answer.payload = Payload::Stream(Box::pin(chunks));
+    answer.patient = true;
     for (name, value) in &without_hops(&parts.headers) {
         answer = answer.header(name.clone(), relocated(name, value, prefix));
     }

@@ -80,7 +80,7 @@ async fn change(call: &Call, scale: &Scale, body: &mut Incoming) -> Result<Answe
 /// An apply of a scale is one of the object whose replicas it says: they share the owners of that field.
 async fn apply_scale(call: &Call, scale: &Scale, body: &mut Incoming) -> Result<Answer, ApiError> {
     let representation = call.accept(Target::Document)?;
-    let bytes = body::read(body, call.faults()).await?;
+    let bytes = call.body(body).await?;
     let options = WriteOptions::of_apply(&call.query, call.faults())?;
     let apply::Configuration { config: wanted, warnings } =
         apply::read(&bytes, options.validation, call.faults())?;

@@ -106,7 +106,7 @@ struct Watcher {
     name: Option<String>,
     /// Everything up to this version was sent.
     cursor: u64,
-    pending: VecDeque<Bytes>,
+    pending: VecDeque<Pending>,
     wake: watch::Receiver<u64>,
     deadline: Instant,
     bookmarks: Option<Bookmarks>,
@@ -119,6 +119,13 @@ struct Watcher {
     /// What the rows of tables carry besides their cells.
     include: IncludeObject,
     names_columns: bool,
+}
+
+/// What is to be sent next.
+enum Pending {
+    Event(Bytes),
+    /// An object that was there when the watch began: encoded when its turn comes, as they may be very many.
+    Initial(Arc<Stored>),
 }
 
 /// When and what the last bookmark was.
@@ -196,9 +203,8 @@ impl Watcher {
         }
         for object in objects {
             if self.selects(&object) {
-                let event = self.encode(Change::Added, &object);
-                self.pending.push_back(event);
                 self.newest = self.newest.max(object.revision);
+                self.pending.push_back(Pending::Initial(object));
             }
         }
         if streams_a_list && !early {
@@ -211,8 +217,10 @@ impl Watcher {
 
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(chunk) = self.pending.pop_front() {
-                return Some(chunk);
+            match self.pending.pop_front() {
+                Some(Pending::Event(chunk)) => return Some(chunk),
+                Some(Pending::Initial(object)) => return Some(self.encode(Change::Added, &object)),
+                None => {}
             }
             if self.ended {
                 return None;
@@ -248,7 +256,8 @@ impl Watcher {
             Err(_) => {
                 let message = format!("too old resource version: {}", self.cursor);
                 let status = ApiError::expired(message).to_status();
-                self.pending.push_back(format!("{}\n", json!({ "type": "ERROR", "object": status })).into());
+                let line = format!("{}\n", json!({ "type": "ERROR", "object": status }));
+                self.pending.push_back(Pending::Event(line.into()));
                 self.ended = true;
                 return true;
             }
@@ -308,9 +317,9 @@ impl Watcher {
             return;
         }
         if faults.on(Fault::WatchDoublesAnEvent) && self.sent.is_multiple_of(3) {
-            self.pending.push_back(chunk.clone());
+            self.pending.push_back(Pending::Event(chunk.clone()));
         }
-        self.pending.push_back(chunk);
+        self.pending.push_back(Pending::Event(chunk));
     }
 
     fn selects(&self, object: &Stored) -> bool {
@@ -380,6 +389,7 @@ impl Watcher {
             _ => (self.ty.kind.as_str(), self.ty.api_version()),
         };
         let object: Value = json!({ "kind": kind, "apiVersion": api_version, "metadata": metadata });
-        self.pending.push_back(format!("{}\n", json!({ "type": "BOOKMARK", "object": object })).into());
+        let line = format!("{}\n", json!({ "type": "BOOKMARK", "object": object }));
+        self.pending.push_back(Pending::Event(line.into()));
     }
 }

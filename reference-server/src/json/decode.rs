@@ -12,8 +12,14 @@ use serde_json::{Map, Number, Value};
 /// a stack frame per level, so ours lies lower: no schema describes objects that come near it.
 pub const MAX_DEPTH: usize = 500;
 
+/// How many bytes the keys on the way from the root to a value may have together. Each mistake in a body is told by its path, and
+/// there may be as many mistakes as bytes.
+const MAX_PATH: usize = 16 * 1024;
+
 /// Duplicates past this number are no longer recorded; one body must not fill the memory with warnings.
 const MAX_DUPLICATES: usize = 100;
+/// How many bytes of their paths are looked at.
+const MAX_PATHS: usize = 1024 * 1024;
 
 /// A decoded body.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +42,9 @@ pub enum DecodeError {
     /// Arrays and objects are nested deeper than [`MAX_DEPTH`].
     #[error("exceeded max depth of {MAX_DEPTH}")]
     TooDeep,
+    /// The keys down to a value are longer than 16 KiB together.
+    #[error("exceeded max length of a path, {MAX_PATH} bytes")]
+    TooLong,
     /// The text breaks the grammar, holds a number that no double can hold, or more than one value.
     #[error("{message} at line {line} column {column}")]
     Syntax {
@@ -56,11 +65,12 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, DecodeError> {
     let mut notes = Notes::default();
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     deserializer.disable_recursion_limit();
-    let root = Node { place: Place::Root, depth: 0, notes: &mut notes };
+    let root = Node { place: Place::Root, depth: 0, length: 0, notes: &mut notes };
     let result = root.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
     match result {
         Ok(value) => Ok(Decoded { value, duplicates: notes.duplicates }),
         Err(_) if notes.too_deep => Err(DecodeError::TooDeep),
+        Err(_) if notes.too_long => Err(DecodeError::TooLong),
         Err(error) => Err(error.into()),
     }
 }
@@ -86,7 +96,10 @@ impl From<serde_json::Error> for DecodeError {
 #[derive(Default)]
 struct Notes {
     duplicates: Vec<String>,
+    /// The bytes of the paths that were looked at.
+    looked_at: usize,
     too_deep: bool,
+    too_long: bool,
 }
 
 /// Where a value stands: a list on the stack, turned into text only for a duplicate.
@@ -111,6 +124,8 @@ impl fmt::Display for Place<'_> {
 struct Node<'a> {
     place: Place<'a>,
     depth: usize,
+    /// The bytes of the keys above.
+    length: usize,
     notes: &'a mut Notes,
 }
 
@@ -177,6 +192,7 @@ impl<'de> Visitor<'de> for Node<'_> {
         while let Some(item) = access.next_element_seed(Node {
             place: Place::Index(&self.place, items.len()),
             depth: self.depth + 1,
+            length: self.length,
             notes: self.notes,
         })? {
             items.push(item);
@@ -189,14 +205,24 @@ impl<'de> Visitor<'de> for Node<'_> {
         let mut object = Map::new();
         while let Some(key) = access.next_key::<String>()? {
             let place = Place::Key(&self.place, &key);
-            if object.contains_key(&key) && self.notes.duplicates.len() < MAX_DUPLICATES {
+            let length = self.length + key.len();
+            if length > MAX_PATH {
+                self.notes.too_long = true;
+                return Err(de::Error::custom("too long"));
+            }
+            if self.notes.duplicates.len() < MAX_DUPLICATES
+                && self.notes.looked_at < MAX_PATHS
+                && object.contains_key(&key)
+            {
                 let mut path = String::new();
                 write!(path, "{place}").map_err(de::Error::custom)?;
+                self.notes.looked_at += path.len();
                 if !self.notes.duplicates.contains(&path) {
                     self.notes.duplicates.push(path);
                 }
             }
-            let value = access.next_value_seed(Node { place, depth: self.depth + 1, notes: self.notes })?;
+            let node = Node { place, depth: self.depth + 1, length, notes: self.notes };
+            let value = access.next_value_seed(node)?;
             object.insert(key, value);
         }
         Ok(Value::Object(object))
@@ -254,6 +280,24 @@ mod tests {
     fn bytes_that_are_not_utf8_are_refused() {
         let error = decode(b"{\"a\":\"\xff\"}").unwrap_err();
         assert!(matches!(error, DecodeError::Syntax { line: 1, .. }), "{error}");
+    }
+
+    #[test]
+    fn keys_are_as_long_together_as_a_path_may_be() {
+        let nested = |length: usize| format!(r#"{{"{}":[{{"{}":0}}]}}"#, "a".repeat(length), "b".repeat(100));
+        assert!(decode(nested(MAX_PATH - 100).as_bytes()).is_ok());
+        assert_eq!(decode(nested(MAX_PATH - 99).as_bytes()), Err(DecodeError::TooLong));
+        // Keys beside each other are no path.
+        let wide = (0..20).map(|n| format!(r#""{n}{}":0"#, "a".repeat(1000))).collect::<Vec<_>>().join(",");
+        assert!(decode(format!("{{{wide}}}").as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn one_key_over_and_over_is_looked_at_only_so_often() {
+        let key = "k".repeat(MAX_PATH - 10);
+        let pairs = vec![format!(r#""{key}":0"#); 150].join(",");
+        let text = format!(r#"{{{pairs},"b":1,"b":2}}"#);
+        assert_eq!(decode(text.as_bytes()).unwrap().duplicates, [key]);
     }
 
     #[test]

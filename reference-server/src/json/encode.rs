@@ -1,5 +1,7 @@
 //! The two ways in which JSON leaves the server.
 
+use std::io;
+
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::ser::{PrettyFormatter, Serializer};
@@ -11,11 +13,45 @@ pub fn compact<T: Serialize>(value: &T) -> Result<Bytes, serde_json::Error> {
     Ok(text.into())
 }
 
-/// Indented by two spaces, without a newline at its end: for people, when `?pretty` asks for it.
-pub fn pretty<T: Serialize>(value: &T) -> Result<Bytes, serde_json::Error> {
-    let mut text = Vec::new();
+/// Indented by two spaces, without a newline at its end: for people, when `?pretty` asks for it. An error if that takes more
+/// than `most` bytes.
+pub fn pretty<T: Serialize>(value: &T, most: usize) -> Result<Bytes, serde_json::Error> {
+    let mut text = Bounded::new(most);
     value.serialize(&mut Serializer::with_formatter(&mut text, PrettyFormatter::with_indent(b"  ")))?;
-    Ok(text.into())
+    Ok(text.bytes.into())
+}
+
+/// A buffer with an end. A deep document that is indented is its own length times its depth.
+#[derive(Debug)]
+pub struct Bounded {
+    bytes: Vec<u8>,
+    most: usize,
+}
+
+impl Bounded {
+    /// A buffer for at most so many bytes.
+    pub fn new(most: usize) -> Self {
+        Self { bytes: Vec::new(), most }
+    }
+
+    /// What was written.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() > self.most - self.bytes.len() {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the text is too long"));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -28,6 +64,8 @@ mod tests {
     fn compact_ends_with_a_newline_and_pretty_does_not() {
         let value = json!({"kind": "Status", "metadata": {}});
         assert_eq!(compact(&value).unwrap(), "{\"kind\":\"Status\",\"metadata\":{}}\n");
-        assert_eq!(pretty(&value).unwrap(), "{\n  \"kind\": \"Status\",\n  \"metadata\": {}\n}");
+        let text = "{\n  \"kind\": \"Status\",\n  \"metadata\": {}\n}";
+        assert_eq!(pretty(&value, text.len()).unwrap(), text);
+        assert!(pretty(&value, text.len() - 1).is_err());
     }
 }

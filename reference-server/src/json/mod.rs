@@ -8,7 +8,7 @@ mod decode;
 mod encode;
 
 pub use decode::{DecodeError, Decoded, MAX_DEPTH, decode, parse};
-pub use encode::{compact, pretty};
+pub use encode::{Bounded, compact, pretty};
 
 use serde_json::Value;
 

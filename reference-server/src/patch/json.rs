@@ -17,6 +17,9 @@ pub const MAX_OPERATIONS: usize = 10_000;
 /// The most bytes that the `copy` operations of one patch may add up to; each can double the document.
 const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 
+/// The most items of arrays that all insertions and removals of one patch may move: each moves what stands behind it.
+const MAX_MOVED: usize = 50_000_000;
+
 /// Applies the operations of `patch` to `document`, all or none.
 pub fn apply(document: &Value, patch: &Value, faults: Faults) -> Result<Value, PatchError> {
     let Value::Array(operations) = patch else {
@@ -35,7 +38,7 @@ pub fn apply(document: &Value, patch: &Value, faults: Faults) -> Result<Value, P
     let operations = operations.iter().enumerate().map(|(i, value)| Operation::read(i, value));
     let operations = operations.collect::<Result<Vec<_>, _>>()?;
 
-    let mut target = Target { document: document.clone(), copied: 0, faults };
+    let mut target = Target { document: document.clone(), copied: 0, moved: 0, faults };
     for (i, operation) in operations.iter().enumerate() {
         if let Err(error) = target.perform(operation) {
             if faults.on(Fault::JsonPatchNotAtomic) {
@@ -107,6 +110,7 @@ enum Failure {
     IntoItself,
     TooDeep,
     CopiesTooMuch,
+    MovesTooMuch,
 }
 
 impl Failure {
@@ -120,6 +124,10 @@ impl Failure {
                 let text = format!("the copies of a JSON patch may add up to {MAX_COPIED_BYTES} bytes");
                 return PatchError::TooLarge(text);
             }
+            Self::MovesTooMuch => {
+                let text = format!("the operations of a JSON patch may move {MAX_MOVED} items of arrays");
+                return PatchError::TooLarge(text);
+            }
         };
         PatchError::Unprocessable(format!("operation {i} ({name}): {what}"))
     }
@@ -129,6 +137,7 @@ impl Failure {
 struct Target {
     document: Value,
     copied: usize,
+    moved: usize,
     faults: Faults,
 }
 
@@ -182,6 +191,10 @@ impl Target {
                     "-" => items.len(),
                     step => index(step).filter(|&at| at <= items.len()).ok_or(Failure::NoTarget)?,
                 };
+                self.moved += items.len() - at;
+                if self.moved > MAX_MOVED {
+                    return Err(Failure::MovesTooMuch);
+                }
                 items.insert(at, value);
             }
             _ => return Err(Failure::NoTarget),
@@ -195,6 +208,10 @@ impl Target {
             Some(Value::Object(object)) => object.remove(last).ok_or(Failure::NoTarget),
             Some(Value::Array(items)) => {
                 let at = index(last).filter(|&at| at < items.len()).ok_or(Failure::NoTarget)?;
+                self.moved += items.len() - at;
+                if self.moved > MAX_MOVED {
+                    return Err(Failure::MovesTooMuch);
+                }
                 Ok(items.remove(at))
             }
             _ => Err(Failure::NoTarget),
@@ -308,6 +325,12 @@ mod tests {
 
         let double = (0..60).map(|n| json!({"op": "copy", "from": "", "path": format!("/{n}")})).collect();
         assert_eq!(patched(&json!({"a": "x".repeat(100)}), &double).map_err(|e| e.code()), Err(413));
+        let long = json!({"l": vec![0; MAX_MOVED / 50], "m": []});
+        let at_front = |n| (0..n).map(|_| json!({"op": "add", "path": "/l/0", "value": 0})).collect();
+        assert!(patched(&long, &at_front(49)).is_ok());
+        assert_eq!(patched(&long, &at_front(51)).map_err(|e| e.code()), Err(413));
+        let from_front = (0..51).map(|_| json!({"op": "move", "from": "/l/0", "path": "/m/-"})).collect();
+        assert_eq!(patched(&long, &from_front).map_err(|e| e.code()), Err(413));
         let deeper = (0..MAX_DEPTH).map(|n| json!({"op": "add", "path": "/a".repeat(n + 1), "value": {}}));
         assert_eq!(patched(&json!({}), &deeper.collect()).map_err(|e| e.code()), Err(422));
     }

@@ -3,6 +3,8 @@
 //! Two wishes meet: the patch orders the items that it names, and the stored list orders all items that were in it.
 //! The patch's order holds among its items; every other item goes before the first of them that it preceded.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 /// What tells an item apart: its merge key, or the item itself in a list of scalars.
@@ -29,21 +31,21 @@ pub(super) fn arrange(
     stored: &[Value],
     key: Option<&str>,
 ) -> Vec<Value> {
-    let position = |list: &[Value], item: &Value| {
-        let wanted = identity(item, key);
-        list.iter().position(|entry| wanted.is_some() && identity(entry, key) == wanted)
+    let (in_order, in_stored) = (places(order, key), places(stored, key));
+    let position = |places: &HashMap<&Value, usize>, item: &Value| {
+        identity(item, key).and_then(|wanted| places.get(wanted).copied())
     };
     let (mut named, mut others): (Vec<_>, Vec<_>) =
-        merged.into_iter().partition(|item| position(order, item).is_some());
-    named.sort_by_key(|item| position(order, item));
-    others.sort_by_key(|item| position(stored, item).unwrap_or(usize::MAX));
+        merged.into_iter().partition(|item| position(&in_order, item).is_some());
+    named.sort_by_key(|item| position(&in_order, item));
+    others.sort_by_key(|item| position(&in_stored, item).unwrap_or(usize::MAX));
 
     let mut arranged = Vec::with_capacity(named.len() + others.len());
     let mut others = others.into_iter().peekable();
     for item in named {
-        let before = position(stored, &item);
+        let before = position(&in_stored, &item);
         let precedes =
-            |other: &Value| before.is_some_and(|at| position(stored, other).is_some_and(|p| p < at));
+            |other: &Value| before.is_some_and(|at| position(&in_stored, other).is_some_and(|p| p < at));
         while let Some(other) = others.next_if(precedes) {
             arranged.push(other);
         }
@@ -51,6 +53,17 @@ pub(super) fn arrange(
     }
     arranged.extend(others);
     arranged
+}
+
+/// Where each item stands, the first of equal ones.
+fn places<'v>(list: &'v [Value], key: Option<&str>) -> HashMap<&'v Value, usize> {
+    let mut places = HashMap::new();
+    for (at, item) in list.iter().enumerate() {
+        if let Some(identity) = identity(item, key) {
+            places.entry(identity).or_insert(at);
+        }
+    }
+    places
 }
 
 #[cfg(test)]

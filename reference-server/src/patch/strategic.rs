@@ -7,7 +7,7 @@
 //! kube-apiserver answers 500 to most patches that break these rules. They are mistakes of the client, so here they are
 //! bad requests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -123,7 +123,8 @@ impl Merge {
         let Some(keys) = value.as_array() else {
             return wrong(format!("expected an array of names, not {}", type_name(value)));
         };
-        let is_named = |name: &str| keys.iter().any(|key| key == name);
+        let keys: HashSet<&str> = keys.iter().filter_map(Value::as_str).collect();
+        let is_named = |name: &str| keys.contains(name);
         let is_set = |(name, value): (&String, &Value)| !value.is_null() && !name.starts_with('$');
         if let Some((name, _)) = patch.iter().find(|(name, value)| is_set((*name, *value)) && !is_named(name))
         {
@@ -152,7 +153,8 @@ impl Merge {
             (Some(stored), patch) => (stored, patch.map(Vec::as_slice).unwrap_or_default()),
         };
 
-        let deleted = |item: &Value| change.delete.is_some_and(|deleted| deleted.contains(item));
+        let gone: HashSet<&Value> = change.delete.into_iter().flatten().collect();
+        let deleted = |item: &Value| gone.contains(item);
         let kept: Vec<Value> = stored.iter().filter(|item| !deleted(item)).cloned().collect();
         let all = || kept.iter().chain(patch).chain(change.order.unwrap_or_default());
         let key = if all().any(Value::is_object) {
@@ -194,8 +196,9 @@ impl Merge {
 
     /// Scalars form a set: what is new comes after what was there.
     fn set(&self, mut items: Vec<Value>, patch: &[Value]) -> Vec<Value> {
+        let mut known: HashSet<Value> = items.iter().cloned().collect();
         for item in patch {
-            if !items.contains(item) || self.faults.on(Fault::StrategicSetDuplicates) {
+            if known.insert(item.clone()) || self.faults.on(Fault::StrategicSetDuplicates) {
                 items.push(item.clone());
             }
         }
@@ -212,30 +215,39 @@ impl Merge {
     ) -> Result<Keyed, PatchError> {
         let objects = || patch.iter().filter_map(|item| Some((item, item.as_object()?)));
         let mut replaced = false;
+        let mut deleted = HashSet::new();
         for (item, object) in objects() {
             match self.directive(object)? {
                 Directive::Merge => {}
                 Directive::Replace => replaced = true,
                 Directive::Delete => {
-                    let wanted = required_key(item, key)?;
-                    items.retain(|item| item.get(key) != Some(wanted));
+                    deleted.insert(required_key(item, key)?);
                 }
             }
         }
         if replaced {
             return self.fresh(patch, schema).map(Keyed::Replaced);
         }
+        items.retain(|item| item.get(key).is_none_or(|key| !deleted.contains(key)));
+        let mut places: HashMap<Value, usize> = HashMap::new();
+        for (at, item) in items.iter().enumerate() {
+            if let Some(key) = item.get(key) {
+                places.entry(key.clone()).or_insert(at);
+            }
+        }
         for (item, object) in objects() {
             if self.directive(object)? == Directive::Delete {
                 continue;
             }
             let wanted = required_key(item, key)?;
-            let at = items.iter().position(|item| item.get(key) == Some(wanted));
+            let at = places.get(wanted).copied();
             let old = at.and_then(|at| items[at].as_object().cloned()).unwrap_or_default();
             let merged = Value::Object(self.object(old, object, schema)?.unwrap_or_default());
-            match at {
-                Some(at) => items[at] = merged,
-                None => items.push(merged),
+            if let Some(at) = at {
+                items[at] = merged;
+            } else {
+                places.insert(wanted.clone(), items.len());
+                items.push(merged);
             }
         }
         Ok(Keyed::Merged(items))

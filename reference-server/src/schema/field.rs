@@ -68,7 +68,7 @@ impl FieldError {
         Self::new(
             field,
             CauseReason::FieldValueInvalid,
-            with_detail(format!("Invalid value: {value}"), detail),
+            with_detail(format!("Invalid value: {}", shown(value)), detail),
         )
     }
 
@@ -87,18 +87,18 @@ impl FieldError {
         value: &Value,
         supported: impl IntoIterator<Item = &'a Value>,
     ) -> Self {
-        let supported: Vec<String> = supported.into_iter().map(Value::to_string).collect();
+        let supported: Vec<String> = supported.into_iter().take(MAX_SUPPORTED).map(shown).collect();
         let detail = format!("supported values: {}", supported.join(", "));
         Self::new(
             field,
             CauseReason::FieldValueNotSupported,
-            with_detail(format!("Unsupported value: {value}"), &detail),
+            with_detail(format!("Unsupported value: {}", shown(value)), &detail),
         )
     }
 
     /// A value that stands there a second time.
     pub fn duplicate(field: impl Display, value: &Value) -> Self {
-        Self::new(field, CauseReason::FieldValueDuplicate, format!("Duplicate value: {value}"))
+        Self::new(field, CauseReason::FieldValueDuplicate, format!("Duplicate value: {}", shown(value)))
     }
 
     /// A value that may not be given.
@@ -108,7 +108,7 @@ impl FieldError {
 
     /// A name that refers to nothing.
     pub fn not_found(field: impl Display, value: &Value) -> Self {
-        Self::new(field, CauseReason::FieldValueNotFound, format!("Not found: {value}"))
+        Self::new(field, CauseReason::FieldValueNotFound, format!("Not found: {}", shown(value)))
     }
 
     /// A string (or the sum of several) above its limit of bytes.
@@ -132,6 +132,21 @@ impl FieldError {
     fn new(field: impl Display, reason: CauseReason, message: String) -> Self {
         Self { field: field.to_string(), reason, message }
     }
+}
+
+/// How many bytes of a value a message shows, and how many of the values that would do. A mistake can be made at every level of an
+/// object, each time with all that is below.
+const MAX_SHOWN: usize = 1024;
+const MAX_SUPPORTED: usize = 100;
+
+/// A value, cut off where it is too long to be read.
+fn shown(value: &Value) -> String {
+    let mut text = value.to_string();
+    if text.len() > MAX_SHOWN {
+        text.truncate(text.floor_char_boundary(MAX_SHOWN));
+        text.push('…');
+    }
+    text
 }
 
 fn with_detail(mut message: String, detail: &str) -> String {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value, json};
 
 use super::meta::object_meta;
@@ -16,7 +16,7 @@ impl Schema {
 
     /// The same for a schema that stands somewhere inside a manifest.
     pub fn from_openapi_at(document: &Value, at: Path<'_>) -> Result<Self, Vec<FieldError>> {
-        let mut reader = Reader { errors: Vec::new() };
+        let mut reader = Reader { errors: Vec::new(), room_for_patterns: PATTERNS_SIZE };
         let mut schema = reader.schema(document, at);
         read_rules(&mut schema, true, at);
         if reader.errors.is_empty() { Ok(schema) } else { Err(reader.errors) }
@@ -147,8 +147,17 @@ impl Limits {
     }
 }
 
+/// The longest pattern.
+const MAX_PATTERN: usize = 8 * 1024;
+/// How large a compiled pattern may be: a few characters can stand for very many states. Each takes the least of these that it
+/// fits into.
+const PATTERN_SIZES: [usize; 3] = [16 * 1024, 128 * 1024, 1024 * 1024];
+/// How large all patterns of a schema may be together.
+const PATTERNS_SIZE: usize = 16 * 1024 * 1024;
+
 struct Reader {
     errors: Vec<FieldError>,
+    room_for_patterns: usize,
 }
 
 impl Reader {
@@ -264,14 +273,34 @@ impl Reader {
 
     fn pattern(&mut self, value: &Value, path: Path<'_>) -> Option<Regex> {
         let text = value.as_str().filter(|text| !text.is_empty())?;
-        match Regex::new(text) {
-            Ok(pattern) => Some(pattern),
-            Err(reason) => {
-                let detail = format!("must be a valid regular expression, but isn't: {reason}");
-                self.errors.push(FieldError::invalid(path, value, &detail));
-                None
+        if text.len() > MAX_PATTERN {
+            self.errors.push(FieldError::too_long(path, MAX_PATTERN as u64));
+            return None;
+        }
+        for size in PATTERN_SIZES {
+            if self.room_for_patterns == 0 {
+                return None;
+            }
+            if size > self.room_for_patterns {
+                // Said once. Compiling the others costs time, too.
+                self.room_for_patterns = 0;
+                self.errors
+                    .push(FieldError::forbidden(path, "the patterns of a schema are too large together"));
+                return None;
+            }
+            // An attempt that fails has taken its time as well.
+            self.room_for_patterns -= size;
+            match RegexBuilder::new(text).size_limit(size).dfa_size_limit(size).build() {
+                Ok(pattern) => return Some(pattern),
+                Err(regex::Error::CompiledTooBig(_)) if size < PATTERN_SIZES[2] => {}
+                Err(reason) => {
+                    let detail = format!("must be a valid regular expression, but isn't: {reason}");
+                    self.errors.push(FieldError::invalid(path, value, &detail));
+                    return None;
+                }
             }
         }
+        None
     }
 
     fn list_type(&mut self, value: &Value, path: Path<'_>) -> ListType {

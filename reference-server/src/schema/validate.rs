@@ -3,6 +3,7 @@
 //! A part that is unchanged since the stored object is not looked at again, so that an object which was valid under an
 //! earlier schema can still be updated elsewhere.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 
 use serde_json::{Map, Value};
@@ -29,6 +30,9 @@ impl Schema {
         walk.errors
     }
 }
+
+/// How many mistakes of an object are gathered.
+pub(super) const MAX_ERRORS: usize = 1_000;
 
 struct Walk {
     errors: Vec<FieldError>,
@@ -124,8 +128,9 @@ impl Walk {
         self.count(schema, items.len(), "items", path);
         self.duplicates(schema, items, path);
         let Some(child) = &schema.items else { return };
+        let old = Counterparts::new(schema, old.and_then(Value::as_array));
         for (index, item) in items.iter().enumerate() {
-            let old = old.and_then(Value::as_array).and_then(|old| schema.counterpart(item, old));
+            let old = old.get(schema, item);
             self.node(child, item, old, path.index(index), typed);
         }
     }
@@ -136,16 +141,17 @@ impl Walk {
         }
         match schema.list_type {
             ListType::Map => {
-                let keys: Vec<Value> = items.iter().map(|item| schema.key_of(item)).collect();
-                for (index, key) in keys.iter().enumerate() {
-                    if keys[..index].contains(key) {
-                        self.push(FieldError::duplicate(path.index(index).to_string(), key));
+                let mut keys = HashSet::new();
+                for (index, item) in items.iter().enumerate() {
+                    if let Some(key) = keys.replace(schema.key_of(item)) {
+                        self.push(FieldError::duplicate(path.index(index).to_string(), &key));
                     }
                 }
             }
             ListType::Set => {
+                let mut seen = HashSet::new();
                 for (index, item) in items.iter().enumerate() {
-                    if items[..index].contains(item) {
+                    if !seen.insert(item) {
                         self.push(FieldError::duplicate(path.index(index).to_string(), item));
                     }
                 }
@@ -270,7 +276,8 @@ impl Walk {
     }
 
     fn push(&mut self, error: FieldError) {
-        if self.errors.is_empty() || !self.faults.on(Fault::FirstErrorOnly) {
+        let enough = if self.faults.on(Fault::FirstErrorOnly) { 1 } else { MAX_ERRORS };
+        if self.errors.len() < enough {
             self.errors.push(error);
         }
     }
@@ -313,16 +320,28 @@ impl Schema {
         };
         Value::Object(self.list_map_keys.iter().filter_map(key).collect())
     }
+}
 
-    /// The item of the stored list which is the same one as `item`.
-    pub(super) fn counterpart<'a>(&self, item: &Value, old: &'a [Value]) -> Option<&'a Value> {
-        match self.list_type {
-            ListType::Map => {
-                let key = self.key_of(item);
-                old.iter().find(|candidate| self.key_of(candidate) == key)
-            }
-            _ => None,
+/// The items of a stored list, to be found again in a new one.
+pub(super) struct Counterparts<'a>(HashMap<Value, &'a Value>);
+
+impl<'a> Counterparts<'a> {
+    /// Of the list that was stored under this schema; only the items of a list map can be told.
+    pub(super) fn new(schema: &Schema, old: Option<&'a Vec<Value>>) -> Self {
+        let old = old.filter(|_| schema.list_type == ListType::Map);
+        let mut items = HashMap::new();
+        for item in old.into_iter().flatten() {
+            items.entry(schema.key_of(item)).or_insert(item);
         }
+        Self(items)
+    }
+
+    /// The stored item which is the same one as `item`.
+    pub(super) fn get(&self, schema: &Schema, item: &Value) -> Option<&'a Value> {
+        if self.0.is_empty() {
+            return None;
+        }
+        self.0.get(&schema.key_of(item)).copied()
     }
 }
 
@@ -343,7 +362,8 @@ fn is_missing(schema: &Schema, field: Option<&Value>, name: &str, typed: bool) -
 }
 
 fn has_duplicates(items: &[Value]) -> bool {
-    (1..items.len()).any(|index| items[..index].contains(&items[index]))
+    let mut seen = HashSet::new();
+    !items.iter().all(|item| seen.insert(item))
 }
 
 fn in_body(place: &impl Display) -> String {

@@ -10,6 +10,9 @@ use super::lexer::{Kind, Lexer, Token};
 use super::name;
 use crate::faults::{Fault, Faults};
 
+/// The most requirements of a selector in a query. Each is held against each object of a list, while writers wait.
+const MAX_REQUIREMENTS: usize = 1_000;
+
 /// Requirements, all of which an object's labels must meet. Without any, it selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector {
@@ -188,6 +191,9 @@ impl<'t> Parser<'t> {
             }
             if !matches!(self.lexer.peek().kind, Kind::Word | Kind::Not) {
                 return Err(unexpected(self.lexer.peek(), "identifier after ','"));
+            }
+            if requirements.len() == MAX_REQUIREMENTS {
+                return Err(SelectorError::TooMany(MAX_REQUIREMENTS));
             }
             requirements.push(self.requirement()?);
         }

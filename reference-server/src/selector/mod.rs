@@ -33,6 +33,9 @@ pub enum SelectorError {
         /// The rule that it breaks.
         rule: &'static str,
     },
+    /// More requirements than a selector may have.
+    #[error("unable to parse requirement: a selector may have {0} requirements")]
+    TooMany(usize),
     /// A term of a field selector has no operator.
     #[error("invalid selector: '{selector}'; can't understand '{term}'")]
     NoOperator {

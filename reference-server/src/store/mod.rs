@@ -161,10 +161,10 @@ impl Store {
         let Some(table) = state.tables.get(table) else {
             return Ok(News { events: Vec::new(), revision: state.revision.max(revision) });
         };
-        let events =
+        let (events, all) =
             table.events_after(revision, max).ok_or(RevisionError::Expired { oldest: table.floor() })?;
         let seen = match events.last() {
-            Some(last) if events.len() == max => last.revision,
+            Some(last) if !all => last.revision,
             _ => state.revision.max(revision),
         };
         Ok(News { events, revision: seen })

@@ -16,6 +16,9 @@ use super::object::{Change, Draft, Key, Stored};
 /// How many bytes a log holds before its oldest events go.
 const MAX_WEIGHT: usize = 64 * 1024 * 1024;
 
+/// How many bytes of objects are enough for one reading of the log.
+const BATCH_WEIGHT: usize = 256 * 1024;
+
 /// One change of one object.
 #[derive(Debug)]
 pub(crate) struct Event {
@@ -110,13 +113,23 @@ impl Table {
         }
     }
 
-    /// Up to `max` events after `revision`, in order; none when that version is expired.
-    pub(super) fn events_after(&self, revision: u64, max: usize) -> Option<Vec<Arc<Event>>> {
+    /// Up to `max` events after `revision`, in order, and whether these are all; none when that version is expired. There are fewer
+    /// if their objects are large: whoever asks may be slow to pass them on.
+    pub(super) fn events_after(&self, revision: u64, max: usize) -> Option<(Vec<Arc<Event>>, bool)> {
         if revision < self.floor {
             return None;
         }
         let from = self.log.partition_point(|event| event.revision <= revision);
-        Some(self.log.range(from..).take(max).cloned().collect())
+        let mut bytes = 0;
+        let mut events = Vec::new();
+        for event in self.log.range(from..) {
+            if events.len() == max || bytes >= BATCH_WEIGHT {
+                return Some((events, false));
+            }
+            bytes += event.object.size();
+            events.push(event.clone());
+        }
+        Some((events, true))
     }
 
     /// Whether any object lives in this namespace.

@@ -26,6 +26,8 @@ use super::events::Events;
 use super::{Variation, Variations, request};
 use crate::Faults;
 use crate::api::{Api, accepts_gzip};
+use crate::config::Limits;
+use crate::limits::Standing;
 use crate::listener;
 use crate::query::Query;
 use crate::respond::{Answer, Payload};
@@ -61,13 +63,15 @@ impl Front {
     }
 
     /// Serves one connection.
-    pub(crate) async fn connection<S>(self: Arc<Self>, stream: S)
+    pub(crate) async fn connection<S>(self: Arc<Self>, stream: S, standing: Arc<Standing>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let front = self.clone();
         let service = service_fn(move |request: Request<Incoming>| {
             let front = front.clone();
+            standing.asked();
+            standing.trust();
             async move { Ok::<_, Infallible>(front.handle(request).await) }
         });
         let mut builder = auto::Builder::new(TokioExecutor::new());
@@ -133,7 +137,9 @@ impl Front {
     async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, hyper::Error> {
         let (near, far) = tokio::io::duplex(PIPE);
         let api = self.api.clone();
-        tokio::spawn(async move { listener::connection(far, api).await });
+        tokio::spawn(
+            async move { listener::connection(far, api, Standing::trusted(), &Limits::DEFAULT).await },
+        );
         let (mut sender, connection) = http1::handshake(TokioIo::new(near)).await?;
         tokio::spawn(connection.with_upgrades());
         sender.send_request(request).await

@@ -5,6 +5,7 @@ mod http;
 mod lists;
 mod objects;
 mod pods;
+mod siege;
 mod streams;
 mod support;
 mod types;

@@ -1,6 +1,6 @@
 //! `services`, and the addresses they are given.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -238,16 +238,15 @@ fn validate(service: &Value, faults: Faults) -> Vec<FieldError> {
     if ports.is_empty() && !headless && spec["type"] != "ExternalName" {
         errors.push(FieldError::required(path, ""));
     }
+    let (mut names, mut numbers) = (HashSet::new(), HashSet::new());
     for (index, port) in ports.iter().enumerate() {
         let at = path.index(index);
         validate_port(port, at, ports.len() > 1, &mut errors);
-        let earlier = &ports[..index];
         let name = &port["name"];
-        if !name.is_null() && earlier.iter().any(|other| other["name"] == *name) {
+        if !name.is_null() && !names.insert(name) {
             errors.push(FieldError::duplicate(at.field("name"), name));
         }
-        let same = |other: &&Value| other["port"] == port["port"] && other["protocol"] == port["protocol"];
-        if earlier.iter().any(|other| same(&other)) {
+        if !numbers.insert((&port["port"], &port["protocol"])) {
             errors.push(FieldError::duplicate(at, port));
         }
     }

@@ -8,6 +8,7 @@ use cel::{Context, Value as Cel};
 use serde_json::Value;
 use std::sync::Arc;
 
+use super::super::validate::{Counterparts, MAX_ERRORS};
 use super::super::{CauseReason, FieldError, Kind, ListType, Path, Schema};
 use super::{Rule, library, value};
 use crate::faults::{Fault, Faults};
@@ -63,13 +64,14 @@ impl Walk {
             Value::Array(items) => {
                 let Some(child) = &schema.items else { return };
                 let old = old.and_then(Value::as_array);
+                let counterparts = Counterparts::new(schema, old);
                 let judged = if self.faults.on(Fault::RulesOfFirstItem) { 1 } else { items.len() };
                 for (index, item) in items.iter().enumerate().take(judged) {
                     let before = match schema.list_type {
                         ListType::Map if self.faults.on(Fault::OldItemsByIndex) => {
                             old.and_then(|old| old.get(index))
                         }
-                        _ => old.and_then(|old| schema.counterpart(item, old)),
+                        _ => counterparts.get(schema, item),
                     };
                     self.node(child, item, before, path.index(index));
                 }
@@ -101,8 +103,9 @@ impl Walk {
             if rule.looks_back {
                 context.add_variable_from_value("oldSelf", rule.old(before.clone()));
             }
+            let enough = if faults.on(Fault::RulesToldOneAtATime) { 1 } else { MAX_ERRORS };
             if let Err(message) = rule.holds(&context, faults)
-                && (self.errors.is_empty() || !faults.on(Fault::RulesToldOneAtATime))
+                && self.errors.len() < enough
             {
                 self.errors.push(rule.error(value, &message, path, faults));
             }

@@ -11,6 +11,9 @@ use crate::streams::spdy::session::Stream;
 /// How long the second stream of a pair may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The longest request id. Clients count.
+const MAX_REQUEST: usize = 128;
+
 /// Which of a pair a stream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Half {
@@ -36,6 +39,7 @@ impl Announcement {
         };
         let port = headers.get("port")?.parse().ok().filter(|port| *port != 0)?;
         let request = match headers.get("requestid") {
+            Some(request) if request.len() > MAX_REQUEST => return None,
             Some(request) if !request.is_empty() => request.to_owned(),
             // Old clients have no ids, and open the data stream right behind the error stream.
             _ if half == Half::Error => id.to_string(),

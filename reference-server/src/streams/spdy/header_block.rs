@@ -13,6 +13,8 @@ use crate::{Fault, Faults};
 /// The longest block, uncompressed. A few bytes on the wire can stand for very many.
 const MAX_BLOCK: usize = 64 * 1024;
 const STEP: usize = 4 * 1024;
+/// The most headers of a block. A name is kept with each of its values, and 64 KiB have room for very many values of a long name.
+const MAX_HEADERS: usize = 64;
 
 /// The headers of a stream. Names are in lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub(crate) enum BlockError {
     Compression,
     #[error("the header block is longer than {MAX_BLOCK} bytes")]
     TooLong,
+    #[error("the header block has more than {MAX_HEADERS} headers")]
+    TooMany,
     #[error("the header block ends inside of a header")]
     Cut,
 }
@@ -87,7 +91,12 @@ fn parse(mut block: Bytes) -> Result<Headers, BlockError> {
     for _ in 0..count {
         let (name, values) = (text()?.to_ascii_lowercase(), text()?);
         // Several values of one name stand behind each other, with a NUL between them.
-        headers.extend(values.split('\0').map(|value| (name.clone(), value.to_owned())));
+        for value in values.split('\0') {
+            if headers.len() == MAX_HEADERS {
+                return Err(BlockError::TooMany);
+            }
+            headers.push((name.clone(), value.to_owned()));
+        }
     }
     Ok(Headers(headers))
 }
@@ -186,6 +195,17 @@ mod tests {
         let mut block = Vec::with_capacity(8 * 1024);
         bomb.compress_vec(&vec![0; 1 << 20], &mut block, flate2::FlushCompress::Sync).expect("compressed");
         assert_eq!(Reader::new().read(&block), Err(BlockError::TooLong));
+    }
+
+    #[test]
+    fn a_long_name_with_many_values_is_not_multiplied() {
+        let long = |length: usize, fill: &[u8]| {
+            [&u32::try_from(length).expect("short").to_be_bytes(), fill.repeat(length).as_slice()].concat()
+        };
+        let block = [b"\0\0\0\x01".as_slice(), &long(30_000, b"n"), &long(30_000, b"\0")].concat();
+        assert_eq!(parse(block.into()), Err(BlockError::TooMany));
+        let block = [b"\0\0\0\x01".as_slice(), &long(1, b"n"), &long(MAX_HEADERS - 1, b"\0")].concat();
+        assert_eq!(parse(block.into()).map(|headers| headers.0.len()), Ok(MAX_HEADERS));
     }
 
     #[test]

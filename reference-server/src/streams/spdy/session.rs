@@ -8,11 +8,12 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadHalf, WriteHalf};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 use super::frame::{self, Decoder, Frame, ResetStatus};
@@ -25,7 +26,7 @@ const INBOUND: usize = 4;
 const OUTBOUND: usize = 4;
 /// How many streams wait to be taken.
 const OFFERS: usize = 32;
-/// How many streams a client may have open.
+/// How many streams a client may have open, and how many it has ended may still be answered.
 const MAX_STREAMS: usize = 1024;
 /// How much is read at once.
 const READ: usize = 16 * 1024;
@@ -53,7 +54,8 @@ impl Session {
         let (read, write) = tokio::io::split(connection);
         let (offer, offers) = mpsc::channel(OFFERS);
         let (out, queue) = mpsc::channel(OUTBOUND);
-        let reader = Reader { out: out.clone(), offer, streams: HashMap::new(), last: 0, faults };
+        let alive = Arc::new(Semaphore::new(MAX_STREAMS));
+        let reader = Reader { out: out.clone(), offer, streams: HashMap::new(), alive, last: 0, faults };
         let mut tasks = JoinSet::new();
         // A broken connection shows as the end of everything that was open on it.
         tasks.spawn(async move {
@@ -142,6 +144,8 @@ impl Receiver {
 pub(crate) struct Sender {
     stream: u32,
     out: mpsc::Sender<Outgoing>,
+    /// The stream counts as long as anybody may send on it.
+    _alive: Arc<OwnedSemaphorePermit>,
 }
 
 impl Sender {
@@ -178,6 +182,8 @@ struct Reader {
     offer: mpsc::Sender<Offer>,
     /// The streams on which the client may still send.
     streams: HashMap<u32, mpsc::Sender<Received>>,
+    /// A place for each stream that this side has not let go of.
+    alive: Arc<Semaphore>,
     last: u32,
     faults: Faults,
 }
@@ -238,9 +244,10 @@ impl Reader {
             // Those that only the client has yet to end do not count.
             self.streams.retain(|_, receiver| !receiver.is_closed());
         }
-        if self.streams.len() >= MAX_STREAMS {
+        let alive = self.alive.clone().try_acquire_owned().ok().filter(|_| self.streams.len() < MAX_STREAMS);
+        let Some(alive) = alive.map(Arc::new) else {
             return self.send(Outgoing::Reset { stream, status: ResetStatus::RefusedStream }).await;
-        }
+        };
         let (sender, receiver) = mpsc::channel(INBOUND);
         if fin {
             // The queue is new and has room.
@@ -248,7 +255,7 @@ impl Reader {
         } else {
             self.streams.insert(stream, sender);
         }
-        let sender = Sender { stream, out: self.out.clone() };
+        let sender = Sender { stream, out: self.out.clone(), _alive: alive };
         let stream = Stream { id: stream, receiver: Receiver(receiver), sender };
         let offer = Offer { headers, stream, faults: self.faults };
         if let Err(mpsc::error::SendError(offer)) = self.offer.send(offer).await {
@@ -448,6 +455,41 @@ mod tests {
         let expected = "80030006000000040000000180030003000000080000000200000001800300030000000800000009\
                         00000002";
         assert_eq!(bytes, unhex(expected));
+    }
+
+    #[tokio::test]
+    async fn streams_that_the_client_has_ended_count_until_they_are_let_go() {
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        let mut session = Session::start(ours, Faults::none());
+        let (mut client, write) = tokio::io::split(theirs);
+        let open = async move {
+            let mut write = write;
+            for number in 0..=MAX_STREAMS {
+                // The first block is longer than the others; none carries a header. Each stream is ended at once.
+                let block = if number == 0 { "78f9e3c6a7c26260606000000000ffff" } else { "026100000000ffff" };
+                let block = unhex(block);
+                let id = u32::try_from(2 * number + 1).expect("a number");
+                let length = u32::try_from(10 + block.len()).expect("short") | 1 << 24;
+                let head = [[0x80, 3, 0, 1], length.to_be_bytes(), id.to_be_bytes(), [0; 4]].concat();
+                write
+                    .write_all(&[&head, [0; 2].as_slice(), &block].concat())
+                    .await
+                    .expect("the session reads");
+            }
+            write
+        };
+        let take = async {
+            let mut streams = Vec::new();
+            for _ in 0..MAX_STREAMS {
+                streams.push(session.accept().await.expect("an offer"));
+            }
+            streams
+        };
+        let (_write, streams) = tokio::join!(open, take);
+        let mut refusal = [0; 16];
+        client.read_exact(&mut refusal).await.expect("the one too many is refused");
+        assert_eq!(refusal, *unhex("80030003000000080000080100000003"));
+        drop(streams);
     }
 
     #[tokio::test]

@@ -1,5 +1,7 @@
 //! Mistakes in the spec of a pod that its schema cannot find.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use crate::builtin::names::{dns_label, dns_subdomain};
@@ -10,7 +12,7 @@ use crate::schema::{FieldError, Path, quantity};
 pub(crate) fn validate_spec(spec: &Value, path: Path<'_>, faults: Faults) -> Vec<FieldError> {
     let mut check = Check { errors: Vec::new(), faults };
     let volumes = check.volumes(spec, path.field("volumes"));
-    let mut names = Vec::new();
+    let mut names = HashSet::new();
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         let path = path.field(list);
         for (index, container) in items(spec, list).iter().enumerate() {
@@ -45,17 +47,16 @@ struct Check {
 
 impl Check {
     /// Checks the volumes and returns their names.
-    fn volumes<'a>(&mut self, spec: &'a Value, path: Path<'_>) -> Vec<&'a str> {
-        let mut names = Vec::new();
+    fn volumes<'a>(&mut self, spec: &'a Value, path: Path<'_>) -> HashSet<&'a str> {
+        let mut names = HashSet::new();
         let mixes = self.faults.on(Fault::UnionMembersMixed);
         for (index, volume) in items(spec, "volumes").iter().enumerate() {
             let path = path.index(index);
             self.name(volume, "name", path, dns_label);
             let name = text(volume, "name");
-            if names.contains(&name) {
+            if !names.insert(name) {
                 self.errors.push(FieldError::duplicate(path.field("name"), &json!(name)));
             }
-            names.push(name);
             let sources =
                 volume.as_object().into_iter().flatten().filter(|(field, _)| *field != "name").skip(1);
             for (source, _) in sources.filter(|_| !mixes) {
@@ -72,15 +73,14 @@ impl Check {
         &mut self,
         container: &'a Value,
         path: Path<'_>,
-        volumes: &[&str],
-        names: &mut Vec<&'a str>,
+        volumes: &HashSet<&str>,
+        names: &mut HashSet<&'a str>,
     ) {
         self.name(container, "name", path, dns_label);
         let name = text(container, "name");
-        if names.contains(&name) && !self.faults.on(Fault::DuplicatesAccepted) {
+        if !names.insert(name) && !self.faults.on(Fault::DuplicatesAccepted) {
             self.errors.push(FieldError::duplicate(path.field("name"), &json!(name)));
         }
-        names.push(name);
         let image = text(container, "image");
         if image.trim() != image {
             let why = "must not have leading or trailing whitespace";
@@ -98,7 +98,7 @@ impl Check {
     }
 
     fn ports(&mut self, container: &Value, path: Path<'_>) {
-        let mut names = Vec::new();
+        let mut names = HashSet::new();
         for (index, port) in items(container, "ports").iter().enumerate() {
             let path = path.index(index);
             let name = text(port, "name");
@@ -108,10 +108,9 @@ impl Check {
             if let Some(why) = port_name(name) {
                 self.errors.push(FieldError::invalid(path.field("name"), &json!(name), why));
             }
-            if names.contains(&name) {
+            if !names.insert(name) {
                 self.errors.push(FieldError::duplicate(path.field("name"), &json!(name)));
             }
-            names.push(name);
         }
     }
 
@@ -147,8 +146,8 @@ impl Check {
         }
     }
 
-    fn mounts(&mut self, container: &Value, path: Path<'_>, volumes: &[&str]) {
-        let mut places = Vec::new();
+    fn mounts(&mut self, container: &Value, path: Path<'_>, volumes: &HashSet<&str>) {
+        let mut places = HashSet::new();
         for (index, mount) in items(container, "volumeMounts").iter().enumerate() {
             let path = path.index(index);
             let name = text(mount, "name");
@@ -156,14 +155,13 @@ impl Check {
                 self.errors.push(FieldError::not_found(path.field("name"), &json!(name)));
             }
             let place = text(mount, "mountPath");
-            if places.contains(&place) {
+            if !places.insert(place) {
                 self.errors.push(FieldError::invalid(
                     path.field("mountPath"),
                     &json!(place),
                     "must be unique",
                 ));
             }
-            places.push(place);
         }
     }
 

@@ -1,0 +1,126 @@
+//! The text of a list, made while it is sent: a client that reads it slowly holds references to objects, and not a copy of them all.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::store::Stored;
+
+/// How much is made at once.
+const PIECE: usize = 64 * 1024;
+
+/// A list of objects, between a head and a tail.
+pub(crate) struct Items {
+    head: String,
+    /// What stands in front of the body of an object.
+    item_head: String,
+    tail: &'static str,
+    waiting: VecDeque<Item>,
+    begun: bool,
+    ended: bool,
+    /// Bytes to come.
+    length: usize,
+}
+
+enum Item {
+    Stored(Arc<Stored>),
+    Bytes(Bytes),
+}
+
+impl Items {
+    pub(crate) fn new(head: String, item_head: String, tail: &'static str) -> Self {
+        let length = head.len() + tail.len();
+        Self { head, item_head, tail, waiting: VecDeque::new(), begun: false, ended: false, length }
+    }
+
+    /// Adds an object that is sent as it is stored.
+    pub(crate) fn stored(&mut self, object: Arc<Stored>) {
+        self.length += self.comma() + self.item_head.len() + object.body().len();
+        self.waiting.push_back(Item::Stored(object));
+    }
+
+    /// Adds an object that is serialised already.
+    pub(crate) fn bytes(&mut self, object: Bytes) {
+        self.length += self.comma() + object.len();
+        self.waiting.push_back(Item::Bytes(object));
+    }
+
+    fn comma(&self) -> usize {
+        usize::from(!self.waiting.is_empty())
+    }
+
+    /// How many bytes are still to come.
+    pub(crate) fn length(&self) -> usize {
+        self.length
+    }
+
+    /// The next piece; none at the end.
+    pub(crate) fn next(&mut self) -> Option<Bytes> {
+        self.piece(PIECE)
+    }
+
+    /// All that is still to come.
+    pub(crate) fn rest(&mut self) -> Bytes {
+        self.piece(usize::MAX).unwrap_or_default()
+    }
+
+    fn piece(&mut self, enough: usize) -> Option<Bytes> {
+        if self.ended {
+            return None;
+        }
+        let mut piece = Vec::with_capacity(self.length.min(enough.saturating_add(PIECE)));
+        if !std::mem::replace(&mut self.begun, true) {
+            piece.extend_from_slice(self.head.as_bytes());
+        }
+        while piece.len() < enough {
+            let Some(item) = self.waiting.pop_front() else {
+                piece.extend_from_slice(self.tail.as_bytes());
+                self.ended = true;
+                break;
+            };
+            match item {
+                Item::Stored(object) => {
+                    piece.extend_from_slice(self.item_head.as_bytes());
+                    piece.extend_from_slice(object.body());
+                }
+                Item::Bytes(bytes) => piece.extend_from_slice(&bytes),
+            }
+            if !self.waiting.is_empty() {
+                piece.push(b',');
+            }
+        }
+        self.length -= piece.len();
+        Some(piece.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn items(count: usize) -> Items {
+        let mut items = Items::new("[".to_owned(), "{".to_owned(), "]");
+        for n in 0..count {
+            items.bytes(format!("{n:05}").into());
+        }
+        items
+    }
+
+    #[test]
+    fn the_pieces_are_the_whole_and_as_long_as_was_told() {
+        for count in [0, 1, 2, 50_000] {
+            let expected =
+                format!("[{}]", (0..count).map(|n| format!("{n:05}")).collect::<Vec<_>>().join(","));
+            assert_eq!(items(count).length(), expected.len());
+            assert_eq!(items(count).rest(), expected);
+            let (mut list, mut text) = (items(count), Vec::new());
+            while let Some(piece) = list.next() {
+                assert!(piece.len() < PIECE + 8, "{}", piece.len());
+                text.extend_from_slice(&piece);
+                assert_eq!(list.length(), expected.len() - text.len());
+            }
+            assert_eq!(text, expected.as_bytes());
+        }
+    }
+}
