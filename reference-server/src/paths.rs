@@ -99,7 +99,7 @@ fn discovery(api: &Api, method: &Method, path: &str, headers: &HeaderMap) -> Res
         return Err(ApiError::method_not_allowed());
     }
     let representation = representation()?;
-    let answer = present::document(representation, StatusCode::OK, &document)?;
+    let answer = present::document(representation, StatusCode::OK, &document);
     if representation.form != Form::AggregatedDiscovery {
         return Ok(answer);
     }

@@ -93,9 +93,9 @@ pub(crate) fn value(
     let shown = match representation.form {
         Form::Table(version) => tables(call, std::slice::from_ref(object), &ListMeta::of(object), version)?,
         Form::Metadata(version) => partial_of(object, version, call.faults()),
-        Form::Plain | Form::AggregatedDiscovery => return document(representation, status, object),
+        Form::Plain | Form::AggregatedDiscovery => return Ok(document(representation, status, object)),
     };
-    document(representation, status, &shown)
+    Ok(document(representation, status, &shown))
 }
 
 /// A list of objects of the store. In plain JSON their bytes are copied.
@@ -151,7 +151,7 @@ where
     };
     let mut shown = shown;
     bend_list(&mut shown, faults);
-    document(representation, StatusCode::OK, &shown)
+    Ok(document(representation, StatusCode::OK, &shown))
 }
 
 fn bend_object(ty: &ResourceType, object: &mut Value, faults: Faults) {
@@ -195,25 +195,21 @@ fn bend_list(list: &mut Value, faults: Faults) {
 }
 
 /// Any document, in the encoding of the representation.
-pub(crate) fn document(
-    representation: Representation,
-    status: StatusCode,
-    document: &Value,
-) -> Result<Answer, ApiError> {
+pub(crate) fn document(representation: Representation, status: StatusCode, document: &Value) -> Answer {
     let mut answer = match representation.encoding {
         Encoding::Json => Answer::json(status, document),
         Encoding::Yaml => {
-            let mut text = Bounded::new(MAX_INDENTED.max(4 * document.to_string().len()));
+            let plain = document.to_string();
+            let mut text = Bounded::new(MAX_INDENTED.max(4 * plain.len()));
             match serde_saphyr::to_io_writer(&mut text, document) {
                 Ok(()) => Answer::bytes(status, text.into_bytes()),
-                Err(error) => {
-                    return Err(ApiError::internal(format!("the answer cannot be written as YAML: {error}")));
-                }
+                // JSON is YAML, and does not grow with its depth.
+                Err(_) => Answer::bytes(status, plain),
             }
         }
     };
     answer.content_type = representation.content_type();
-    Ok(answer)
+    answer
 }
 
 /// Type and metadata of an object, unless a fault lets the rest through.

@@ -43,7 +43,7 @@ pub(super) async fn handle(call: &Call, body: &mut Incoming) -> Result<Answer, A
     let Decoded { object, warnings } = body::decode(&call.ty, &bytes, options.validation, call.faults())?;
     if !stored {
         let review = reviews::answer(call, object)?;
-        return Ok(present::document(representation?, StatusCode::CREATED, &review)?.warnings(&warnings));
+        return Ok(present::document(representation?, StatusCode::CREATED, &review).warnings(&warnings));
     }
     let status = if call.faults().on(Fault::CreateAnswersOk) { StatusCode::OK } else { StatusCode::CREATED };
     let sent = call.faults().on(Fault::CreateAnswersRequest).then(|| object.clone());

@@ -23,7 +23,7 @@ pub(super) async fn handle(call: &Call, body: &mut Incoming) -> Result<Answer, A
     let deleted = match lifecycle::delete(&call.api, &call.ty, &call.key(), &options) {
         Err(error) if missing(&error) && call.faults().on(Fault::DeleteMissingSucceeds) => {
             let status = status::success(&Details { name: call.info.name.clone(), ..Details::default() });
-            return present::document(representation, StatusCode::OK, &status);
+            return Ok(present::document(representation, StatusCode::OK, &status));
         }
         deleted => deleted?,
     };
@@ -35,7 +35,7 @@ pub(super) async fn handle(call: &Call, body: &mut Incoming) -> Result<Answer, A
         }
         Deleted::Gone(object) => {
             let status = success(call, &object, call.faults());
-            present::document(representation, StatusCode::OK, &status)
+            Ok(present::document(representation, StatusCode::OK, &status))
         }
     }
 }

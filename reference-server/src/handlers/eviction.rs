@@ -38,7 +38,7 @@ pub(super) async fn evict(call: &Call, body: &mut Incoming) -> Result<Answer, Ap
         lifecycle::delete(&call.api, &call.ty, &key, &options)?;
     }
     let status = json!({ "kind": "Status", "apiVersion": "v1", "metadata": Map::new(), "status": "Success", "code": 201 });
-    present::document(representation, StatusCode::CREATED, &status)
+    Ok(present::document(representation, StatusCode::CREATED, &status))
 }
 
 /// The options of the deletion, out of an eviction of this pod.

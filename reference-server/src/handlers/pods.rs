@@ -31,7 +31,7 @@ pub(super) async fn bind(call: &Call, body: &mut Incoming) -> Result<Answer, Api
     let manner = Manner { part: Part::Binding, dry_run: options.dry_run, needs_version: false, owned: false };
     modify::modify(call, manner, |pod| assign(call, pod, &binding, node)).await?;
     let status = json!({ "kind": "Status", "apiVersion": "v1", "metadata": Map::new(), "status": "Success", "code": 201 });
-    present::document(representation, StatusCode::CREATED, &status)
+    Ok(present::document(representation, StatusCode::CREATED, &status))
 }
 
 /// The node that a binding names.

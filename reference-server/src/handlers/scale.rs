@@ -46,7 +46,7 @@ fn get(call: &Call, scale: &Scale) -> Result<Answer, ApiError> {
     let representation = call.accept(Target::Document)?;
     let stored = call.api.store.get(&call.ty.table, &call.key()).ok_or_else(|| call.not_found())?;
     let object = call.ty.load(&stored, call.faults());
-    present::document(representation, StatusCode::OK, &show(scale, &object))
+    Ok(present::document(representation, StatusCode::OK, &show(scale, &object)))
 }
 
 async fn update(call: &Call, scale: &Scale, body: &mut Incoming) -> Result<Answer, ApiError> {
@@ -60,7 +60,7 @@ async fn update(call: &Call, scale: &Scale, body: &mut Incoming) -> Result<Answe
         Ok(written(call, scale, old, &wanted))
     })
     .await?;
-    answer(call, representation, scale, &changed)
+    Ok(answer(call, representation, scale, &changed))
 }
 
 async fn change(call: &Call, scale: &Scale, body: &mut Incoming) -> Result<Answer, ApiError> {
@@ -74,7 +74,7 @@ async fn change(call: &Call, scale: &Scale, body: &mut Incoming) -> Result<Answe
         Ok(written(call, scale, old, &wanted))
     })
     .await?;
-    answer(call, representation, scale, &changed)
+    Ok(answer(call, representation, scale, &changed))
 }
 
 /// An apply of a scale is one of the object whose replicas it says: they share the owners of that field.
@@ -101,15 +101,10 @@ async fn apply_scale(call: &Call, scale: &Scale, body: &mut Incoming) -> Result<
         if owned { apply::apply(call, live, &config, force) } else { Ok(written(call, scale, live, &wanted)) }
     })
     .await?;
-    Ok(answer(call, representation, scale, &changed)?.warnings(&warnings))
+    Ok(answer(call, representation, scale, &changed).warnings(&warnings))
 }
 
-fn answer(
-    call: &Call,
-    representation: Representation,
-    scale: &Scale,
-    changed: &Changed,
-) -> Result<Answer, ApiError> {
+fn answer(call: &Call, representation: Representation, scale: &Scale, changed: &Changed) -> Answer {
     let object = match changed {
         Changed::Stored(stored) => call.ty.load(stored, call.faults()),
         Changed::Dry(object) => object.clone(),
