@@ -111,8 +111,11 @@ async fn a_slow_watcher_gets_every_event_once() {
         fill(&fortress).await;
         let line = format!("GET {CONFIG_MAPS}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true");
         let mut streams = ask_and_read_nothing(&fortress, 1, &line, "").await;
-        rewrite(&fortress, 2).await;
         let mut stream = tokio::io::BufReader::new(streams.remove(0));
+        let mut status = String::new();
+        // It is answered, so it has begun.
+        stream.read_line(&mut status).await.expect("an answer");
+        rewrite(&fortress, 2).await;
         let (mut seen, mut events) = (BTreeSet::new(), 0);
         while events < 60 {
             let mut line = String::new();
