@@ -1,13 +1,15 @@
 //! The streams of the server as clients use them that nobody here wrote: kubectl over SPDY and WebSocket, the Python and the
-//! JavaScript client. Server and client from one hand could share a misreading; these do not.
+//! JavaScript client, and a browser. Server and client from one hand could share a misreading; these do not.
 //!
-//! A client that is missing is left out, and the test says so, unless `KUBEPROOF_REQUIRE_PEERS=1` makes that a failure.
+//! A client that is missing is left out, and the test says so, unless `KUBEPROOF_REQUIRE_PEERS=1` makes that a failure. A
+//! browser is missed only where its variable is set.
 //!
 //! | variable | |
 //! | --- | --- |
 //! | `KUBEPROOF_KUBECTLS` | more kubectls than that on `PATH`, with colons between them |
 //! | `KUBEPROOF_PYTHON` | a Python with the package `kubernetes`; else `python3` |
 //! | `KUBEPROOF_NODE_MODULES` | a directory in whose `node_modules` is `@kubernetes/client-node`; else this one |
+//! | `KUBEPROOF_CHROMIUM` | a Chromium; else `chromium` |
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -32,7 +34,7 @@ const DEADLINE: Duration = Duration::from_mins(1);
 
 /// A server with a pod that runs, and a home for clients that know it.
 struct Peers {
-    _server: Running,
+    server: Running,
     home: TempDir,
 }
 
@@ -43,7 +45,7 @@ impl Peers {
         let server = Server::start(config).await.expect("a server starts");
         let home = TempDir::new().expect("a temporary directory");
         std::fs::write(home.path().join("config"), server.kubeconfig()).expect("a kubeconfig is written");
-        Self { _server: server, home }
+        Self { server, home }
     }
 
     fn kubeconfig(&self) -> PathBuf {
@@ -78,12 +80,12 @@ impl Peers {
     }
 
     /// Runs a pod without the help of any kubectl.
-    async fn run_pod(&self) {
+    async fn run_pod(&self, command: &[&str]) {
         let config = Kubeconfig::read_from(self.kubeconfig()).expect("a kubeconfig");
         let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
         let client = Client::try_from(config.expect("a configuration")).expect("a client");
         let pods: Api<Pod> = Api::default_namespaced(client);
-        let pod = serde_json::from_value(pod("one", &[])).expect("a pod");
+        let pod = serde_json::from_value(pod("one", command)).expect("a pod");
         pods.create(&PostParams::default(), &pod).await.expect("a pod is created");
         let running = await_condition(pods, "one", conditions::is_pod_running());
         timeout(DEADLINE, running).await.expect("the pod starts").expect("a watch");
@@ -109,12 +111,16 @@ fn pod(name: &str, command: &[&str]) -> Value {
 
 /// Whether a client is there; a missing one may be required.
 async fn is_there(program: &str, arguments: &[&str]) -> bool {
+    let required = std::env::var("KUBEPROOF_REQUIRE_PEERS").is_ok_and(|value| value == "1");
+    answers(program, arguments, required).await
+}
+
+async fn answers(program: &str, arguments: &[&str], required: bool) -> bool {
     let found = Command::new(program).args(arguments).output().await;
     if found.is_ok_and(|output| output.status.success()) {
         return true;
     }
-    let required = std::env::var("KUBEPROOF_REQUIRE_PEERS").is_ok_and(|value| value == "1");
-    assert!(!required, "KUBEPROOF_REQUIRE_PEERS=1, but {program} {} fails", arguments.join(" "));
+    assert!(!required, "the environment promises it, but {program} {} fails", arguments.join(" "));
     skipped(program);
     false
 }
@@ -248,10 +254,53 @@ async fn the_javascript_client_streams() {
     }
 }
 
+/// The page tells on its console what came of it, and the browser repeats that where it complains.
+#[tokio::test]
+async fn a_browser_streams() {
+    let named = std::env::var("KUBEPROOF_CHROMIUM").ok();
+    let chromium = named.as_deref().unwrap_or("chromium");
+    if !answers(chromium, &["--version"], named.is_some()).await {
+        return;
+    }
+    let peers = Peers::start().await;
+    peers.run_pod(&["sh", "-c", "echo started; cat"]).await;
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/streams.html");
+    let (server, token) = (peers.server.addr(), peers.server.admin_token());
+    let profile = format!("--user-data-dir={}", peers.home.path().join("browser").display());
+    let quiet = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--ignore-certificate-errors",
+        "--enable-logging=stderr",
+    ];
+    let page = format!("file://{page}#wss://{server},{token}");
+    let mut child = peers.command(chromium, &quiet).args([profile, page]).spawn().expect("it runs");
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    let mut all = Vec::new();
+    let verdict = async {
+        while let Some(line) = lines.next_line().await.expect("text") {
+            if line.contains(":CONSOLE") && (line.contains("passed") || line.contains("failed")) {
+                return line;
+            }
+            all.push(line);
+        }
+        String::new()
+    };
+    let verdict = timeout(DEADLINE, verdict).await.unwrap_or_default();
+    assert!(verdict.contains("\"passed\""), "{verdict}\n{}", all.join("\n"));
+}
+
 /// Runs a script with the kubeconfig of a server that has a pod.
 async fn script(program: &str, script: &[&str], rest: &[&str]) {
     let peers = Peers::start().await;
-    peers.run_pod().await;
+    peers.run_pod(&[]).await;
     let config = peers.kubeconfig();
     let config = config.to_str().expect("text");
     peers.run(program, &[script, &[config], rest].concat(), b"").await;
