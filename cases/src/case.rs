@@ -192,6 +192,8 @@ pub enum Capability {
     Core,
     /// Custom resource definitions can be created.
     Crds,
+    /// What nobody owns any more goes: a garbage collector is at work.
+    GarbageCollection,
     /// The run may act as other users (`Impersonate-User`).
     Impersonation,
     /// The run may create namespaces.

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
+use crate::lifecycle;
 use crate::object::Object;
 use crate::registry::ResourceType;
 use crate::store::{Draft, Facts};
@@ -62,11 +63,17 @@ pub(crate) fn draft(ty: &ResourceType, object: &Value) -> Draft {
 fn facts(ty: &ResourceType, object: &Value) -> Facts {
     let labels = object.metadata().and_then(|metadata| metadata.get("labels")).and_then(Value::as_object);
     let labels = labels.into_iter().flatten();
+    let owners =
+        object.metadata().and_then(|metadata| metadata.get("ownerReferences")).and_then(Value::as_array);
+    let owners = owners.into_iter().flatten();
+    let deleting = object.is_deleting();
     Facts {
         uid: object.meta("uid").to_owned(),
         labels: labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect(),
         fields: ty.selectable_fields(object),
-        deleting: object.is_deleting(),
+        deleting,
+        owners: owners.filter_map(|owner| Some(owner["uid"].as_str()?.to_owned())).collect(),
+        awaits_dependents: deleting && lifecycle::awaits_dependents(object),
         schema: ty.schema_id,
     }
 }

@@ -52,6 +52,7 @@ mod auth;
 mod bends;
 mod body;
 pub mod builtin;
+mod collector;
 pub mod config;
 pub mod crd;
 mod discover;

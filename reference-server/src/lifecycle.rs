@@ -36,8 +36,8 @@ pub(crate) struct DeleteOptions {
 }
 
 /// The finalizers that stand for propagation.
-const ORPHAN: &str = "orphan";
-const FOREGROUND: &str = "foregroundDeletion";
+pub(crate) const ORPHAN: &str = "orphan";
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 /// The finalizer that a CRD waits with for its objects.
 pub(crate) const CRD_CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// Namespaces that are part of the server.
@@ -127,6 +127,11 @@ struct Preconditions {
     resource_version: Option<String>,
 }
 
+/// Whether finalizers hold the object on account of what it owns.
+pub(crate) fn awaits_dependents(object: &Value) -> bool {
+    object.meta_list("finalizers").iter().any(|name| [ORPHAN, FOREGROUND].contains(&name.as_str()))
+}
+
 /// What came of a deletion.
 #[derive(Debug)]
 pub(crate) enum Deleted {
@@ -155,7 +160,8 @@ pub(crate) fn delete(
             api.store.get(&ty.table, key).ok_or_else(|| ApiError::not_found(ty.resource(), &key.name))?;
         check_preconditions(api, ty, &stored, options)?;
         let old = ty.load(&stored, faults);
-        let new = doomed(ty, &old, options, faults);
+        let owns = faults.on(Fault::BackgroundWaits) && !api.store.dependents(old.meta("uid")).is_empty();
+        let new = doomed(ty, &old, options, owns, faults);
         let waits = new.as_ref().filter(|_| !faults.on(Fault::FinalizersIgnored));
         match waits {
             Some(new) if *new == old => return Ok(Deleted::Waiting(stored)),
@@ -213,7 +219,13 @@ fn check_preconditions(
 }
 
 /// The object while it waits for its end; none when nothing keeps it.
-fn doomed(ty: &ResourceType, old: &Value, options: &DeleteOptions, faults: Faults) -> Option<Value> {
+fn doomed(
+    ty: &ResourceType,
+    old: &Value,
+    options: &DeleteOptions,
+    owns: bool,
+    faults: Faults,
+) -> Option<Value> {
     let mut new = old.clone();
     let mut finalizers = old.meta_list("finalizers");
     let (drop, add) = match options.propagation {
@@ -224,6 +236,7 @@ fn doomed(ty: &ResourceType, old: &Value, options: &DeleteOptions, faults: Fault
         Some(Propagation::Foreground) => (Some([ORPHAN, ORPHAN]), Some(FOREGROUND)),
         Some(Propagation::Background) => (Some([ORPHAN, FOREGROUND]), None),
     };
+    let add = add.or(owns.then_some(FOREGROUND));
     if let Some(drop) = drop {
         finalizers.retain(|name| !drop.contains(&name.as_str()));
     }

@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::Config;
 use crate::api::Api;
+use crate::collector;
 use crate::listener::{self, Door};
 use crate::node;
 use crate::tls::{self, TlsError};
@@ -61,6 +62,7 @@ impl Server {
             Arc::make_mut(tls).alpn_protocols = vec![b"http/1.1".to_vec()];
         }
         let api = Arc::new(Api::new(&config, addr, tasks.clone(), stop.clone()));
+        collector::start(&api);
         if config.node {
             node::start(&api);
         }

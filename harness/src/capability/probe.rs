@@ -29,6 +29,7 @@ pub(super) async fn all(
             Capability::OpenapiV3 => openapi_v3(asker).boxed(),
             Capability::Namespaces => namespaces(asker, resources, questions).boxed(),
             Capability::Crds => crds(asker, resources, questions).boxed(),
+            Capability::GarbageCollection => garbage_collection(asker).boxed(),
             Capability::Impersonation => impersonation(asker).boxed(),
             Capability::Pods => pods(asker, resources, questions).boxed(),
             Capability::RunningPods => running_pods(asker, resources, questions).boxed(),
@@ -102,7 +103,7 @@ async fn running_pods(asker: &Asker<'_>, resources: &Resources, questions: &Ques
     if questions.pod_image.is_some() || ready.is_some_and(|nodes| nodes.iter().any(is_scripted)) {
         return Ok(());
     }
-    Err("the target's nodes run real images: name one that has a shell with --pod-image".to_owned())
+    Err("the target's nodes run real images: name one with --pod-image (busybox will do)".to_owned())
 }
 
 /// Behind a node that a run brings, pods have addresses that lead nowhere.
@@ -258,6 +259,23 @@ async fn streaming_lists(asker: &Asker<'_>, resources: &Resources, questions: &Q
         }
     }
     Err(format!("a watch of {collection} does not say where its initial events end"))
+}
+
+/// Whether there is word of controllers: a collector is one of them. To look whether something goes would be to wait.
+async fn garbage_collection(asker: &Asker<'_>) -> Answer {
+    let traces = [
+        "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager",
+        // Written by a controller into every namespace.
+        "/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt",
+    ];
+    for trace in traces {
+        if asker.get(trace, "application/json").await.status() == 200 {
+            return Ok(());
+        }
+    }
+    Err("no controllers are at work: there is neither the lease kube-controller-manager nor the config map \
+         kube-root-ca.crt in kube-system"
+        .to_owned())
 }
 
 /// An apply without a manager is refused by every server that knows the media type, and before it writes anything.

@@ -140,6 +140,7 @@ impl Call {
 }
 
 pub(crate) use self::crds::TABLE as CRD_TABLE;
+pub(crate) use self::modify::is_finished;
 pub(crate) use self::namespaces::create_initial as create_initial_namespaces;
 pub(crate) use self::shipped::ship as ship_resources;
 
@@ -230,9 +231,7 @@ async fn subresource(call: Call, method: &Method, body: &mut Incoming) -> Option
         }
         ("eviction", "POST") if call.ty.is_core("pods") => eviction::evict(&call, body).await,
         ("log", "GET") if call.ty.is_core("pods") => log::handle(call),
-        ("proxy", _) if call.ty.is_core("pods") || call.ty.is_core("services") => {
-            proxy::handle(call, method, body).await
-        }
+        ("proxy", _) if known => proxy::handle(call, method, body).await,
         ("binding", "POST") if call.ty.is_core("pods") => pods::bind(&call, body).await,
         ("finalize", "PUT") if call.ty.is_core("namespaces") => {
             update::handle(&call, update::Part::Finalize, body).await

@@ -107,7 +107,7 @@ pub(super) async fn modify(
 }
 
 /// Whether a deletion that waited for the last finalizer, or the end of the grace period, may now complete.
-fn is_finished(object: &Value) -> bool {
+pub(crate) fn is_finished(object: &Value) -> bool {
     let grace =
         object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();
     let waits =

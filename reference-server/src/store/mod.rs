@@ -5,14 +5,17 @@
 //! counts and leave.
 
 mod object;
+mod owners;
 mod table;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 pub(crate) use self::object::{Change, Draft, EVENT_END, Facts, Key, Stored};
+use self::owners::Owners;
+pub(crate) use self::owners::Place;
 pub(crate) use self::table::Event;
 use self::table::Table;
 
@@ -25,11 +28,14 @@ pub(crate) struct Store {
     history: usize,
     /// The newest version of the whole store.
     signal: watch::Sender<u64>,
+    /// Owners are to be looked at.
+    garbage: Notify,
 }
 
 struct State {
     revision: u64,
     tables: BTreeMap<String, Table>,
+    owners: Owners,
 }
 
 /// Why the past cannot be read.
@@ -79,9 +85,14 @@ pub(crate) struct News {
 impl Store {
     pub(crate) fn new(history: usize) -> Self {
         Self {
-            state: RwLock::new(State { revision: FIRST_REVISION, tables: BTreeMap::new() }),
+            state: RwLock::new(State {
+                revision: FIRST_REVISION,
+                tables: BTreeMap::new(),
+                owners: Owners::default(),
+            }),
             history,
             signal: watch::Sender::new(FIRST_REVISION),
+            garbage: Notify::new(),
         }
     }
 
@@ -183,6 +194,27 @@ impl Store {
         self.signal.subscribe()
     }
 
+    /// The uids of owners that went, began to go, or lost or got a dependent; waits until there are some.
+    pub(crate) async fn owners_to_look_at(&self) -> BTreeSet<String> {
+        loop {
+            let pending = self.state.write().unwrap_or_else(PoisonError::into_inner).owners.take_pending();
+            if !pending.is_empty() {
+                return pending;
+            }
+            self.garbage.notified().await;
+        }
+    }
+
+    /// What the object of this uid owns, whether or not it exists.
+    pub(crate) fn dependents(&self, owner: &str) -> Vec<Place> {
+        self.read().owners.dependents(owner)
+    }
+
+    /// The object of this uid, if its deletion waits for what it owns.
+    pub(crate) fn waiting_owner(&self, owner: &str) -> Option<Place> {
+        self.read().owners.waiting(owner)
+    }
+
     /// Runs `change` alone. Watchers wake when it is over.
     pub(crate) fn write<R>(&self, change: impl FnOnce(&mut Write<'_>) -> R) -> R {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
@@ -190,7 +222,11 @@ impl Store {
         let result = change(&mut write);
         let touched = write.touched;
         let revision = state.revision;
+        let garbage = state.owners.has_pending();
         drop(state);
+        if garbage {
+            self.garbage.notify_one();
+        }
         if !touched.is_empty() {
             for table in touched {
                 table.send_replace(revision);
@@ -227,20 +263,24 @@ impl Write<'_> {
     pub(crate) fn put(&mut self, table: &str, draft: Draft) -> Arc<Stored> {
         self.state.revision += 1;
         let revision = self.state.revision;
-        let table = self.table(table);
+        let name = table;
+        let table = self.table(name);
         let announcer = table.announcer();
-        let object = table.put(draft, revision);
+        let (object, previous) = table.put(draft, revision);
         self.touched.push(announcer);
+        self.state.owners.take_notice(name, previous.as_deref(), Some(&object));
         object
     }
 
     /// Removes an object; returns its last state under the version of the removal.
     pub(crate) fn delete(&mut self, table: &str, key: &Key) -> Option<Arc<Stored>> {
         let revision = self.state.revision + 1;
-        let table = self.state.tables.get_mut(table)?;
+        let name = table;
+        let table = self.state.tables.get_mut(name)?;
         let object = table.delete(key, revision)?;
         self.touched.push(table.announcer());
         self.state.revision = revision;
+        self.state.owners.take_notice(name, Some(&object), None);
         Some(object)
     }
 }

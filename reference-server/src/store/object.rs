@@ -55,6 +55,10 @@ pub(crate) struct Facts {
     pub(crate) fields: Vec<(String, String)>,
     /// `metadata.deletionTimestamp` is set.
     pub(crate) deleting: bool,
+    /// The uids of its owners.
+    pub(crate) owners: Vec<String>,
+    /// Its deletion waits for what it owns to go, or to be let go.
+    pub(crate) awaits_dependents: bool,
     /// Which schema wrote it; objects of another schema are converted when they are read.
     pub(crate) schema: u64,
 }

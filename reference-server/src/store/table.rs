@@ -75,7 +75,8 @@ impl Table {
         self.signal.clone()
     }
 
-    pub(super) fn put(&mut self, draft: Draft, revision: u64) -> Arc<Stored> {
+    /// The object as it is now, and as it was.
+    pub(super) fn put(&mut self, draft: Draft, revision: u64) -> (Arc<Stored>, Option<Arc<Stored>>) {
         let (object, previous, change) = match self.objects.entry(draft.key.clone()) {
             Entry::Vacant(slot) => {
                 let object = Arc::new(Stored::new(draft, revision, Change::Added));
@@ -87,8 +88,8 @@ impl Table {
                 (object, Some(previous), Change::Modified)
             }
         };
-        self.record(Event { revision, change, object: object.clone(), previous });
-        object
+        self.record(Event { revision, change, object: object.clone(), previous: previous.clone() });
+        (object, previous)
     }
 
     pub(super) fn delete(&mut self, key: &Key, revision: u64) -> Option<Arc<Stored>> {

@@ -1,5 +1,6 @@
 //! The server as its clients see it, over real sockets.
 
+mod collector;
 mod connect;
 mod http;
 mod lists;
