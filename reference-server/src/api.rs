@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version, header};
@@ -15,6 +15,7 @@ use crate::body::{self, Intake};
 use crate::builtin::ClusterIps;
 use crate::discover::Documents;
 use crate::handlers::{self, Call};
+use crate::kubelet::Kubelet;
 use crate::openapi::Publisher;
 use crate::paths;
 use crate::query::Query;
@@ -40,6 +41,8 @@ pub(crate) struct Api {
     pub(crate) address: String,
     /// What runs pods; none on a server without a node.
     pub(crate) runtime: OnceLock<Runtime>,
+    /// The agent of the node, for those who ask the node itself.
+    pub(crate) agent: OnceLock<Weak<Kubelet>>,
     addresses: Mutex<ClusterIps>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -68,6 +71,7 @@ impl Api {
             bodies: Intake::new(&config.limits),
             address: address.to_string(),
             runtime: OnceLock::new(),
+            agent: OnceLock::new(),
             addresses: Mutex::default(),
             tasks,
             stop,

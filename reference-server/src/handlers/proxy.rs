@@ -1,6 +1,8 @@
-//! The proxy subresources of pods and services: any request at all, passed on to a port of a pod and back.
+//! The proxy subresources of pods, services and nodes: any request at all, passed on to a port of a pod, or to the agent of
+//! a node, and back.
 
 use std::convert::Infallible;
+use std::sync::Weak;
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
@@ -58,7 +60,8 @@ impl<'a> Target<'a> {
 
 /// Where a request goes.
 struct Backend {
-    pod: PodKey,
+    /// None for the agent of a node.
+    pod: Option<PodKey>,
     /// None where no port could be made of what was asked for.
     port: Option<u16>,
     host: String,
@@ -74,19 +77,21 @@ pub(super) async fn handle(mut call: Call, method: &Method, body: &mut Incoming)
         return Err(ApiError::method_not_allowed());
     }
     let asked = call.info.name.clone();
-    let service = call.ty.is_core("services");
-    let word = if service { "service" } else { "pod" };
     let name = Target::parse(&asked)
-        .ok_or_else(|| ApiError::bad_request(format!("invalid {word} request {asked:?}")))?;
+        .ok_or_else(|| ApiError::bad_request(format!("invalid {} request {asked:?}", call.ty.singular)))?;
     name.name.clone_into(&mut call.info.name);
     let stored = call.api.store.get(&call.ty.table, &call.key()).ok_or_else(|| call.not_found())?;
     let object = call.ty.load(&stored, faults);
-    let backend = if service { of_service(&call, &object, &name)? } else { of_pod(&object, &name)? };
+    let backend = match call.ty.plural.as_str() {
+        "services" => of_service(&call, &object, &name)?,
+        "nodes" => of_node(&object, &name),
+        _ => of_pod(&object, &name)?,
+    };
     let (prefix, rest) = split(&call.uri);
     if rest.is_empty() && matches!(*method, Method::GET | Method::HEAD) {
         return Ok(to_directory(&call.uri));
     }
-    let connection = connect(&call, &backend, name.https).await?;
+    let connection = connect(&call, &backend, name.https && backend.pod.is_some()).await?;
     let request = request(&call, method, &backend, rest)?;
     let prefix = prefix.to_owned();
     if call.upgrade.is_some() {
@@ -114,8 +119,9 @@ pub(super) async fn handle(mut call: Call, method: &Method, body: &mut Incoming)
 /// The URL up to `/proxy`, and what follows it.
 fn split(uri: &Uri) -> (&str, &str) {
     let path = uri.path();
-    // Five segments of a namespaced resource stand before it: `/api/v1/namespaces/…/pods/…/proxy`.
-    let end = path.match_indices('/').nth(7).map_or(path.len(), |(at, _)| at);
+    // What stands before it: `/api/v1/namespaces/…/pods/…/proxy`, or `/api/v1/nodes/…/proxy`.
+    let segments = if path.starts_with("/api/v1/namespaces/") { 7 } else { 5 };
+    let end = path.match_indices('/').nth(segments).map_or(path.len(), |(at, _)| at);
     path.split_at(end)
 }
 
@@ -136,7 +142,16 @@ fn of_pod(pod: &Value, name: &Target<'_>) -> Result<Backend, ApiError> {
     }
     let port = if name.port.is_empty() { first_port(pod).or(Some(80)) } else { name.port.parse().ok() };
     let host = port.map_or_else(|| format!("{ip}:{}", name.port), |port| format!("{ip}:{port}"));
-    Ok(Backend { pod: streams::key(pod), port, host })
+    Ok(Backend { pod: Some(streams::key(pod)), port, host })
+}
+
+/// The agent of a node, at the one port that it has.
+fn of_node(node: &Value, name: &Target<'_>) -> Backend {
+    let addresses = node["status"]["addresses"].as_array().into_iter().flatten();
+    let ip = addresses.filter_map(|address| address["address"].as_str()).next().unwrap_or_default();
+    let own = node.pointer("/status/daemonEndpoints/kubeletEndpoint/Port").and_then(number);
+    let port = own.filter(|own| name.port.is_empty() || name.port == own.to_string());
+    Backend { pod: None, port, host: format!("{ip}:{}", port.unwrap_or_default()) }
 }
 
 fn ports(pod: &Value) -> impl Iterator<Item = &Value> {
@@ -189,7 +204,7 @@ fn of_service(call: &Call, service: &Value, name: &Target<'_>) -> Result<Backend
         if let (true, Some(target)) = (ready, target) {
             let ip = pod["status"]["podIP"].as_str().unwrap_or_default();
             backends.push(Backend {
-                pod: streams::key(&pod),
+                pod: Some(streams::key(&pod)),
                 port: Some(target),
                 host: format!("{ip}:{target}"),
             });
@@ -210,10 +225,14 @@ async fn connect(call: &Call, backend: &Backend, https: bool) -> Result<DuplexSt
     if https {
         return Err(unreachable("tls: first record does not look like a TLS handshake".to_owned()));
     }
-    let (Some(runtime), Some(port)) = (call.api.runtime.get(), backend.port) else {
-        return Err(unreachable(format!("dial tcp {}: connect: no such host or port", backend.host)));
+    let nobody = || unreachable(format!("dial tcp {}: connect: no such host or port", backend.host));
+    let (Some(runtime), Some(port)) = (call.api.runtime.get(), backend.port) else { return Err(nobody()) };
+    let Some(pod) = &backend.pod else {
+        let agent = call.api.agent.get().and_then(Weak::upgrade);
+        let agent = agent.filter(|agent| agent.node() == call.info.name).ok_or_else(nobody)?;
+        return Ok(agent.connect());
     };
-    let connected = runtime.connect(&backend.pod, port).await;
+    let connected = runtime.connect(pod, port).await;
     connected.map_err(|error| unreachable(format!("dial tcp {}: {error}", backend.host)))
 }
 
@@ -357,6 +376,8 @@ mod tests {
     #[rstest]
     #[case("/api/v1/namespaces/n/pods/p/proxy", "")]
     #[case("/api/v1/namespaces/n/pods/p:80/proxy/", "/")]
+    #[case("/api/v1/nodes/n/proxy", "")]
+    #[case("/api/v1/nodes/n:10250/proxy/healthz", "/healthz")]
     #[case("/api/v1/namespaces/n/services/s/proxy/a%2Fb//c/", "/a%2Fb//c/")]
     fn what_follows_the_proxy(#[case] uri: &str, #[case] rest: &str) {
         assert_eq!(split(&uri.parse().unwrap()).1, rest);

@@ -16,6 +16,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use serde_json::json;
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -27,7 +28,7 @@ use crate::handlers::streams::refusal;
 use crate::query::Query;
 use crate::request_info;
 use crate::respond::{Answer, Payload};
-use crate::runtime::{ExecRequest, LogOptions, PodKey, Runtime};
+use crate::runtime::{ExecRequest, LogOptions, PIPE_CAPACITY, PodKey, Runtime};
 use crate::streams::{Reply, Upgrade, command, forward};
 use crate::tls::{self, TlsError};
 
@@ -104,15 +105,9 @@ async fn accept(socket: TcpListener, tls: TlsAcceptor, kubelet: Arc<Kubelet>, st
         let (tls, kubelet, stop) = (tls.clone(), kubelet.clone(), stop.clone());
         tokio::spawn(async move {
             let serve = async {
-                let Ok(connection) = tls.accept(connection).await else { return };
-                let stop = stop.clone();
-                let service = service_fn(move |request| {
-                    let response = kubelet.answer(request, &stop);
-                    std::future::ready(Ok::<_, Infallible>(response))
-                });
-                let builder = auto::Builder::new(TokioExecutor::new());
-                // How it ends is the peer's affair.
-                let _ = builder.serve_connection_with_upgrades(TokioIo::new(connection), service).await;
+                if let Ok(connection) = tls.accept(connection).await {
+                    kubelet.serve(connection, stop.clone()).await;
+                }
             };
             tokio::select! {
                 () = stop.cancelled() => {}
@@ -168,6 +163,28 @@ impl Ask {
 }
 
 impl Kubelet {
+    /// A connection to it from within the process, as over its endpoint.
+    pub(crate) fn connect(self: &Arc<Self>) -> DuplexStream {
+        let (near, far) = tokio::io::duplex(PIPE_CAPACITY);
+        let kubelet = self.clone();
+        // It ends with the near end.
+        tokio::spawn(async move { kubelet.serve(far, CancellationToken::new()).await });
+        near
+    }
+
+    async fn serve<S>(self: Arc<Self>, connection: S, stop: CancellationToken)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let service = service_fn(move |request| {
+            let response = self.answer(request, &stop);
+            std::future::ready(Ok::<_, Infallible>(response))
+        });
+        let builder = auto::Builder::new(TokioExecutor::new());
+        // How it ends is the peer's affair.
+        let _ = builder.serve_connection_with_upgrades(TokioIo::new(connection), service).await;
+    }
+
     /// Answers a request of an API server.
     fn answer(&self, mut request: Request<Incoming>, stop: &CancellationToken) -> Response<Payload> {
         let upgrade = Upgrade::take(&mut request);

@@ -82,9 +82,10 @@ pub(crate) fn start(api: &Arc<Api>) {
     };
     register(api, &nodes);
     let reports = Arc::new(Store { api: Arc::downgrade(api), pods: pods.clone() });
-    let kubelet = Kubelet::new(NODE, HOST, reports);
+    let kubelet = Arc::new(Kubelet::new(NODE, HOST, reports));
     // A server has one node, and this is only called at its start.
     let _ = api.runtime.set(kubelet.runtime().clone());
+    let _ = api.agent.set(Arc::downgrade(&kubelet));
     api.spawn(run(api.clone(), nodes, pods, kubelet));
 }
 
@@ -98,7 +99,7 @@ fn register(api: &Api, nodes: &ResourceType) {
 }
 
 /// Watches pods and nodes, binds and runs.
-async fn run(api: Arc<Api>, nodes: Arc<ResourceType>, pods: Arc<ResourceType>, kubelet: Kubelet) {
+async fn run(api: Arc<Api>, nodes: Arc<ResourceType>, pods: Arc<ResourceType>, kubelet: Arc<Kubelet>) {
     let mut pods_changed = api.store.subscribe(&pods.table);
     let mut nodes_changed = api.store.subscribe(&nodes.table);
     let mut seen = all(&api, &nodes, &pods, &kubelet);

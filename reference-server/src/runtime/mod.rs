@@ -27,7 +27,7 @@ pub(crate) use self::container::{Container, Ended, State, View};
 pub(crate) use self::log::{LogOptions, LogStream};
 pub(crate) use self::pod::Pod;
 pub(crate) use self::process::{
-    ExecRequest, Exit, Pipe, PodKey, PortError, Process, StartError, TerminalSize,
+    ExecRequest, Exit, PIPE_CAPACITY, Pipe, PodKey, PortError, Process, StartError, TerminalSize,
 };
 pub(crate) use self::spec::{PodSpec, RestartPolicy};
 

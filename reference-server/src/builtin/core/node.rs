@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::pod::taint;
 use crate::builtin::columns::{Cell, age, column, wide};
-use crate::builtin::{BuiltinType, FieldLabel, Hooks, restore};
+use crate::builtin::{BuiltinType, FieldLabel, Hooks, Subresource, restore};
 use crate::schema::Schema;
 use crate::schema::build::{boolean, definitions, int32, int64, list, map, object, quantity, string, time};
 use crate::schema::meta::with_type_meta;
@@ -69,6 +69,13 @@ pub(super) fn nodes() -> BuiltinType {
         short_names: &["no"],
         namespaced: false,
         has_status: true,
+        subresources: &[Subresource {
+            name: "proxy",
+            verbs: super::pod::ANY,
+            group: "",
+            version: "v1",
+            kind: "NodeProxyOptions",
+        }],
         field_labels: &[FieldLabel {
             label: "spec.unschedulable",
             pointer: "/spec/unschedulable",

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use bytes::Buf as _;
+use futures_util::FutureExt as _;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
@@ -160,6 +161,11 @@ async fn feed(receiver: Option<&mut Receiver>, stdin: Option<Pipe>, faults: Faul
     while let Received::Data(mut bytes) = receiver.next().await {
         if faults.on(Fault::StdinFramesCut) {
             bytes.truncate(4096);
+        }
+        if faults.on(Fault::StdinDroppedWhenFull) {
+            // What does not fit now never will.
+            let _ = stdin.write(&bytes).now_or_never();
+            continue;
         }
         if stdin.write_all(&bytes).await.is_err() {
             // The command reads no more; what is left is thrown away.

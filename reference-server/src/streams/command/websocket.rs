@@ -3,6 +3,7 @@
 use std::future::Future;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
@@ -62,6 +63,9 @@ pub(super) async fn run<S, F, W>(
         // An empty message tells the client that the connection stands.
         output.send(first, b"").await?;
         if let Some(why) = refused {
+            if faults.on(Fault::NodeRefusalUntold) {
+                return Ok(());
+            }
             return output.send(ERROR, status::of_refusal(&why).as_bytes()).await;
         }
         match start(request).await {
@@ -201,6 +205,11 @@ impl Input {
         }
         if faults.on(Fault::StdinFramesCut) {
             content.truncate(4096);
+        }
+        if faults.on(Fault::StdinDroppedWhenFull) {
+            // What does not fit now never will.
+            let _ = self.stdin.as_mut().map(|stdin| stdin.write(&content).now_or_never());
+            return;
         }
         if let Some(stdin) = &mut self.stdin
             && stdin.write_all(&content).await.is_err()

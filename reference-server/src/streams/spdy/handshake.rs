@@ -15,6 +15,9 @@ pub(crate) fn negotiate(
     faults: Faults,
 ) -> Result<&'static str, Box<Answer>> {
     if !headers.contains_key(VERSION) {
+        if let (true, Some(oldest)) = (faults.on(Fault::SpdyNoOfferAccepted), known.last()) {
+            return Ok(oldest);
+        }
         let why = format!(
             "header X-Stream-Protocol-Version does not exist in request with {} headers",
             headers.len()
