@@ -168,6 +168,57 @@ async fn a_target_that_does_not_know_us_has_no_plan() {
     assert!(matches!(error, PlanError::Target(TargetError::Unauthenticated { .. })), "{error}");
 }
 
+/// Pods run where a node is ready; what runs in them has to be known or named.
+#[rstest]
+#[case::none(json!([]), None, "no node of the target is ready, so pods do not run (--with-node brings one)")]
+#[case::not_ready(json!([node("False", "kubeproof 1")]), None, "no node of the target is ready, so pods do not run (--with-node brings one)")]
+#[case::real(json!([node("True", "Debian")]), None, "the target's nodes run real images: name one with --pod-image (busybox will do)")]
+#[case::real_with_image(json!([node("True", "Debian")]), Some("busybox"), "")]
+#[case::scripted(json!([node("True", "kubeproof 1")]), None, "")]
+#[tokio::test]
+async fn cases_of_streams_need_a_node_and_an_image(
+    #[case] nodes: Value,
+    #[case] image: Option<&str>,
+    #[case] expected: &str,
+) {
+    let peer = Peer::start(move |method, target, body| match (method, target) {
+        ("GET", "/api/v1") => {
+            let resource = |name: &str, kind: &str, namespaced: bool| json!({"name": name, "kind": kind, "namespaced": namespaced, "verbs": ["create", "delete", "get", "list"]});
+            Reply::Json(200, json!({"resources": [resource("namespaces", "Namespace", false), resource("nodes", "Node", false), resource("pods", "Pod", true)]}))
+        }
+        ("GET", _) if target.starts_with("/api/v1/nodes?") => Reply::Json(200, json!({"kind": "NodeList", "items": nodes})),
+        _ => small_cluster(method, target, body),
+    })
+    .await;
+    let steps = "steps:\n  - request: {id: read, method: GET, path: '${pod.path}', expect: [{id: ok, status: 200}]}\n";
+    let cases = catalogue(&[
+        ("a/runs", &format!("needs: [running-pods]\n{steps}")),
+        ("a/scripted", &format!("needs: [running-pods, scripted-pods]\n{steps}")),
+    ]);
+    let options = RunOptions { pod_image: image.map(str::to_owned), ..options() };
+    let plan = plan(&cases, &peer.client, &options).await.unwrap();
+    let skip = |id: usize| {
+        plan.runs
+            .iter()
+            .find(|run| run.case.id.to_string() == ["a/runs", "a/scripted"][id])
+            .unwrap()
+            .skip
+            .clone()
+    };
+    assert_eq!(skip(0).unwrap_or_default(), expected);
+    if let Some(image) = image {
+        assert_eq!(skip(1).unwrap(), format!("what the ports of {image} answer is not known"));
+    } else {
+        assert_eq!(skip(1).unwrap_or_default(), expected);
+    }
+}
+
+fn node(ready: &str, os: &str) -> Value {
+    json!({"metadata": {"name": "n"}, "status": {
+        "conditions": [{"type": "Ready", "status": ready}], "nodeInfo": {"osImage": os},
+    }})
+}
+
 /// Core with config maps and namespaces, by legacy discovery, where every dry run is as good as its body.
 fn small_cluster(method: &str, target: &str, body: &Value) -> Reply {
     let verbs = json!(["create", "delete", "get", "list"]);

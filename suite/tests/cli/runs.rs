@@ -1,6 +1,9 @@
 //! What runs, what does not, and how it ends.
 
+use std::collections::BTreeSet;
 use std::fs;
+
+use serde_json::Value;
 
 use crate::kubeproof::kubeproof;
 use crate::served::{Served, USER_TOKEN};
@@ -19,6 +22,36 @@ fn cases_about_load_do_as_much_as_they_are_told() {
     let cases = ["list/pages-hold-while-writers-work", "watch/watchers-agree"];
     let ended = kubeproof(&["run", "--load", "10", "--only", cases[0], cases[1]]).with(0);
     assert!(ended.stdout.contains("2 pass"), "{}", ended.stdout);
+}
+
+/// The pods that real nodes run: the command of a real container, which the scripted runtime takes for what it is.
+#[test]
+fn with_an_image_every_pod_of_the_run_is_made_of_it() {
+    let image = "registry.example/busybox:1";
+    let server = Served::start(&[]);
+    let before = server.get("/api/v1/namespaces/default/pods")["metadata"]["resourceVersion"].clone();
+    let only =
+        ["run", "--pod-image", image, "--only", "exec/*", "attach/*", "log/*", "portforward/*", "proxy/*"];
+    let ended = kubeproof(&[&only[..], &server.target()].concat()).with(0);
+    assert!(
+        ended.stdout.contains(&format!("what the ports of {image} answer is not known")),
+        "{}",
+        ended.stdout
+    );
+    let before = before.as_str().expect("a version");
+    let path = format!("/api/v1/pods?watch=true&timeoutSeconds=1&resourceVersion={before}");
+    let events = server.events(&path);
+    let images: BTreeSet<&str> = events
+        .iter()
+        .filter(|event| event["type"] == "ADDED")
+        .flat_map(|event| event["object"]["spec"]["containers"].as_array().expect("containers"))
+        .filter_map(|container| container["image"].as_str())
+        .collect();
+    assert_eq!(images, BTreeSet::from([image]));
+    let script =
+        |event: &Value| event["object"]["spec"]["containers"][0]["command"][2].as_str().map(str::to_owned);
+    assert!(events.iter().filter_map(script).any(|script| script.contains("httpd -f -p 8080")));
+    server.assert_clean();
 }
 
 #[test]
@@ -41,8 +74,7 @@ fn a_run_that_skips_everything_ends_with_4_and_reports() {
     let json = dir.path().join("report.json").display().to_string();
     let ended = kubeproof(&["run", "--read-only", "--only", "create/*", "--json", &json]).with(4);
     assert!(ended.stderr.contains("every case was skipped"), "{}", ended.stderr);
-    let report: serde_json::Value =
-        serde_json::from_slice(&fs::read(&json).expect("a report")).expect("JSON");
+    let report: Value = serde_json::from_slice(&fs::read(&json).expect("a report")).expect("JSON");
     assert!(report["summary"]["skip"].as_u64() > Some(0));
 }
 

@@ -39,6 +39,21 @@ impl Served {
 
     /// What is there, as the administrator sees it.
     pub(crate) fn get(&self, path: &str) -> Value {
+        serde_json::from_str(&self.text(path)).expect("a JSON body")
+    }
+
+    /// The events of a watch that ends by itself.
+    pub(crate) fn events(&self, path: &str) -> Vec<Value> {
+        // The sizes of its chunks stand on lines of their own.
+        let lines = self.text(path);
+        lines
+            .lines()
+            .filter(|line| line.starts_with('{'))
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect()
+    }
+
+    fn text(&self, path: &str) -> String {
         let address = self.url.strip_prefix("http://").expect("plain HTTP");
         let mut stream = TcpStream::connect(address).expect("a connection");
         let request = format!(
@@ -49,7 +64,7 @@ impl Served {
         stream.read_to_string(&mut answer).expect("an answer");
         let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
         assert!(head.starts_with("HTTP/1.1 200"), "{path}: {answer}");
-        serde_json::from_str(body).expect("a JSON body")
+        body.to_owned()
     }
 
     /// The names of the objects in a collection.

@@ -6,14 +6,14 @@ use super::syntax::{Form, Part, SyntaxError, Word};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Word(Word),
-    /// `;`, `&&`, `||`, `|`, `(`, `)` and `\n`.
+    /// `;`, `&&`, `||`, `&`, `|`, `(`, `)` and `\n`.
     Operator(&'static str),
     /// `<`, `>`, `>>`, `>&` and `<&`, with the stream before it.
     Redirect(u8, &'static str),
 }
 
 /// Longer ones first.
-const OPERATORS: [&str; 7] = ["&&", "||", "\n", ";", "|", "(", ")"];
+const OPERATORS: [&str; 8] = ["&&", "||", "\n", ";", "&", "|", "(", ")"];
 const REDIRECTS: [&str; 5] = [">>", ">&", "<&", ">", "<"];
 
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, SyntaxError> {
@@ -78,9 +78,6 @@ impl<'a> Lexer<'a> {
         }
         if let Some(operator) = OPERATORS.into_iter().find(|operator| self.take(operator)) {
             return Ok(Token::Operator(operator));
-        }
-        if self.rest.starts_with('&') {
-            return Err(SyntaxError::Unsupported("a command in the background"));
         }
         let digit = self.rest.starts_with(['0', '1', '2']) && self.rest[1..].starts_with(['<', '>']);
         let stream = if digit { self.character() } else { None };

@@ -1,4 +1,5 @@
 //! A small honest shell: lists, pipelines, redirections, loops, conditions, variables and quoting as POSIX has them.
+//! Commands in the background end with their shell, as they do with the main process of a container.
 //!
 //! What it does not know it refuses with a message and the code that a shell has for it, 2 for syntax and 127 for a command
 //! that is not there. It guesses nothing.
@@ -13,7 +14,7 @@ mod syntax;
 use std::collections::BTreeMap;
 use std::io;
 
-use self::run::{Shell, Stop};
+use self::run::{Background, Shell, Stop};
 use self::syntax::SyntaxError;
 use super::machine::{BROKEN_PIPE, Program};
 
@@ -58,6 +59,7 @@ pub(super) async fn main(program: Program) -> io::Result<i32> {
         name,
         status: 0,
         exit_on_error,
+        background: Background::default(),
         program,
     };
     let stopped = match script {

@@ -75,14 +75,14 @@ impl Parser<'_> {
             if closed || matches!(self.tokens.first(), None | Some(Token::Operator(")"))) {
                 return Ok(list);
             }
-            list.0.push(self.chain()?);
+            let mut chain = self.chain()?;
             let end = matches!(self.tokens.first(), None | Some(Token::Operator(")")));
-            if self.operator(&[";", "\n"]).is_none() && !end {
-                return match self.tokens.first() {
-                    Some(token) => Err(unexpected(token)),
-                    None => Ok(list),
-                };
+            match self.operator(&[";", "\n", "&"]) {
+                Some(operator) => chain.background = operator == "&",
+                None if end => {}
+                None => return self.tokens.first().map_or(Ok(list), |token| Err(unexpected(token))),
             }
+            list.0.push(chain);
         }
     }
 
@@ -103,7 +103,7 @@ impl Parser<'_> {
             self.newlines();
             rest.push((if operator == "&&" { Link::And } else { Link::Or }, self.pipeline()?));
         }
-        Ok(Chain { first, rest })
+        Ok(Chain { first, rest, background: false })
     }
 
     fn pipeline(&mut self) -> Result<Pipeline, SyntaxError> {

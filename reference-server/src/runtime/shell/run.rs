@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use futures_util::future::{BoxFuture, join_all};
+use tokio::task::JoinSet;
 
 use super::parser;
 use super::syntax::{Chain, Command, Link, List, Pipeline, Redirect, Stage, Target};
@@ -24,6 +25,7 @@ pub(super) struct Shell {
     /// How the last command ended.
     pub(super) status: i32,
     pub(super) exit_on_error: bool,
+    pub(super) background: Background,
     /// The shell itself: its streams, its directory and its container.
     pub(super) program: Program,
 }
@@ -38,11 +40,37 @@ pub(super) enum Stop {
     Broken,
 }
 
+impl Background {
+    /// Whether there was room for one more.
+    fn start(&mut self, command: impl Future<Output = ()> + Send + 'static) -> bool {
+        while self.0.try_join_next().is_some() {}
+        let room = self.0.len() < MAX_BACKGROUND;
+        if room {
+            self.0.spawn(command);
+        }
+        room
+    }
+}
+
+impl Clone for Background {
+    /// A subshell has none of its own yet, and does not wait for those of others.
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
 impl From<io::Error> for Stop {
     fn from(_: io::Error) -> Self {
         Self::Broken
     }
 }
+
+/// What a shell runs in the background; aborted with it.
+#[derive(Default)]
+pub(super) struct Background(JoinSet<()>);
+
+/// How many commands a shell runs in the background.
+const MAX_BACKGROUND: usize = 64;
 
 /// The exit code for a command that is not there.
 const NOT_FOUND: i32 = 127;
@@ -76,10 +104,26 @@ impl Shell {
     fn list<'a>(&'a mut self, list: &'a List) -> BoxFuture<'a, Result<i32, Stop>> {
         Box::pin(async move {
             for chain in &list.0 {
-                self.chain(chain).await?;
+                if chain.background {
+                    self.detach(chain).await?;
+                } else {
+                    self.chain(chain).await?;
+                }
             }
             Ok(self.status)
         })
+    }
+
+    /// Starts commands in the background, without input.
+    async fn detach(&mut self, chain: &Chain) -> Result<(), Stop> {
+        let mut inner = self.clone();
+        inner.program.io.stdin = Input::empty();
+        let list = List(vec![Chain { background: false, ..chain.clone() }]);
+        let started = self.background.start(async move {
+            let _ = inner.subshell(&list).await;
+        });
+        self.status = i32::from(!started);
+        if started { Ok(()) } else { Ok(self.complain("too many commands in the background").await?) }
     }
 
     async fn chain(&mut self, chain: &Chain) -> Result<(), Stop> {
@@ -339,6 +383,10 @@ impl Shell {
                 0
             }
             "read" => self.read(&args[1..]).await?,
+            "wait" => {
+                while self.background.0.join_next().await.is_some() {}
+                0
+            }
             "set" => match args[1..].iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
                 ["-e"] => {
                     self.exit_on_error = true;

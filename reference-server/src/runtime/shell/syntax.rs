@@ -4,11 +4,13 @@
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct List(pub(super) Vec<Chain>);
 
-/// `a && b || c`
+/// `a && b || c`, or `a && b &`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Chain {
     pub(super) first: Pipeline,
     pub(super) rest: Vec<(Link, Pipeline)>,
+    /// `&`: what follows does not wait for it.
+    pub(super) background: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

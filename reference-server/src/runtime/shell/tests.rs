@@ -59,6 +59,8 @@ async fn run(script: &str, stdin: &str) -> (String, String, i32) {
 #[case::comments("echo a # b\n# c\necho 'd#' #e", "a\nd#\n")]
 #[case::binary(r"printf 'a\000b\377' | wc -c", "4\n")]
 #[case::tail("seq 5 | tail -n 2; seq 5 | tail -n +4; printf abcdef | tail -c +3", "4\n5\n4\n5\ncdef")]
+#[case::background("sleep infinity & echo a; { echo b & wait; } | cat", "a\nb\n")]
+#[case::background_has_no_input("cat & wait; read a b; echo $a", "1\n")]
 #[case::broken_pipe("yes | head -n 1", "y\n")]
 #[tokio::test]
 async fn scripts(#[case] script: &str, #[case] expected: &str) {
@@ -73,7 +75,8 @@ async fn scripts(#[case] script: &str, #[case] expected: &str) {
 #[case("set -e; false || true; if false; then :; fi; ! true; exit 3", 3)]
 #[case("nope", 127)]
 #[case("if true", 2)]
-#[case("echo a &", 2)]
+#[case("& echo a", 2)]
+#[case("false & true", 0)]
 #[case("echo $((1 +))", 2)]
 #[case("cat < /no", 1)]
 #[case("test -d /tmp", 0)]

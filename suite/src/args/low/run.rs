@@ -103,7 +103,7 @@ pub(crate) struct Pods {
     #[arg(long, value_name = "FILE", requires = "with_node")]
     pub(crate) node_client_ca: Option<PathBuf>,
 
-    /// Image with a shell for the pods of the run, where real nodes run them
+    /// Image for the pods of the run, where real nodes run them: busybox, or one with its programs
     #[arg(long, value_name = "IMAGE")]
     pub(crate) pod_image: Option<String>,
 }
