@@ -1,13 +1,20 @@
 //! How fast bytes go through commands and forwarded ports, both ways, over WebSocket and SPDY.
 //!
 //! The client is nothing but bytes that were made before, so what is measured is the server: its framing, and the pipes and
-//! programs of its scripted runtime.
+//! programs of its scripted runtime. Beside it stand peers in the same run that do nothing with the same bytes: a socket, and
+//! a bare `tokio-tungstenite`. Quote ratios to them, not absolute numbers.
+
+use std::net::SocketAddr;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use futures_util::{SinkExt, StreamExt};
 use kubeproof_reference_server::{Config, Running, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::Role;
 
 /// How much goes through a command.
 const AMOUNT: usize = 16 * 1024 * 1024;
@@ -48,6 +55,26 @@ fn commands(c: &mut Criterion) {
             });
         });
     }
+    let plain = vec![b'x'; AMOUNT];
+    for (name, peer, input) in [
+        ("a socket, in", Peer::Reads, plain.as_slice()),
+        ("a socket, out", Peer::Writes, &[]),
+        ("tokio-tungstenite, in", Peer::ReadsMessages, &websocket),
+        ("tokio-tungstenite, out", Peer::WritesMessages, &[]),
+    ] {
+        let address = runtime.block_on(peer.listen());
+        group.bench_function(name, |b| {
+            b.to_async(&runtime).iter(async || {
+                let mut socket = TcpStream::connect(address).await.expect("the peer listens");
+                socket.write_all(input).await.expect("the peer reads");
+                if !input.is_empty() {
+                    socket.shutdown().await.expect("an open socket");
+                }
+                let received = drain(&mut socket).await;
+                assert!(!input.is_empty() || received >= AMOUNT, "{name}: {received} bytes");
+            });
+        });
+    }
     group.finish();
     runtime.block_on(server.shutdown());
 }
@@ -57,29 +84,87 @@ fn ports(c: &mut Criterion) {
     let server = runtime.block_on(serve());
     let mut group = c.benchmark_group("portforward");
     group.sample_size(10).throughput(Throughput::Elements(u64::from(CONNECTIONS)));
-    group.bench_function("connections over one SPDY connection", |b| {
-        b.to_async(&runtime).iter(async || {
-            let mut socket = open(&server, "portforward", FORWARD).await;
-            let mut received = Vec::new();
-            for number in 0..CONNECTIONS {
-                let error = 4 * number + 1;
-                let data = error + 2;
-                let request = number.to_string();
-                let mut bytes =
-                    stream(error, &[("streamtype", "error"), ("port", "7"), ("requestid", &request)]);
-                bytes.extend(stream(data, &[("streamtype", "data"), ("port", "7"), ("requestid", &request)]));
-                bytes.extend(frame(data, true, b"ping"));
-                socket.write_all(&bytes).await.expect("the server reads");
-                received.clear();
-                let end = frame(data, true, b"");
-                while !received.windows(end.len()).any(|window| window == end) {
-                    assert_ne!(socket.read_buf(&mut received).await.expect("bytes"), 0, "the server goes on");
+    for (name, handshake, tunnelled) in
+        [("over one SPDY connection", FORWARD, false), ("through one tunnel over WebSocket", TUNNEL, true)]
+    {
+        group.bench_function(name, |b| {
+            b.to_async(&runtime).iter(async || {
+                let mut socket = open(&server, "portforward", handshake).await;
+                let mut received = Vec::new();
+                for number in 0..CONNECTIONS {
+                    let (bytes, end) = connection(number);
+                    let bytes = if tunnelled { message(&bytes) } else { bytes };
+                    socket.write_all(&bytes).await.expect("the server reads");
+                    read_until(&mut socket, &mut received, &end).await;
                 }
+            });
+        });
+    }
+    let address = runtime.block_on(Peer::Echoes.listen());
+    group.bench_function("a socket for each", |b| {
+        b.to_async(&runtime).iter(async || {
+            for _ in 0..CONNECTIONS {
+                let mut socket = TcpStream::connect(address).await.expect("the peer listens");
+                socket.write_all(b"ping").await.expect("the peer reads");
+                socket.shutdown().await.expect("an open socket");
+                assert_eq!(drain(&mut socket).await, 4);
             }
         });
     });
     group.finish();
     runtime.block_on(server.shutdown());
+}
+
+/// What the server is measured against.
+#[derive(Clone, Copy)]
+enum Peer {
+    Reads,
+    Writes,
+    ReadsMessages,
+    WritesMessages,
+    Echoes,
+}
+
+impl Peer {
+    /// Listens for as long as the runtime lives.
+    async fn listen(self) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        tokio::spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                tokio::spawn(self.serve(socket));
+            }
+        });
+        address
+    }
+
+    async fn serve(self, mut socket: TcpStream) {
+        let piece = vec![b'x'; FRAME];
+        match self {
+            Self::Reads => {
+                drain(&mut socket).await;
+            }
+            Self::Writes => {
+                for _ in 0..AMOUNT / FRAME {
+                    socket.write_all(&piece).await.expect("the client reads");
+                }
+            }
+            Self::ReadsMessages => {
+                let mut messages = WebSocketStream::from_raw_socket(socket, Role::Server, None).await;
+                while let Some(Ok(Message::Binary(_))) = messages.next().await {}
+            }
+            Self::WritesMessages => {
+                let mut messages = WebSocketStream::from_raw_socket(socket, Role::Server, None).await;
+                for _ in 0..AMOUNT / FRAME {
+                    messages.send(Message::binary(piece.clone())).await.expect("the client reads");
+                }
+            }
+            Self::Echoes => {
+                let (mut read, mut write) = socket.split();
+                tokio::io::copy(&mut read, &mut write).await.expect("an echo");
+            }
+        }
+    }
 }
 
 const WEBSOCKET: (&str, &str) = (
@@ -89,6 +174,11 @@ const WEBSOCKET: (&str, &str) = (
 );
 const SPDY: (&str, &str) =
     ("POST", "Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\nContent-Length: 0\r\n");
+const TUNNEL: (&str, &str) = (
+    "GET",
+    "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+     Sec-WebSocket-Protocol: SPDY/3.1+portforward.k8s.io\r\n",
+);
 const FORWARD: (&str, &str) =
     ("POST", "Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: portforward.k8s.io\r\nContent-Length: 0\r\n");
 
@@ -119,6 +209,23 @@ fn spdy_input(stdin: bool) -> Vec<u8> {
     input
 }
 
+/// What makes a connection to the echo port and says a word, and what ends the answer.
+fn connection(number: u32) -> (Vec<u8>, Vec<u8>) {
+    let error = 4 * number + 1;
+    let data = error + 2;
+    let request = number.to_string();
+    let headers = |kind| [("streamtype", kind), ("port", "7"), ("requestid", &request)];
+    let bytes =
+        [stream(error, &headers("error")), stream(data, &headers("data")), frame(data, true, b"ping")];
+    (bytes.concat(), frame(data, true, b""))
+}
+
+/// A short message, masked with zeroes.
+fn message(bytes: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(bytes.len()).expect("a short message").to_be_bytes();
+    [&[0x82, 0xfe], length.as_slice(), &[0; 4], bytes].concat()
+}
+
 /// A frame that opens a stream. Its header block is a stored one; the first names the dictionary.
 fn stream(id: u32, headers: &[(&str, &str)]) -> Vec<u8> {
     let length = |length: usize| u32::try_from(length).expect("few and short").to_be_bytes();
@@ -146,6 +253,14 @@ async fn drain(read: &mut (impl AsyncReadExt + Unpin)) -> usize {
         total += count;
     }
     total
+}
+
+/// Reads until these bytes have come, and forgets what came.
+async fn read_until(socket: &mut TcpStream, received: &mut Vec<u8>, wanted: &[u8]) {
+    received.clear();
+    while !received.windows(wanted.len()).any(|window| window == wanted) {
+        assert_ne!(socket.read_buf(received).await.expect("bytes"), 0, "the server goes on");
+    }
 }
 
 /// A server with a pod that runs.
