@@ -8,7 +8,7 @@ use tokio::sync::{OnceCell, watch};
 use tokio::time::Instant;
 
 use super::offers::Offers;
-use super::scope::Scope;
+use super::scope::{MOST_GIVEN_BACK, Scope};
 use super::setup::{Obstacle, Obstacles};
 use super::{RunPod, again};
 use crate::cleanup::Tracker;
@@ -96,7 +96,8 @@ impl Session {
         if let Some(obstacle) = obstacle.or(pod.as_ref()) {
             obstacle.tell(&mut scope.record);
         } else {
-            let last = self.end.map_or(deadline + GRACE, |end| end.min(deadline + GRACE));
+            let last = deadline + MOST_GIVEN_BACK * self.case_timeout + GRACE;
+            let last = self.end.map_or(last, |end| end.min(last));
             let late = tokio::time::timeout_at(last, scope.steps(&planned.case.steps)).await.is_err();
             if late {
                 let over_all = self.end.is_some_and(|end| end <= last);

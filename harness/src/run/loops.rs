@@ -39,7 +39,11 @@ impl<'a> Scope<'a> {
         let mut results = Vec::new();
         let mut flow = Ok(());
         for mut iteration in self.iterations(inner)? {
+            let begun = Instant::now();
+            iteration.deadline = self.deadline;
             flow = iteration.steps(&inner.steps).await;
+            self.deadline = iteration.deadline;
+            self.give_back(begun.elapsed());
             let (record, result) = iteration.into_results();
             self.record.append(record);
             results.push(result);
@@ -108,6 +112,7 @@ impl<'a> Scope<'a> {
         let mut results = Vec::with_capacity(ended.len());
         let mut all = Ok(());
         for (iteration, flow) in ended {
+            self.deadline = self.deadline.max(iteration.deadline);
             let (record, result) = iteration.into_results();
             self.record.append(record);
             results.push(result);

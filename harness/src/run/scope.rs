@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kubeproof_cases::case::{Capture, Check};
 use serde_json::{Map, Value, json};
@@ -24,6 +25,12 @@ use crate::watch::OpenWatch;
 #[derive(Debug)]
 pub(super) struct Ended;
 
+/// An iteration is quick that takes no more than this part of the time of a case.
+const QUICK: u32 = 10;
+
+/// How often the time of a case is given back at most.
+pub(super) const MOST_GIVEN_BACK: u32 = 5;
+
 /// Whether the case goes on.
 pub(super) type Flow = Result<(), Ended>;
 
@@ -33,6 +40,8 @@ pub(super) struct Scope<'a> {
     pub(super) planned: &'a PlannedRun,
     pub(super) tracker: &'a Tracker,
     pub(super) deadline: Instant,
+    /// Where the deadline cannot be moved beyond.
+    limit: Instant,
     pub(super) values: Values,
     pub(super) record: Record,
     /// What stands before the ids of its steps: `writers[3].`.
@@ -83,6 +92,7 @@ impl<'a> Scope<'a> {
             planned,
             tracker,
             deadline,
+            limit: deadline + MOST_GIVEN_BACK * session.case_timeout,
             record: Record::default(),
             prefix: String::new(),
             results: BTreeMap::new(),
@@ -101,6 +111,13 @@ impl<'a> Scope<'a> {
             watches: self.watches.clone(),
             streams: self.streams.clone(),
             ..*self
+        }
+    }
+
+    /// Gives back the time of an iteration that was quick: many of them on a slow machine are no sign of a server that hangs.
+    pub(super) fn give_back(&mut self, spent: Duration) {
+        if spent < self.session.case_timeout / QUICK {
+            self.deadline = (self.deadline + spent).min(self.limit);
         }
     }
 
