@@ -4,6 +4,7 @@
 //! the case that asks for the rule. The same rules serve a server and files on disk.
 
 mod conditions;
+mod copies;
 mod judge;
 mod kinds;
 mod lists;

@@ -1,7 +1,9 @@
-//! The fields of a type, each with its path. References are not followed: what they lead to is a type of its own.
+//! The fields of a type, each with its path. References are not followed: what they lead to is a type of its own. Nor
+//! is what a custom resource has copied out of Kubernetes looked into: it is a type of somebody else.
 
 use serde_json::Value;
 
+use super::copies::is_copy;
 use super::model::{Published, TypeSchema, target};
 use super::optional::is_required;
 
@@ -123,7 +125,7 @@ impl<'a> Walk<'a> {
     fn visit(&mut self, field: Field<'a>, part: Part) {
         let (used, way) = (field.used, Way { path: field.path.clone(), pointer: field.pointer.clone() });
         self.found.push(field);
-        if target(used).is_none() {
+        if target(used).is_none() && !(self.ty.custom && is_copy(used)) {
             self.members(used, &way, part);
         }
     }
