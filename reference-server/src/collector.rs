@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tokio::task::yield_now;
 
 use crate::api::Api;
 use crate::encode;
@@ -26,7 +27,7 @@ pub(crate) fn start(api: &Arc<Api>) {
     api.spawn(async move {
         loop {
             for owner in collector.store.owners_to_look_at().await {
-                look(&collector, &owner);
+                look(&collector, &owner).await;
             }
         }
     });
@@ -52,20 +53,22 @@ fn announce(api: &Api) {
     api.store.write(|write| write.put(&leases.table, draft));
 }
 
-fn look(api: &Arc<Api>, owner: &str) {
+async fn look(api: &Arc<Api>, owner: &str) {
     match api.store.waiting_owner(owner) {
-        Some(place) => attend(api, owner, &place),
+        Some(place) => attend(api, owner, &place).await,
         None if api.faults.on(Fault::GarbageStays) => {}
         None => {
             for dependent in api.store.dependents(owner) {
                 judge(api, &dependent);
+                // Thousands of them are not to keep a request waiting.
+                yield_now().await;
             }
         }
     }
 }
 
 /// Does what the deletion of an owner waits for.
-fn attend(api: &Arc<Api>, uid: &str, place: &Place) {
+async fn attend(api: &Arc<Api>, uid: &str, place: &Place) {
     let Some(owner) = Item::load(api, place) else { return };
     let finalizers = owner.object.meta_list("finalizers");
     let dependents = api.store.dependents(uid);
@@ -76,11 +79,13 @@ fn attend(api: &Arc<Api>, uid: &str, place: &Place) {
             } else if let Some(item) = Item::load(api, dependent) {
                 item.disown(api, |reference| reference["uid"] == uid);
             }
+            yield_now().await;
         }
         return owner.release(api, ORPHAN);
     }
     for dependent in &dependents {
         judge(api, dependent);
+        yield_now().await;
     }
     let blocks = |place: &Place| {
         Item::load(api, place).is_some_and(|item| {
