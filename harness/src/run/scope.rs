@@ -114,7 +114,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Gives back the time of an iteration that was quick: many of them on a slow machine are no sign of a server that hangs.
+    /// Gives back the time of an iteration, or of the wait for an event, that was quick: many of them on a slow machine are no
+    /// sign of a server that hangs.
     pub(super) fn give_back(&mut self, spent: Duration) {
         if spent < self.session.case_timeout / QUICK {
             self.deadline = (self.deadline + spent).min(self.limit);

@@ -3,6 +3,7 @@
 use kubeproof_cases::case::{Await, Awaited, Close, End, EventPattern, Watch};
 use kubeproof_cases::template::{Part, Template};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::build;
 use super::record::SharedWatch;
@@ -82,7 +83,11 @@ impl Scope<'_> {
         let mut idle = 0;
         loop {
             let before = watch.events().len();
+            let asked = Instant::now();
             let next = watch.next(self.deadline).await;
+            if matches!(next, Next::Event(_)) {
+                self.give_back(asked.elapsed());
+            }
             if !matches!(next, Next::End(WatchEnd::Server)) || idle == IDLE_RESUMPTIONS {
                 return next;
             }
