@@ -223,16 +223,14 @@ impl Item {
                 }
                 current => current,
             });
-            match newer.filter(|newer| newer.facts.uid == self.stored.facts.uid) {
-                // Somebody else was faster.
-                Some(newer) => stored = newer,
-                None => {
-                    if finished {
-                        handlers::object_gone(api, &self.ty, &new);
-                    }
-                    return;
+            let Some(newer) = newer.filter(|newer| newer.facts.uid == self.stored.facts.uid) else {
+                if finished {
+                    handlers::object_gone(api, &self.ty, &new);
                 }
-            }
+                return;
+            };
+            // Somebody else was faster.
+            stored = newer;
         }
     }
 }

@@ -147,8 +147,8 @@ fn of_pod(pod: &Value, name: &Target<'_>) -> Result<Backend, ApiError> {
 
 /// The agent of a node, at the one port that it has.
 fn of_node(node: &Value, name: &Target<'_>) -> Backend {
-    let addresses = node["status"]["addresses"].as_array().into_iter().flatten();
-    let ip = addresses.filter_map(|address| address["address"].as_str()).next().unwrap_or_default();
+    let mut addresses = node["status"]["addresses"].as_array().into_iter().flatten();
+    let ip = addresses.find_map(|address| address["address"].as_str()).unwrap_or_default();
     let own = node.pointer("/status/daemonEndpoints/kubeletEndpoint/Port").and_then(number);
     let port = own.filter(|own| name.port.is_empty() || name.port == own.to_string());
     Backend { pod: None, port, host: format!("{ip}:{}", port.unwrap_or_default()) }

@@ -229,11 +229,15 @@ async fn a_deletion_with_a_condition_that_fails_deletes_nothing(
 #[tokio::test]
 async fn propagation_becomes_a_finalizer() {
     let server = TestServer::start().await;
-    server.post(CONFIG_MAPS, &config_map("a")).await.expect(201);
+    let mut held = config_map("a");
+    // The collector would be done with it at once.
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    server.post(CONFIG_MAPS, &held).await.expect(201);
     let orphan = server.delete(&format!("{}?propagationPolicy=Orphan", path("a")), "").await.expect(200);
-    assert_eq!(orphan.json["metadata"]["finalizers"], json!(["orphan"]));
+    assert_eq!(orphan.json["metadata"]["finalizers"], json!(["example.com/hold", "orphan"]));
     let background = json!({ "propagationPolicy": "Background" }).to_string();
-    assert_eq!(server.delete(&path("a"), &background).await.expect(200).json["status"], "Success");
+    let background = server.delete(&path("a"), &background).await.expect(200);
+    assert_eq!(background.json["metadata"]["finalizers"], json!(["example.com/hold"]));
 }
 
 #[tokio::test]
