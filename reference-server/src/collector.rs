@@ -212,25 +212,24 @@ impl Item {
             let finished = handlers::is_finished(&new);
             let draft = encode::draft(&self.ty, &new);
             let (table, key) = (&self.ty.table, &stored.key);
-            let newer = api.store.write(|write| match write.get(table, key).cloned() {
+            let written = api.store.write(|write| match write.get(table, key).cloned() {
                 Some(current) if current.revision == stored.revision => {
                     if finished {
                         write.delete(table, key);
                     } else {
                         write.put(table, draft);
                     }
-                    None
+                    Ok(())
                 }
-                current => current,
+                current => Err(current),
             });
-            let Some(newer) = newer.filter(|newer| newer.facts.uid == self.stored.facts.uid) else {
-                if finished {
-                    handlers::object_gone(api, &self.ty, &new);
-                }
-                return;
-            };
-            // Somebody else was faster.
-            stored = newer;
+            match written {
+                Ok(()) if finished => return handlers::object_gone(api, &self.ty, &new),
+                Ok(()) | Err(None) => return,
+                // Somebody else was faster.
+                Err(Some(newer)) if newer.facts.uid == self.stored.facts.uid => stored = newer,
+                Err(Some(_)) => return,
+            }
         }
     }
 }
