@@ -225,10 +225,9 @@ impl Item {
             });
             match written {
                 Ok(()) if finished => return handlers::object_gone(api, &self.ty, &new),
-                Ok(()) | Err(None) => return,
                 // Somebody else was faster.
                 Err(Some(newer)) if newer.facts.uid == self.stored.facts.uid => stored = newer,
-                Err(Some(_)) => return,
+                Ok(()) | Err(_) => return,
             }
         }
     }
