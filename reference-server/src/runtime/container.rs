@@ -253,9 +253,10 @@ impl Container {
             if chunk.is_empty() {
                 return;
             }
-            log.append(channel, &chunk);
             let attached: Vec<Output> = {
                 let instance = self.instance.lock().await;
+                // Under the lock: whoever has read it in the log and then attaches is not told it again.
+                log.append(channel, &chunk);
                 let listening = instance.attached.iter().filter(|(wanted, _)| *wanted == channel);
                 listening.map(|(_, output)| output.clone()).collect()
             };
