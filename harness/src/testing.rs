@@ -1,11 +1,18 @@
 //! Small makers for tests.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use kubeproof_cases::case::{Case, Edition, Level};
+use bytes::Bytes;
+use cel::Program;
+use kubeproof_cases::case::{Case, Edition, Identity, Level};
+use kubeproof_cases::cel::Expression;
+use kubeproof_cases::needs::Needs;
+use kubeproof_cases::span::Span;
 use serde_json::Value;
 
 use crate::event::{CaseResult, CheckResult, Verdict};
+use crate::exchange::{Exchange, Outcome, Received, Sent, WatchEvent};
 
 /// A case without steps.
 pub(crate) fn case(id: &str) -> Case {
@@ -46,4 +53,46 @@ pub(crate) fn result(id: &str, subject: &str) -> CaseResult {
 /// A check of a result.
 pub(crate) fn check_result(id: &str, verdict: Verdict) -> CheckResult {
     crate::verdict::synthetic(id.to_owned(), verdict, "step", Value::Null, Value::Null, String::new())
+}
+
+/// An expression of a case.
+pub(crate) fn expression(text: &str) -> Expression {
+    let program = Program::compile(text).unwrap();
+    let mut variables: Vec<String> =
+        program.references().variables().iter().map(|name| (*name).to_owned()).collect();
+    variables.sort();
+    let needs = Needs::of(program.expression());
+    Expression { text: text.to_owned(), program: Arc::new(program), variables, needs, span: Span::default() }
+}
+
+/// A GET and what came of it.
+pub(crate) fn exchange(target: &str, outcome: Outcome) -> Exchange {
+    let request = Sent {
+        method: "GET".to_owned(),
+        target: target.to_owned(),
+        headers: vec![("accept".to_owned(), "application/json".to_owned())],
+        body: Bytes::new(),
+        identity: Identity::Second,
+    };
+    Exchange { request, outcome, started: Duration::ZERO, took: Duration::ZERO }
+}
+
+/// An answer without a body.
+pub(crate) fn received(status: u16) -> Received {
+    Received {
+        status,
+        version: "HTTP/1.1",
+        headers: Vec::new(),
+        body: Bytes::new(),
+        json: None,
+        json_fault: None,
+        events: Vec::new(),
+        end: None,
+        stream: None,
+    }
+}
+
+/// An event of a watch.
+pub(crate) fn event(kind: &str, object: Value) -> WatchEvent {
+    WatchEvent { kind: kind.to_owned(), object: Arc::new(object), at: Duration::ZERO }
 }

@@ -243,27 +243,10 @@ fn from_cel(value: &Cel) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use cel::Program;
-    use kubeproof_cases::needs::Needs;
-    use kubeproof_cases::span::Span;
     use rstest::rstest;
 
     use super::*;
-
-    fn expression(text: &str) -> Expression {
-        let program = Program::compile(text).unwrap();
-        let mut variables: Vec<String> =
-            program.references().variables().iter().map(|name| (*name).to_owned()).collect();
-        variables.sort();
-        let needs = Needs::of(program.expression());
-        Expression {
-            text: text.to_owned(),
-            program: Arc::new(program),
-            variables,
-            needs,
-            span: Span::default(),
-        }
-    }
+    use crate::testing::expression;
 
     fn values() -> Values {
         let mut values = Values::new();

@@ -3,13 +3,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use kubeproof_cases::case::{Claim, Deviation, Identity, Refusal};
-use kubeproof_cases::pattern::Pattern;
+use kubeproof_cases::pattern::{Pattern, TextPattern};
 use kubeproof_cases::span::Span;
 use kubeproof_cases::template::{JsonTemplate, Part, Template};
 use rstest::rstest;
 
 use super::*;
 use crate::exchange::{Broken, BrokenKind, Sent};
+use crate::testing::expression;
 
 fn exchange(status: u16, body: &Value) -> Exchange {
     Exchange {
@@ -142,4 +143,167 @@ fn an_unbound_variable_is_an_error_of_the_harness() {
     let unbound = Template { parts: vec![Part::Variable("rv".into())], ..Template::default() };
     let claim = Claim::Body(Pattern::Value(JsonTemplate::String(unbound)));
     assert_eq!(judged(&check(claim), &exchange(200, &json!({})), false).verdict, Verdict::Error);
+}
+
+fn text(text: &str) -> Template {
+    Template { parts: vec![Part::Text(text.into())], ..Template::default() }
+}
+
+fn member(name: &str, value: &str) -> Pattern {
+    Pattern::Object(vec![(text(name), Pattern::Value(JsonTemplate::String(text(value))))])
+}
+
+#[rstest]
+#[case::one_code(vec![Claim::Status(vec![200])], json!({"status": 200}))]
+#[case::some_codes(vec![Claim::Status(vec![200, 201])], json!({"status": {"$oneOf": [200, 201]}}))]
+#[case::a_body(vec![Claim::Body(member("a", "b"))], json!({"body": {"a": "b"}}))]
+#[case::a_header(
+    vec![Claim::Header { name: "x".into(), value: Some(TextPattern::Equal(text("y"))) }],
+    json!({"header": {"x": "\"y\""}})
+)]
+#[case::no_header(vec![Claim::Header { name: "x".into(), value: None }], json!({"header": {"x": {"$absent": true}}}))]
+#[case::a_text(vec![Claim::Text(TextPattern::Equal(text("y")))], json!({"text": "\"y\""}))]
+#[case::an_expression(vec![Claim::Cel(expression("get.status == 1"))], json!({"cel": "get.status == 1"}))]
+#[case::a_choice(
+    vec![Claim::AnyOf(vec![vec![Claim::Status(vec![1])], vec![Claim::Status(vec![2]), Claim::Body(member("a", "b"))]])],
+    json!({"anyOf": [{"status": 1}, {"status": 2, "body": {"a": "b"}}]})
+)]
+#[case::any_reason(
+    vec![Claim::Refused(Refusal { code: vec![404, 405], reason: vec![], details: None, message: None })],
+    json!({
+        "status": {"$oneOf": [404, 405]},
+        "body": {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": {"$oneOf": [404, 405]}},
+    })
+)]
+#[case::all_of_a_refusal(
+    vec![Claim::Refused(Refusal {
+        code: vec![409],
+        reason: vec!["Conflict".into()],
+        details: Some(member("name", "a")),
+        message: Some(TextPattern::Equal(text("no"))),
+    })],
+    json!({"status": 409, "body": {
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 409, "reason": "Conflict",
+        "details": {"name": "a"}, "message": "\"no\"",
+    }})
+)]
+#[case::together(
+    vec![Claim::Status(vec![200]), Claim::Body(member("a", "b")), Claim::Body(member("c", "d"))],
+    json!({"status": 200, "body": {"a": "b", "c": "d"}})
+)]
+fn what_was_asked_for_is_told(#[case] claims: Vec<Claim>, #[case] expected: Value) {
+    let mut check = check(Claim::Status(vec![]));
+    check.claims = claims;
+    assert_eq!(judged(&check, &exchange(500, &json!({})), false).expected, expected);
+}
+
+#[rstest]
+#[case(r#"299 - "a""#, Verdict::Pass)]
+#[case(r#"299 - "b""#, Verdict::Pass)]
+#[case(r#"299 - "c""#, Verdict::Fail)]
+fn a_header_holds_when_one_of_its_lines_does(#[case] value: &str, #[case] verdict: Verdict) {
+    let claim = Claim::Header { name: "WARNING".into(), value: Some(TextPattern::Equal(text(value))) };
+    let result = judged(&check(claim), &exchange(200, &json!({})), false);
+    assert_eq!(result.verdict, verdict);
+    if verdict == Verdict::Fail {
+        assert_eq!(result.actual, json!({"header": {"WARNING": ["299 - \"a\"", "299 - \"b\""]}}));
+    }
+}
+
+/// What an expression compared is shown, but not a body of any length.
+#[test]
+fn an_expression_that_does_not_hold_shows_what_it_looked_at() {
+    let mut values = Values::new();
+    values.set("a", json!({"status": 1}));
+    values.set("unread", json!(2));
+    let long = "x".repeat(3000);
+    values.set("long", json!(long.clone()));
+    let judging = Judging { edition: Edition::Head, letter: false, server: String::new() };
+    let told =
+        |text: &str| judge(&check(Claim::Cel(expression(text))), "expect", None, &values, &judging).unwrap();
+    assert_eq!(told("a.status == 1").verdict, Verdict::Pass);
+    let result = told("a.status == 2");
+    assert_eq!(result.verdict, Verdict::Fail);
+    assert_eq!(result.message, "`a.status == 2` does not hold");
+    assert_eq!(result.actual, json!({"result": false, "where": {"a": {"status": 1}}}));
+    let shown = told("long == ''").actual["where"]["long"].as_str().unwrap().len();
+    assert!((100..2048).contains(&shown), "{shown}");
+    assert_eq!(told("a.missing == 2").verdict, Verdict::Fail);
+}
+
+#[rstest]
+#[case::a_status(409, json!({"kind": "Status", "reason": "Conflict", "message": "x".repeat(3000)}), "expected HTTP 201 or 202, got 409 Conflict")]
+#[case::an_object(200, json!({"kind": "Pod", "reason": "Evicted"}), "expected HTTP 201 or 202, got 200")]
+#[case::no_reason(404, json!({"kind": "Pod"}), "expected HTTP 201 or 202, got 404")]
+#[case::a_little_below_the_limit(200, json!({"kind": "x".repeat(2048 - 11)}), "expected HTTP 201 or 202, got 200")]
+fn an_unexpected_answer_is_shown(#[case] status: u16, #[case] body: Value, #[case] message: &str) {
+    let result = judged(&check(Claim::Status(vec![201, 202])), &exchange(status, &body), false);
+    assert_eq!(result.actual, json!({"status": status, "body": body}));
+    assert_eq!(result.message, message);
+}
+
+#[test]
+fn of_a_long_answer_the_beginning_is_shown() {
+    let body = json!({"kind": "x".repeat(2048 - 10)});
+    let result = judged(&check(Claim::Status(vec![201])), &exchange(200, &body), false);
+    let shown = result.actual["body"].as_str().unwrap();
+    assert!(shown.starts_with("{\"kind\":\"xxx") && shown.ends_with("… (2049 bytes)"), "{shown}");
+}
+
+#[rstest]
+#[case::details("details", Some(member("name", "a")), None)]
+#[case::message("message", None, Some(TextPattern::Equal(text("no"))))]
+fn a_refusal_is_refused_for_its_details_and_words(
+    #[case] missing: &str,
+    #[case] details: Option<Pattern>,
+    #[case] message: Option<TextPattern>,
+) {
+    let claim = Claim::Refused(Refusal { code: vec![409], reason: vec![], details, message });
+    let mut body = json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 409, "message": "no", "details": {"name": "a"},
+    });
+    assert_eq!(judged(&check(claim.clone()), &exchange(409, &body), false).verdict, Verdict::Pass);
+    body.as_object_mut().unwrap().remove(missing);
+    let result = judged(&check(claim), &exchange(409, &body), false);
+    assert_eq!(result.verdict, Verdict::Fail);
+    assert!(result.message.contains(missing), "{}", result.message);
+}
+
+#[rstest]
+#[case::any_type(&[], "ADDED", json!({"a": "b"}), None)]
+#[case::any_type_but_this(&[], "BOOKMARK", json!({"a": "b"}), Some("/type"))]
+#[case::one_of_some(&["ADDED", "MODIFIED"], "MODIFIED", json!({"a": "b"}), None)]
+#[case::one_that_was_asked_for(&["BOOKMARK"], "BOOKMARK", json!({"a": "b"}), None)]
+#[case::another_type(&["ADDED", "MODIFIED"], "DELETED", json!({"a": "b"}), Some("/type"))]
+#[case::another_object(&["ADDED"], "ADDED", json!({"a": "c"}), Some("/a"))]
+fn an_event_is_the_one_by_its_type_and_object(
+    #[case] types: &[&str],
+    #[case] kind: &str,
+    #[case] object: Value,
+    #[case] differs_at: Option<&str>,
+) {
+    let mut pattern = EventPattern {
+        id: "e".into(),
+        types: types.iter().map(|name| (*name).to_owned()).collect(),
+        object: Some(member("a", "b")),
+        capture: Vec::new(),
+        span: Span::default(),
+    };
+    let event = crate::testing::event(kind, object);
+    let found = event_matches(&pattern, &event, &Values::new()).unwrap();
+    assert_eq!(found.as_ref().err().map(|mismatch| mismatch.at.as_str()), differs_at);
+    if let (Err(mismatch), Some("/type")) = (found, differs_at) {
+        let asked = if types.is_empty() { "an event".to_owned() } else { types.join(" or ") };
+        assert_eq!((mismatch.expected, mismatch.actual), (asked, Some(json!(kind))));
+    }
+    pattern.object = None;
+    let by_type = event_matches(&pattern, &event, &Values::new()).unwrap();
+    assert_eq!(by_type.is_ok(), differs_at != Some("/type"));
+}
+
+#[test]
+fn only_structures_are_shown_line_by_line() {
+    assert!(diff(&json!({"a": 1}), &json!({"a": 2})).is_some());
+    assert_eq!(diff(&json!({"a": 1}), &json!(2)), None);
+    assert_eq!(diff(&json!(1), &json!({"a": 2})), None);
 }

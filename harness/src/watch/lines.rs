@@ -55,3 +55,55 @@ impl Lines {
         self.buffer.freeze()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    /// The lines of a stream that comes in pieces of this size, the complaint that ended it, and the rest.
+    fn read(
+        text: &str,
+        piece: usize,
+        max_line: usize,
+        max_total: usize,
+    ) -> (Vec<String>, Option<Overrun>, String) {
+        let mut lines = Lines::new(max_line, max_total);
+        let mut found = Vec::new();
+        let as_text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        for chunk in text.as_bytes().chunks(piece) {
+            lines.push(chunk);
+            loop {
+                match lines.next() {
+                    Ok(Some(line)) => found.push(as_text(&line)),
+                    Ok(None) => break,
+                    Err(overrun) => return (found, Some(overrun), String::new()),
+                }
+            }
+        }
+        (found, None, as_text(&lines.rest()))
+    }
+
+    #[rstest]
+    fn lines_come_whole_however_they_are_cut(#[values(1, 2, 3, 5, 100)] piece: usize) {
+        let (lines, overrun, rest) = read("one\n\ntwo words\nthr", piece, 100, 100);
+        assert_eq!(lines, ["one", "", "two words"]);
+        assert_eq!((overrun, rest.as_str()), (None, "thr"));
+    }
+
+    #[rstest]
+    fn a_line_may_be_as_long_as_the_budget_and_no_longer(#[values(1, 2, 100)] piece: usize) {
+        assert_eq!(read("12345\n12345", piece, 5, 100), (vec!["12345".to_owned()], None, "12345".to_owned()));
+        assert_eq!(read("12\n123456", piece, 5, 100).1, Some(Overrun::Line(5)));
+        assert_eq!(read("123456\n", piece, 5, 100).1, Some(Overrun::Line(5)));
+    }
+
+    #[test]
+    fn a_watch_may_be_as_long_as_the_budget_and_its_last_lines_are_told() {
+        assert_eq!(read("12\n45\n", 3, 5, 6), (vec!["12".to_owned(), "45".to_owned()], None, String::new()));
+        let (lines, overrun, _) = read("12\n45\n7", 7, 5, 6);
+        assert_eq!(lines, ["12", "45"]);
+        assert_eq!(overrun, Some(Overrun::Total(6)));
+    }
+}

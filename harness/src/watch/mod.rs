@@ -140,6 +140,12 @@ impl OpenWatch {
         }
     }
 
+    /// A watch that has given these events.
+    #[cfg(test)]
+    pub(crate) fn seen(head: Exchange, events: Vec<WatchEvent>) -> Self {
+        Self { events, ..Self::refused(head) }
+    }
+
     /// A stream whose head has come.
     pub(crate) fn reading(head: Exchange, body: OpenBody, origin: Instant, limits: &Limits) -> Self {
         let (sender, items) = mpsc::channel(BACKLOG);
