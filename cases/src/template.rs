@@ -20,6 +20,8 @@ pub enum Part {
     Variable(String),
     /// `${fill:N}`: N times the letter x.
     Fill(usize),
+    /// `${name:N}`: the name of the case's objects, made N letters long with the letter x.
+    Name(usize),
 }
 
 /// JSON whose strings and member names are templates.

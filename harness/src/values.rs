@@ -89,6 +89,13 @@ impl Values {
             match part {
                 Part::Text(text) => out.push_str(text),
                 Part::Fill(length) => out.extend(std::iter::repeat_n('x', *length)),
+                Part::Name(length) => {
+                    let name = self.get("name").ok_or_else(|| Undefined("name".to_owned()))?;
+                    let before = out.len();
+                    push(&mut out, name);
+                    let missing = length.saturating_sub(out.len() - before);
+                    out.extend(std::iter::repeat_n('x', missing));
+                }
                 Part::Variable(name) => {
                     push(&mut out, self.get(name).ok_or_else(|| Undefined(name.clone()))?);
                 }

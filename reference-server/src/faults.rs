@@ -229,7 +229,7 @@ faults! {
     DiscoveryPrefersUnknownVersion "discovery-prefers-unknown-version" "The preferred version of a group is not one of its versions."
     DiscoveryListsUnservedVersion "discovery-lists-unserved-version" "Discovery lists a version of the group apps that is not served."
     ListedVerbUnserved "listed-verb-unserved" "PATCH of a lease is answered 405, although discovery lists it."
-    UnlistedVerbServed "unlisted-verb-served" "DELETE of the collection of namespaces is carried out, although discovery does not list it."
+    UnlistedVerbServed "unlisted-verb-served" "GET of the collection of token reviews is carried out, although discovery does not list it."
     ClusterResourceInNamespaces "cluster-resource-in-namespaces" "Resources of the cluster are served inside of namespaces too."
     AggregatedVersionsReversed "aggregated-versions-reversed" "Aggregated discovery lists the versions of a group in reverse, the preferred one last."
     OpenApiPromisesOperations "openapi-promises-operations" "OpenAPI v3 describes a PUT of collections."

@@ -198,7 +198,7 @@ impl Lowering<'_> {
             .map(|part| match part {
                 Part::Text(text) => text.clone(),
                 Part::Variable(_) => "x".to_owned(),
-                Part::Fill(length) => "x".repeat(*length),
+                Part::Fill(length) | Part::Name(length) => "x".repeat(*length),
             })
             .collect();
         match Regex::new(&text) {

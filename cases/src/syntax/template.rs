@@ -51,11 +51,13 @@ pub(crate) fn parse(text: &str) -> Parsed {
 }
 
 fn part(name: &str) -> Result<Part, String> {
-    if let Some(count) = name.strip_prefix("fill:") {
+    if let Some((kind @ ("fill" | "name"), count)) = name.split_once(':') {
         return match count.parse() {
-            Ok(count) if count <= MAX_FILL => Ok(Part::Fill(count)),
-            Ok(_) => Err(format!("`${{fill:{count}}}` is longer than {MAX_FILL}")),
-            Err(_) => Err(format!("`${{fill:N}}` takes a number, found `{count}`")),
+            Ok(count) if count <= MAX_FILL => {
+                Ok(if kind == "fill" { Part::Fill(count) } else { Part::Name(count) })
+            }
+            Ok(_) => Err(format!("`${{{kind}:{count}}}` is longer than {MAX_FILL}")),
+            Err(_) => Err(format!("`${{{kind}:N}}` takes a number, found `{count}`")),
         };
     }
     let well_formed = name.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -87,6 +89,7 @@ mod tests {
     #[case::alone("${x}", vec![variable("x")])]
     #[case::mixed("a-${x}${subject.kind}/z", vec![text("a-"), variable("x"), variable("subject.kind"), text("/z")])]
     #[case::fill("${fill:3}", vec![Part::Fill(3)])]
+    #[case::name("${name:63}", vec![Part::Name(63)])]
     fn text_is_taken_apart(#[case] input: &str, #[case] parts: Vec<Part>) {
         assert_eq!(parse(input).parts, parts);
     }
@@ -97,6 +100,8 @@ mod tests {
     #[case::expression("${a + b}")]
     #[case::too_long("${fill:99999999}")]
     #[case::no_number("${fill:many}")]
+    #[case::no_length("${name:}")]
+    #[case::of_another("${ns:63}")]
     fn malformed_variables_are_errors(#[case] input: &str) {
         assert_eq!(parse(input).errors.len(), 1);
     }

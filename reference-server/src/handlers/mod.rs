@@ -189,7 +189,7 @@ pub(crate) async fn handle(call: Call, method: &Method, body: &mut Incoming) -> 
         |fault, verb: &str, own: &str, plural| faults.on(fault) && verb == own && call.ty.plural == plural;
     let allowed = |verb| {
         call.ty.allows(verb) && !bent(Fault::ListedVerbUnserved, verb, "patch", "leases")
-            || bent(Fault::UnlistedVerbServed, verb, "deletecollection", "namespaces")
+            || bent(Fault::UnlistedVerbServed, verb, "list", "tokenreviews")
     };
     match (method.as_str(), call.info.name.is_empty()) {
         ("GET", _) if watch && allowed("watch") => watch::handle(call),

@@ -113,6 +113,7 @@ pub(super) fn text(template: &Template) -> String {
         Part::Text(text) => text.clone(),
         Part::Variable(name) => format!("${{{name}}}"),
         Part::Fill(count) => format!("${{fill:{count}}}"),
+        Part::Name(count) => format!("${{name:{count}}}"),
     };
     template.parts.iter().map(part).collect()
 }
