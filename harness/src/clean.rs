@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use futures_util::{StreamExt, stream};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use kubeproof_cases::case::ResourceName;
@@ -12,7 +13,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::capability::{Asker, all_resources, root_of};
-use crate::cleanup::Remover;
+use crate::cleanup::{CRDS, Remover};
 use crate::exchange::Exchange;
 use crate::target::TargetError;
 use crate::transport::Client;
@@ -26,6 +27,17 @@ pub struct Leftover {
     pub age: Duration,
 }
 
+/// What there is to clean, and what could not be looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// By path.
+    pub leftovers: Vec<Leftover>,
+    /// Collections that the server does not show, and why: something may be left there.
+    pub unseen: Vec<(String, String)>,
+    /// The resources of which something can be in a namespace.
+    namespaced: Vec<ResourceName>,
+}
+
 /// Finds what is older than `older_than`, so that nothing of a run that goes on is taken for left behind. Looks at what belongs to
 /// no namespace, and at everything in `namespace` if one is given: a run in a namespace of its own leaves that whole.
 pub async fn find(
@@ -33,13 +45,19 @@ pub async fn find(
     namespace: Option<&str>,
     older_than: Duration,
     deadline: Instant,
-) -> Result<Vec<Leftover>, TargetError> {
+) -> Result<Found, TargetError> {
     client.ping(deadline).await?;
     let asker = Asker { client, deadline };
     let (resources, _) = all_resources(&asker).await;
-    let collections: Vec<String> = resources
+    if resources.is_empty() {
+        let why = "discovery lists no resource".to_owned();
+        return Ok(Found { unseen: vec![("/".to_owned(), why)], ..Found::default() });
+    }
+    let removable = resources
         .iter()
-        .filter(|(_, found)| ["list", "delete"].iter().all(|verb| found.verbs.contains(*verb)))
+        .filter(|(_, found)| ["list", "delete"].iter().all(|verb| found.verbs.contains(*verb)));
+    let inside = removable.clone().filter(|(_, found)| found.namespaced).map(|(name, _)| name.clone());
+    let collections: Vec<String> = removable
         .filter(|(_, found)| !found.namespaced || namespace.is_some())
         .map(|(name, found)| collection(name, namespace.filter(|_| found.namespaced)))
         .collect();
@@ -51,13 +69,27 @@ pub async fn find(
     found.sort_by(|a, b| a.path.cmp(&b.path));
     // A resource that several versions serve is found in each.
     found.dedup_by(|a, b| resource_and_name(&a.path) == resource_and_name(&b.path));
-    Ok(found)
+    // What discovery lists may have gone since.
+    let unseen =
+        collections.into_iter().zip(&lists).filter(|(_, list)| !matches!(list.status(), 200 | 404 | 405));
+    let unseen = unseen.map(|(collection, list)| (collection, list.in_words())).collect();
+    Ok(Found { leftovers: found, unseen, namespaced: inside.collect() })
 }
 
-/// Removes what was found, finalizers and all, and tells what could not be removed.
-pub async fn remove(client: &Client, leftovers: &[Leftover]) -> Vec<String> {
+/// Removes what was found, finalizers and all, and tells what could not be removed. What a namespace of a run holds goes first: an
+/// object with a finalizer that nobody looks after would keep it for ever. Definitions come last, since they serve objects.
+pub async fn remove(client: &Client, found: &Found) -> Vec<String> {
     let remover = Remover::new(client);
-    join_all(leftovers.iter().map(|leftover| remover.remove(&leftover.path))).await;
+    let namespaces = found.leftovers.iter().filter_map(|leftover| leftover.path.strip_prefix(NAMESPACES));
+    let contents: Vec<String> = namespaces
+        .flat_map(|namespace| found.namespaced.iter().map(move |name| collection(name, Some(namespace))))
+        .collect();
+    stream::iter(&contents).for_each_concurrent(AT_ONCE, |collection| remover.empty(collection)).await;
+    let (definitions, objects): (Vec<&Leftover>, Vec<&Leftover>) =
+        found.leftovers.iter().partition(|leftover| leftover.path.starts_with(CRDS));
+    for leftovers in [objects, definitions] {
+        join_all(leftovers.iter().map(|leftover| remover.remove(&leftover.path))).await;
+    }
     remover.into_notices()
 }
 
@@ -101,13 +133,21 @@ fn is_of_a_run(name: &str) -> bool {
             && letters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
     };
     let named = |text: &str| is_run(text.split('-').next().unwrap_or_default());
+    let any_of = |prefixes: &[&str], text: &str| {
+        prefixes.iter().any(|prefix| text.strip_prefix(prefix).is_some_and(named))
+    };
     if let Some((_, group)) = name.split_once('.')
         && let Some(first) = group.strip_suffix(".kubeproof.dev")
     {
-        return is_run(first) || first.strip_prefix("kp-").is_some_and(named);
+        return is_run(first) || any_of(&["kp-", "kubeproof-", "probe-"], first);
     }
-    ["kp-", "kubeproof-"].iter().any(|prefix| name.strip_prefix(prefix).is_some_and(named))
+    any_of(&["kp-", "kubeproof-"], name)
 }
+
+const NAMESPACES: &str = "/api/v1/namespaces/";
+
+/// Requests at once.
+const AT_ONCE: usize = 8;
 
 /// Letters of the id of a run.
 const RUN: usize = 6;
@@ -131,6 +171,10 @@ mod tests {
     #[case("kp-a2c123-17-b", true)]
     #[case("widgets.a2c123.kubeproof.dev", true)]
     #[case("things.kp-a2c123-9.kubeproof.dev", true)]
+    #[case("widgets.probe-a2c123.kubeproof.dev", true)]
+    #[case("probes.kubeproof-a2c123-probe.kubeproof.dev", true)]
+    #[case("kubeproof-a2c123-probe", true)]
+    #[case("probe-a2c123", false)]
     #[case("kp-team-blue", false)]
     #[case("kp-system", false)]
     #[case("kp-system-1", false)]

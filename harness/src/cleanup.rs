@@ -30,7 +30,7 @@ const ATTEMPTS: u32 = 3;
 /// How long a namespace may take to be gone before it is looked at more closely.
 const NAMESPACE_PATIENCE: Duration = Duration::from_millis(300);
 
-const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub(crate) const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// What belongs to a run as a whole, so that everything in it may go.
 #[derive(Clone, Debug, Default)]
@@ -207,15 +207,15 @@ impl Property {
 
 /// The path that objects are posted to.
 #[derive(Clone, Debug, Eq, PartialEq)]
-struct Collection {
+pub(crate) struct Collection {
     path: String,
-    group: String,
-    namespace: Option<String>,
+    pub(crate) group: String,
+    pub(crate) namespace: Option<String>,
 }
 
 impl Collection {
     /// The collection that a target addresses; `None`: something else.
-    fn of(target: &str) -> Option<Self> {
+    pub(crate) fn of(target: &str) -> Option<Self> {
         let path = target.split('?').next()?;
         let segments: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
         let (group, rest) = match segments.as_slice() {
@@ -267,7 +267,7 @@ impl Remover {
     }
 
     /// Removes everything in a collection of the run's own.
-    async fn empty(&self, collection: &str) {
+    pub(crate) async fn empty(&self, collection: &str) {
         let exchange = self.insist("DELETE", &format!("{collection}?gracePeriodSeconds=0"), None).await;
         let deleted = match exchange.status() {
             404 | 410 => return,

@@ -147,13 +147,14 @@ fn unusable(error: &(dyn Error + 'static)) -> TargetError {
     TargetError::Kubeconfig(told(error))
 }
 
-/// The chain of causes. Of an exec plugin that failed, only what it complains of: its other output may hold a token.
+/// The chain of causes. Of an exec plugin that failed, only what it complains of: its other output may hold a token, and its
+/// arguments and environment a secret of its own.
 fn told(error: &(dyn Error + 'static)) -> String {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if let Some(AuthError::AuthExecRun { cmd, out }) = error.downcast_ref() {
+        if let Some(AuthError::AuthExecRun { out, .. }) = error.downcast_ref() {
             let complaint = String::from_utf8_lossy(&out.stderr);
-            return format!("the exec plugin {cmd} ended with {}: {}", out.status, complaint.trim());
+            return format!("its exec plugin ended with {}: {}", out.status, complaint.trim());
         }
         cause = error.source();
     }

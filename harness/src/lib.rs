@@ -8,6 +8,7 @@ pub mod clean;
 mod cleanup;
 pub mod event;
 pub mod exchange;
+pub mod fence;
 pub mod json;
 pub mod known_failures;
 pub mod kubeconfig;

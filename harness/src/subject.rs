@@ -10,6 +10,7 @@ use kubeproof_cases::case::{ResourceName, Scope};
 use serde_json::{Map, Value, json};
 
 use crate::capability::{Asker, Discovered, Questions, may_create, root_of};
+use crate::fence::Fence;
 
 /// Verbs of every custom resource.
 const CUSTOM_VERBS: [&str; 8] =
@@ -295,8 +296,9 @@ pub(crate) async fn adopt(
 }
 
 async fn accepts(asker: &Asker<'_>, questions: &Questions<'_>, collection: &str, manifest: &Value) -> bool {
-    if !questions.may_write {
-        return true;
+    if !questions.may_send("POST", collection) {
+        // Where nothing is written, discovery has to do; beyond the namespace there is nothing to adopt.
+        return matches!(questions.fence, Fence::Reads);
     }
     let answer = may_create(asker, collection, manifest).await;
     matches!(answer, Ok(status) if (200..300).contains(&status))

@@ -33,6 +33,13 @@ const FRAMES: usize = 100;
 const HEX: usize = 32;
 
 const HEADERS: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "set-cookie"];
+
+/// How raw JSON and YAML, also quoted, come to what is secret in a Secret.
+const RAW_DATA: [&str; 6] =
+    ["data\":", "stringData\":", "data\\\":", "stringData\\\":", "\ndata:", "\nstringData:"];
+
+const QUOTED_DATA: [&str; 2] = ["data\\\":", "stringData\\\":"];
+
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Knows what is secret in this run.
@@ -66,8 +73,14 @@ impl Redactor {
         let mut checks: Vec<_> = result.checks.iter().map(|check| pass.check(check)).collect();
         // Only now is every secret value known that a text could repeat.
         let mut reason = result.reason.clone();
+        pass.cut(&mut reason);
         pass.texts(std::iter::once(&mut reason));
         for check in &mut checks {
+            pass.cut(&mut check.message);
+            pass.cut_values(&mut check.actual);
+            if let Some(diff) = &mut check.diff {
+                pass.cut_lines(diff);
+            }
             pass.values([&mut check.expected, &mut check.actual]);
             pass.texts(check.places.iter_mut().flat_map(|place| [&mut place.at, &mut place.message]));
             pass.texts(
@@ -77,6 +90,11 @@ impl Redactor {
             );
         }
         for exchange in &mut exchanges {
+            for text in
+                [&mut exchange.end, &mut exchange.broken, &mut exchange.json_fault].into_iter().flatten()
+            {
+                pass.cut(text);
+            }
             pass.texts(
                 [Some(&mut exchange.target), exchange.broken.as_mut(), exchange.json_fault.as_mut()]
                     .into_iter()
@@ -293,6 +311,39 @@ impl Pass<'_> {
         }
     }
 
+    /// Ends a text of a case about Secrets where raw JSON or YAML in it comes to the data: a part of a body, perhaps no sound
+    /// one, in which values cannot be told.
+    fn cut(&self, text: &mut String) {
+        let data = RAW_DATA.iter().filter_map(|key| text.find(key)).min().filter(|_| self.secret);
+        if let Some(data) = data {
+            text.truncate(data);
+            text.push_str(REDACTED);
+        }
+    }
+
+    /// The same in each line of a difference, where what is not quoted is structured data, and is known.
+    fn cut_lines(&self, text: &mut String) {
+        if self.secret && QUOTED_DATA.iter().any(|key| text.contains(key)) {
+            let cut = |line: &str| {
+                let mut line = line.to_owned();
+                if QUOTED_DATA.iter().any(|key| line.contains(key)) {
+                    self.cut(&mut line);
+                }
+                line
+            };
+            *text = text.lines().map(cut).collect::<Vec<_>>().join("\n");
+        }
+    }
+
+    fn cut_values(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.cut(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.cut_values(item)),
+            Value::Object(members) => members.values_mut().for_each(|member| self.cut_values(member)),
+            _ => {}
+        }
+    }
+
     fn texts<'a>(&self, texts: impl IntoIterator<Item = &'a mut String>) {
         for text in texts {
             for secret in self.redactor.tokens.iter().chain(&self.found) {
@@ -308,10 +359,23 @@ impl Pass<'_> {
             match value {
                 Value::String(text) => self.texts([text]),
                 Value::Array(items) => self.values(items),
-                Value::Object(members) => self.values(members.values_mut()),
+                Value::Object(members) => {
+                    if members.keys().any(|name| self.tells(name)) {
+                        let named = std::mem::take(members).into_iter().map(|(mut name, value)| {
+                            self.texts([&mut name]);
+                            (name, value)
+                        });
+                        *members = named.collect();
+                    }
+                    self.values(members.values_mut());
+                }
                 _ => {}
             }
         }
+    }
+
+    fn tells(&self, text: &str) -> bool {
+        self.redactor.tokens.iter().chain(&self.found).any(|secret| text.contains(secret.as_str()))
     }
 }
 
@@ -373,7 +437,27 @@ fn readable(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
+
+    #[rstest]
+    #[case(
+        r#"got "{\"kind\":\"Secret\",\"data\":{\"a\":\"aHVu""#,
+        r#"got "{\"kind\":\"Secret\",\"[redacted]"#
+    )]
+    #[case(r#"{"items":[{"stringData":{"a":"hunt"#, r#"{"items":[{"[redacted]"#)]
+    #[case("kind: Secret\ndata:\n  a: aHVu", "kind: Secret[redacted]")]
+    #[case("expected a list of metadata, got data", "expected a list of metadata, got data")]
+    fn raw_text_ends_where_the_data_of_a_secret_begins(#[case] text: &str, #[case] expected: &str) {
+        let redactor = Redactor::default();
+        for (secret, expected) in [(true, expected), (false, text)] {
+            let pass = Pass { redactor: &redactor, secret, found: BTreeSet::new() };
+            let mut value = Value::Array(vec![text.into()]);
+            pass.cut_values(&mut value);
+            assert_eq!(value[0], expected);
+        }
+    }
 
     #[test]
     fn a_short_token_is_hidden_where_it_stands_alone() {

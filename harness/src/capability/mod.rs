@@ -14,6 +14,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::exchange::{Exchange, Outcome, Received};
+use crate::fence::Fence;
 use crate::target::TargetError;
 use crate::transport::{Client, Outgoing};
 
@@ -55,8 +56,10 @@ pub struct Discovered {
 pub struct Questions<'a> {
     /// What cases of the run need.
     pub needs: BTreeSet<Capability>,
-    /// Dry-run requests that would write may be sent.
-    pub may_write: bool,
+    /// What of dry-run requests may be sent.
+    pub fence: Fence,
+    /// Only a plan is wanted: what is not asked is taken to be so.
+    pub plans_only: bool,
     /// The namespace that the user gave.
     pub namespace: Option<&'a str>,
     /// What the containers of the run's pods run, if the user named it.
@@ -65,6 +68,13 @@ pub struct Questions<'a> {
     pub probe_name: &'a str,
     /// A `CustomResourceDefinition` such as the run would install.
     pub crd: Option<&'a Value>,
+}
+
+impl Questions<'_> {
+    /// Whether this may be asked.
+    pub(crate) fn may_send(&self, method: &str, target: &str) -> bool {
+        self.fence.holds_back(method, target).is_none()
+    }
 }
 
 impl Capabilities {

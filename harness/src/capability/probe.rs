@@ -8,7 +8,7 @@ use kubeproof_cases::case::{Capability, Identity, ResourceName};
 use serde_json::{Value, json};
 
 use super::{Asker, Discovered, Questions, outgoing};
-use crate::exchange::{BrokenKind, Outcome};
+use crate::exchange::{BrokenKind, Exchange, Outcome};
 use crate::watch::Next;
 
 /// It can, or why not.
@@ -30,7 +30,7 @@ pub(super) async fn all(
             Capability::Namespaces => namespaces(asker, resources, questions).boxed(),
             Capability::Crds => crds(asker, resources, questions).boxed(),
             Capability::GarbageCollection => garbage_collection(asker).boxed(),
-            Capability::Impersonation => impersonation(asker).boxed(),
+            Capability::Impersonation => impersonation(asker, questions).boxed(),
             Capability::Pods => pods(asker, resources, questions).boxed(),
             Capability::RunningPods => running_pods(asker, resources, questions).boxed(),
             Capability::ScriptedPods => scripted_pods(asker, questions).boxed(),
@@ -151,24 +151,32 @@ fn creatable(resources: &Resources, name: &ResourceName) -> Answer {
 
 /// Discovery has to do when nothing may be written.
 async fn asked(asker: &Asker<'_>, questions: &Questions<'_>, collection: &str, manifest: &Value) -> Answer {
-    if questions.may_write { may_create(asker, collection, manifest).await.map(drop) } else { Ok(()) }
+    if questions.may_send("POST", collection) {
+        may_create(asker, collection, manifest).await.map(drop)
+    } else {
+        Ok(())
+    }
 }
 
-/// Asks by a dry run, and gives the code of the answer. A server that takes it and stores the object all the same
-/// is cleaned at once.
+/// A dry run. A server that takes it and stores the object all the same is cleaned at once.
+async fn dry_create(asker: &Asker<'_>, collection: &str, manifest: &Value) -> Exchange {
+    let exchange = asker.send("POST", &format!("{collection}?dryRun=All"), Some(manifest)).await;
+    if (200..300).contains(&exchange.status()) {
+        let name = manifest["metadata"]["name"].as_str().unwrap_or_default();
+        let object = format!("{collection}/{name}");
+        if (200..300).contains(&asker.get(&object, "application/json").await.status()) {
+            asker.send("DELETE", &object, None).await;
+        }
+    }
+    exchange
+}
+
+/// Asks by a dry run, and gives the code of the answer.
 ///
 /// Only a plain refusal is a no: what else a broken server may say is for cases to judge.
 pub(crate) async fn may_create(asker: &Asker<'_>, collection: &str, manifest: &Value) -> Result<u16, String> {
-    let exchange = asker.send("POST", &format!("{collection}?dryRun=All"), Some(manifest)).await;
+    let exchange = dry_create(asker, collection, manifest).await;
     match exchange.status() {
-        status @ 200..=299 => {
-            let name = manifest["metadata"]["name"].as_str().unwrap_or_default();
-            let object = format!("{collection}/{name}");
-            if (200..300).contains(&asker.get(&object, "application/json").await.status()) {
-                asker.send("DELETE", &object, None).await;
-            }
-            Ok(status)
-        }
         401 | 403 | 404 | 405 => {
             Err(format!("a dry-run create in {collection} is refused: {}", exchange.in_words()))
         }
@@ -196,7 +204,7 @@ async fn second_user(asker: &Asker<'_>, resources: &Resources, questions: &Quest
 }
 
 /// Whether the server says that the run may act as others. What it then makes of the headers is for cases to judge.
-async fn impersonation(asker: &Asker<'_>) -> Answer {
+async fn impersonation(asker: &Asker<'_>, questions: &Questions<'_>) -> Answer {
     if asker.client.impersonates().await {
         return Err("the run itself acts as another user (--as)".into());
     }
@@ -205,6 +213,11 @@ async fn impersonation(asker: &Asker<'_>) -> Answer {
         "spec": {"resourceAttributes": {"verb": "impersonate", "resource": "users"}},
     });
     let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    if !questions.may_send("POST", reviews) {
+        let unknown =
+            "whether the run's user may act as others is asked by a POST, which --read-only forbids";
+        return if questions.plans_only { Ok(()) } else { Err(unknown.into()) };
+    }
     let exchange = asker.send("POST", reviews, Some(&review)).await;
     match exchange.json().and_then(|review| review["status"]["allowed"].as_bool()) {
         Some(true) => Ok(()),
@@ -282,6 +295,9 @@ async fn garbage_collection(asker: &Asker<'_>) -> Answer {
 async fn server_side_apply(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_>) -> Answer {
     let collection = some_collection(resources, questions, "patch")?;
     let target = format!("{collection}/{}?dryRun=All", questions.probe_name);
+    if !questions.may_send("PATCH", &target) {
+        return Ok(());
+    }
     let mut request = outgoing("PATCH", &target, "application/json", Some(&json!({})));
     for (name, value) in &mut request.headers {
         if name == "content-type" {
@@ -309,7 +325,8 @@ async fn short_history(asker: &Asker<'_>, resources: &Resources, questions: &Que
 /// of them.
 async fn validation_rules(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_>) -> Answer {
     creatable(resources, &named("customresourcedefinitions", "v1", "apiextensions.k8s.io"))?;
-    if !questions.may_write {
+    let collection = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    if !questions.may_send("POST", collection) {
         return Ok(());
     }
     let group = format!("{}.kubeproof.dev", questions.probe_name);
@@ -337,8 +354,7 @@ async fn validation_rules(asker: &Asker<'_>, resources: &Resources, questions: &
             }],
         },
     });
-    let collection = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let exchange = asker.send("POST", &format!("{collection}?dryRun=All"), Some(&manifest)).await;
+    let exchange = dry_create(asker, collection, &manifest).await;
     let kept = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/x-kubernetes-validations/0";
     match exchange.json().and_then(|body| body.pointer(kept)) {
         Some(known) if *known == rule => Ok(()),

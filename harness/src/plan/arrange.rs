@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kubeproof_cases::case::{Capability, Case, Scope, Step, SubjectFilter, SubjectSet};
 use kubeproof_cases::stream::Protocol;
 
+use super::bounds::Bounds;
 use super::roster::Roster;
 use super::{Home, PlannedRun, survey};
 use crate::capability::Capabilities;
@@ -25,9 +26,10 @@ pub(super) fn runs(
     cases: &[&Case],
     roster: &mut Roster<'_>,
     capabilities: &Capabilities,
-    home: &Home,
+    bounds: &Bounds<'_>,
     options: &RunOptions,
 ) -> Vec<PlannedRun> {
+    let home = bounds.home;
     let mut runs = Vec::new();
     for case in cases {
         let shared = Arc::new((*case).clone());
@@ -42,7 +44,8 @@ pub(super) fn runs(
                 taken
             };
         if !case.protocols.is_empty() {
-            let reason = obstacle(case, capabilities, home, options);
+            let reason =
+                obstacle(case, capabilities, home, options).or_else(|| bounds.crossed_by(&shared, None));
             for protocol in &case.protocols {
                 add_over(None, Some(protocol.clone()), reason.clone());
             }
@@ -54,7 +57,7 @@ pub(super) fn runs(
             continue;
         }
         let Some(filter) = &case.subject else {
-            add(None, None);
+            add(None, bounds.crossed_by(&shared, None));
             if is_about_design(case) {
                 for subject in roster.subjects.iter().filter(|subject| subject.origin == Origin::User) {
                     add(Some(Arc::clone(subject)), None);
@@ -66,7 +69,7 @@ pub(super) fn runs(
         let mut fits = false;
         for candidate in candidates(&filter.of, roster) {
             let (subject, skip) = match candidate {
-                Ok(subject) => match fit(case, filter, &subject, home) {
+                Ok(subject) => match fit(&shared, filter, &subject, bounds) {
                     Fit::Runs => (subject, None),
                     Fit::Skipped(reason) if !filter.once => (subject, Some(reason)),
                     Fit::Skipped(reason) | Fit::Other(reason) => {
@@ -142,7 +145,7 @@ fn candidates(of: &SubjectSet, roster: &mut Roster<'_>) -> Vec<Result<Arc<Subjec
     }
 }
 
-fn fit(case: &Case, filter: &SubjectFilter, subject: &Subject, home: &Home) -> Fit {
+fn fit(case: &Arc<Case>, filter: &SubjectFilter, subject: &Arc<Subject>, bounds: &Bounds<'_>) -> Fit {
     let name = &subject.name;
     match filter.scope {
         Some(Scope::Namespaced) if !subject.namespaced => {
@@ -166,15 +169,10 @@ fn fit(case: &Case, filter: &SubjectFilter, subject: &Subject, home: &Home) -> F
     if let Some(missing) = filter.verbs.iter().find(|verb| !subject.verbs.contains(*verb)) {
         return Fit::Skipped(format!("{name} does not list the verb {missing}"));
     }
-    if let Home::Nowhere(reason) = home
+    if let Home::Nowhere(reason) = bounds.home
         && subject.namespaced
     {
         return Fit::Skipped(reason.clone());
     }
-    let collection_is_ours =
-        subject.origin == Origin::Suite || (subject.namespaced && matches!(home, Home::Own(_)));
-    if !collection_is_ours && survey::empties_collection(&case.steps) {
-        return Fit::Skipped(format!("it would delete all {name} that are there, not only its own"));
-    }
-    Fit::Runs
+    bounds.crossed_by(case, Some(subject)).map_or(Fit::Runs, Fit::Skipped)
 }

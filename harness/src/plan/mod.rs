@@ -1,6 +1,7 @@
 //! The plan of a run: every case on every subject it fits, or the reason why not. Made before the first case.
 
 mod arrange;
+mod bounds;
 mod objects;
 mod roster;
 pub(crate) mod survey;
@@ -21,6 +22,7 @@ use tokio::time::Instant;
 
 use crate::capability::{Asker, Capabilities, Questions, name_of};
 use crate::event::Target;
+use crate::fence::Fence;
 use crate::known_failures::KnownFailuresError;
 use crate::run::{RunOptions, RunPod};
 use crate::selection::SelectionError;
@@ -28,6 +30,7 @@ use crate::subject::{Subject, SubjectError, adopt, filled};
 use crate::target::TargetError;
 use crate::transport::Client;
 
+use self::bounds::Bounds;
 use self::roster::Roster;
 
 pub use self::objects::PlannedObject;
@@ -146,7 +149,8 @@ pub async fn plan(catalogue: &Catalogue, client: &Client, options: &RunOptions) 
     let questions = Questions {
         pod_image: options.pod_image.as_deref(),
         needs,
-        may_write: !options.read_only && !options.dry_run,
+        fence: if options.dry_run { Fence::Reads } else { options.fence() },
+        plans_only: options.dry_run && !options.read_only,
         namespace: options.namespace.as_deref(),
         probe_name: &format!("{own_namespace}-probe"),
         crd: probe.as_ref(),
@@ -169,7 +173,9 @@ pub async fn plan(catalogue: &Catalogue, client: &Client, options: &RunOptions) 
     check_known_failures(catalogue, &roster, options)?;
 
     let home = home(&capabilities, options, own_namespace);
-    let mut runs = arrange::runs(&cases, &mut roster, &capabilities, &home, options);
+    let pod = RunPod::new(&run, options.pod_image.as_deref());
+    let bounds = Bounds { home: &home, fence: options.fence(), run: &run, pod: &pod };
+    let mut runs = arrange::runs(&cases, &mut roster, &capabilities, &bounds, options);
     runs.sort_by_key(|run| (run.case.id.clone(), run.subject_name()));
     if let Some(shard) = options.selection.shard {
         let mut n = 0..;
@@ -196,7 +202,6 @@ pub async fn plan(catalogue: &Catalogue, client: &Client, options: &RunOptions) 
     let anybody_asks = runs.iter().any(|run| run.case.subject.is_some());
     let absent = if anybody_asks { roster.absent } else { Vec::new() };
     let catalogue_digest = catalogue.digest().to_owned();
-    let pod = RunPod::new(&run, options.pod_image.as_deref());
     Ok(Plan { run, target, home, installs, absent, runs, pod, capabilities, catalogue_digest })
 }
 

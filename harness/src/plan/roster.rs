@@ -35,6 +35,8 @@ impl<'a> Roster<'a> {
     ) -> Result<Self, SubjectError> {
         let no_customs = if options.read_only {
             Some("its resource would have to be installed, which --read-only forbids".to_owned())
+        } else if options.namespace.is_some() {
+            Some("its resource would have to be installed, which --namespace forbids (--subject names one that is there)".to_owned())
         } else {
             capabilities.missing(Capability::Crds)
         };

@@ -4,6 +4,8 @@ use kubeproof_cases::case::{Body, Request, Step, Times};
 use kubeproof_cases::stream::{Outbound, Payload, Sending};
 use kubeproof_cases::template::{JsonTemplate, Part, Template};
 
+use crate::fence::is_safe;
+
 /// Every request of the steps, those inside loops included, in order.
 pub(crate) fn requests(steps: &[Step]) -> Vec<&Request> {
     let mut found = Vec::new();
@@ -18,7 +20,7 @@ pub(crate) fn requests(steps: &[Step]) -> Vec<&Request> {
 
 /// Whether a step sends anything but a read.
 pub(crate) fn writes(steps: &[Step]) -> bool {
-    requests(steps).iter().any(|request| !matches!(request.method.as_str(), "GET" | "HEAD" | "OPTIONS"))
+    requests(steps).iter().any(|request| !is_safe(&request.method))
 }
 
 /// Whether the steps wait for the server's clock, which moves in seconds: until it ends a watch, or until a time is past.
@@ -33,26 +35,6 @@ pub(crate) fn awaits_the_clock(steps: &[Step]) -> bool {
         };
     });
     found
-}
-
-/// Whether a step deletes a whole collection, not a selected part.
-pub(crate) fn empties_collection(steps: &[Step]) -> bool {
-    let selects =
-        |text: &str| ["labelSelector", "fieldSelector", "dryRun"].iter().any(|key| text.contains(key));
-    requests(steps).iter().any(|request| {
-        let path_end = request.path.parts.iter().rposition(|part| matches!(part, Part::Variable(_)));
-        let at_collection = path_end.is_some_and(|end| {
-            let is_collection = matches!(
-                &request.path.parts[end],
-                Part::Variable(name) if name == "collection" || name == "collection.all"
-            );
-            let rest = request.path.parts.get(end + 1);
-            is_collection && rest.is_none_or(|rest| matches!(rest, Part::Text(text) if text.starts_with('?')))
-        });
-        let selected = request.query.iter().any(|(key, _)| selects(key))
-            || request.path.parts.iter().any(|part| matches!(part, Part::Text(text) if selects(text)));
-        request.method == "DELETE" && at_collection && !selected
-    })
 }
 
 /// Whether a request or an expression reads the variable.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kubeproof_cases::case::Edition;
 
+use crate::fence::Fence;
 use crate::known_failures::KnownFailures;
 use crate::selection::Selection;
 use crate::subject::SubjectArgument;
@@ -49,6 +50,13 @@ pub struct RunOptions {
     pub id: Option<String>,
     /// After so many results that fail the run, the rest is skipped.
     pub max_fail: Option<usize>,
+}
+
+impl RunOptions {
+    /// What the run may write at all.
+    pub fn fence(&self) -> Fence {
+        Fence::new(self.read_only, self.namespace.as_deref())
+    }
 }
 
 impl Default for RunOptions {

@@ -25,7 +25,8 @@ use hyper_util::rt::TokioIo;
 use kubeproof_cases::case::Identity;
 use tokio::time::Instant;
 
-use crate::exchange::{Exchange, Outcome, Sent};
+use crate::exchange::{Broken, Exchange, Outcome, Sent};
+use crate::fence::Fence;
 use crate::stream::{Handshake, OpenStream, Shape};
 use crate::target::{TargetConfig, TargetError, TlsConfig};
 use crate::tls::PreparedTls;
@@ -88,6 +89,7 @@ pub struct Client {
     /// The start of the run: what every recorded time counts from.
     pub origin: Instant,
     shared: Arc<Shared>,
+    fence: Arc<Fence>,
 }
 
 #[derive(Debug)]
@@ -120,7 +122,13 @@ impl Client {
             dialer,
             limits,
         };
-        Ok(Self { origin: Instant::now(), shared: Arc::new(shared) })
+        Ok(Self { origin: Instant::now(), shared: Arc::new(shared), fence: Arc::default() })
+    }
+
+    /// A client that sends nothing beyond the fence.
+    #[must_use]
+    pub fn within(&self, fence: Fence) -> Self {
+        Self { fence: Arc::new(fence), ..self.clone() }
     }
 
     /// The URL of the server, without credentials.
@@ -169,7 +177,10 @@ impl Client {
                 Err(failure) if !failure.unprocessed => Outcome::Broken(failure.broken),
                 // Servers close HTTP/2 connections as they like, and name the requests that came too late:
                 // those have not been answered yet. A connection of its own cannot be closed under a request.
-                Err(_) => exact::send(dialer, ready, deadline, limits.max_body).await.1,
+                Err(_) => match self.turn(deadline).await {
+                    Ok(()) => exact::send(dialer, ready, deadline, limits.max_body).await.1,
+                    Err(broken) => Outcome::Broken(broken),
+                },
             };
             return self.exchange(sent, started, outcome);
         }
@@ -266,9 +277,9 @@ impl Client {
     }
 
     async fn prepare(&self, outgoing: Outgoing, deadline: Instant) -> Result<Ready, Box<Exchange>> {
-        let turn = match &self.shared.limiter {
-            Some(limiter) => limiter.turn(deadline).await,
-            None => Ok(()),
+        let turn = match self.fence.holds_back(&outgoing.method, &outgoing.target) {
+            Some(why) => Err(Broken::connect(format!("not sent: {why}"))),
+            None => self.turn(deadline).await,
         };
         let prepared = match turn {
             Ok(()) => self.shared.identities.prepare(&outgoing, deadline).await,
@@ -284,6 +295,13 @@ impl Client {
             };
             Box::new(self.exchange(sent, Instant::now(), Outcome::Broken(broken)))
         })
+    }
+
+    async fn turn(&self, deadline: Instant) -> Result<(), Broken> {
+        match &self.shared.limiter {
+            Some(limiter) => limiter.turn(deadline).await,
+            None => Ok(()),
+        }
     }
 
     fn exchange(&self, request: Sent, started: Instant, outcome: Outcome) -> Exchange {

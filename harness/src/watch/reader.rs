@@ -93,7 +93,24 @@ fn event(line: &[u8], origin: Instant) -> Result<Item, String> {
     }
 }
 
-/// Enough of a line to know it by.
+/// Enough of a line to know it by; nothing of an object that stands in it, which may be a Secret.
 fn start(line: &[u8]) -> String {
-    String::from_utf8_lossy(&line[..line.len().min(120)]).into_owned()
+    let braces = line.iter().enumerate().filter(|(_, byte)| **byte == b'{');
+    let shown = braces.map(|(at, _)| at + 1).nth(1).unwrap_or(line.len()).min(120);
+    String::from_utf8_lossy(&line[..shown]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(r#"{"type":"ADDED","object":{"data":{"a":"b"#, r#"{"type":"ADDED","object":{"#)]
+    #[case("<html>", "<html>")]
+    #[case("", "")]
+    fn a_line_is_shown_up_to_the_object_in_it(#[case] line: &str, #[case] expected: &str) {
+        assert_eq!(start(line.as_bytes()), expected);
+    }
 }

@@ -8,6 +8,7 @@ use std::process::Stdio;
 use rstest::rstest;
 use serde_json::Value;
 
+use crate::harm::{assert_unchanged, populate, snapshot};
 use crate::kubeproof::command;
 use crate::served::{Served, signal};
 
@@ -41,6 +42,28 @@ fn a_stopped_run_removes_what_it_made_and_reports(#[values("INT", "TERM")] name:
     assert!(results > 0 && Some(results) < report["planned"].as_u64(), "{results} of {}", report["planned"]);
     quick_junit::Report::deserialize_from_str(&std::fs::read_to_string(&junit).expect("a report"))
         .expect("JUnit");
+}
+
+/// As a run in a cluster in use is stopped: with a node, cases that make namespaces and definitions, and others' objects around.
+#[test]
+fn a_stopped_run_takes_its_node_along() {
+    let server = Served::start(&["--without-node"]);
+    populate(&server);
+    let before = snapshot(&server);
+    let often =
+        ["run", "-v", "--with-node", "--repeat", "50", "--only", "namespaces/*", "rules/*", "exec/stdout-*"];
+    let mut run = command(&[&often[..], &server.target()].concat())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the run starts");
+    let mut progress = BufReader::new(run.stderr.take().expect("its progress")).lines();
+    let streams = progress.by_ref().map_while(Result::ok).any(|line| line.contains("exec/stdout-"));
+    assert!(streams, "no stream came to its end");
+    signal(&run, "INT");
+    let rest: Vec<String> = progress.map_while(Result::ok).collect();
+    assert_eq!(run.wait().expect("the run ends").code(), Some(130), "{rest:?}");
+    assert_unchanged(&server, &before);
 }
 
 /// The server takes the connection and never answers, so only giving up at once can end this.

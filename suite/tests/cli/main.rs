@@ -3,11 +3,14 @@
 mod broken_targets;
 mod catalogue;
 mod cleaning;
+mod harm;
 mod help;
 mod interrupts;
 mod kubeproof;
 mod lint_api;
+mod recorder;
 mod reports;
 mod runs;
+mod secrets;
 mod serve;
 mod served;

@@ -5,12 +5,12 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::kubeproof::kubeproof;
+use crate::kubeproof::{kubeproof, whole_run};
 use crate::served::{Served, USER_TOKEN};
 
 #[test]
 fn without_a_target_the_bundled_server_is_tested_and_conforms() {
-    let ended = kubeproof(&["run"]).with(0);
+    let ended = whole_run(&[]).with(0);
     let summary = ended.stdout.lines().last().expect("a summary");
     assert!(summary.contains(" pass") && !summary.contains("fail"), "{summary}");
     assert!(ended.stderr.contains("seed "), "{}", ended.stderr);

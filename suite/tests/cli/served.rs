@@ -53,17 +53,28 @@ impl Served {
             .collect()
     }
 
+    /// Creates an object of somebody else.
+    pub(crate) fn create(&self, path: &str, object: &Value) {
+        self.ask("POST", path, &object.to_string(), "201");
+    }
+
     fn text(&self, path: &str) -> String {
+        self.ask("GET", path, "", "200")
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &str, status: &str) -> String {
         let address = self.url.strip_prefix("http://").expect("plain HTTP");
         let mut stream = TcpStream::connect(address).expect("a connection");
         let request = format!(
-            "GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
         );
         stream.write_all(request.as_bytes()).expect("the request goes out");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("an answer");
         let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
-        assert!(head.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+        assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{path}: {answer}");
         body.to_owned()
     }
 

@@ -168,7 +168,7 @@ pub(crate) struct Selection {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Safety")]
 pub(crate) struct Safety {
-    /// Use this namespace, and create none
+    /// Use this namespace, and create none; write nothing outside of it
     #[arg(long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
 

@@ -58,10 +58,12 @@ async fn test(run: &low::Run, color: low::Color, interrupt: &CancellationToken) 
     let node = if run.pods.with_node {
         client.ping(Instant::now() + options.case_timeout).await?;
         let id = options.id.insert(run_id(options.seed));
-        Some(Node::open(&target.config, &run.pods, id).await?)
+        Some(Node::open(&client, &target.config, &run.pods, id).await?)
     } else {
         None
     };
+    // The node is what somebody asked for who keeps the run inside a namespace.
+    let client = client.within(options.fence());
     let exit = planned(run, &catalogue, &target, teller, client, options, interrupt).await;
     if let Some(node) = node {
         node.close().await?;

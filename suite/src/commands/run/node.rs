@@ -13,7 +13,7 @@ use std::time::Duration;
 use kubeproof_cases::case::Identity;
 use kubeproof_harness::exchange::Exchange;
 use kubeproof_harness::target::TargetConfig;
-use kubeproof_harness::transport::{Client, Limits, Outgoing};
+use kubeproof_harness::transport::{Client, Outgoing};
 use kubeproof_harness::watch::Next;
 use kubeproof_reference_server::kubelet::{Endpoint, EndpointConfig, Kubelet, Reports};
 use kubeproof_reference_server::node::manifest;
@@ -44,9 +44,14 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Registers the node of the run with this id.
-    pub(super) async fn open(target: &TargetConfig, options: &low::Pods, run: &str) -> Result<Self, Error> {
-        let server = Server { client: Client::new(target, Limits::default())? };
+    /// Registers the node of the run with this id. It keeps to the limits of the run's client.
+    pub(super) async fn open(
+        client: &Client,
+        target: &TargetConfig,
+        options: &low::Pods,
+        run: &str,
+    ) -> Result<Self, Error> {
+        let server = Server { client: client.clone() };
         let address = match options.node_address {
             Some(address) => address,
             None => address_towards(target).await?,
