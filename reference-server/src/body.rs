@@ -180,6 +180,9 @@ pub(crate) fn decode(
     validation: FieldValidation,
     faults: Faults,
 ) -> Result<Decoded, ApiError> {
+    if bytes.is_empty() && faults.on(Fault::EmptyBodyIsInvalid) {
+        return Err(ApiError::unprocessable_patch("the body is empty"));
+    }
     let json::Decoded { value, duplicates } = json::decode(bytes).map_err(|error| {
         if faults.on(Fault::MalformedBodyAsServerError) {
             return ApiError::internal(error.to_string());
@@ -195,6 +198,12 @@ pub(crate) fn decode(
         }
     };
     check_type_meta(ty, &mut object, faults)?;
+    if faults.on(Fault::NullsRefused) && !ty.custom && has_null(&object) {
+        return Err(cannot_handle(ty, "null is no value"));
+    }
+    if faults.on(Fault::FieldNamesInAnyCase) {
+        fold_names(&ty.schema, &mut object);
+    }
     if faults.on(Fault::LabelsStringified) {
         stringify_labels(&mut object);
     }
@@ -206,6 +215,26 @@ pub(crate) fn decode(
     ty.schema.check_types(&object).map_err(|error| cannot_handle(ty, &error.message))?;
     ty.schema.prune(&mut object, faults);
     Ok(Decoded { object, warnings })
+}
+
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(fields) => fields.values().any(has_null),
+        Value::Array(items) => items.iter().any(has_null),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// Gives fields that are known in another case the name that is known.
+fn fold_names(schema: &Schema, object: &mut Value) {
+    let Some(fields) = object.as_object_mut() else { return };
+    for known in schema.properties.keys() {
+        let other = fields.keys().find(|name| *name != known && name.eq_ignore_ascii_case(known)).cloned();
+        if let Some(value) = other.and_then(|other| fields.remove(&other)) {
+            fields.insert(known.clone(), value);
+        }
+    }
 }
 
 /// Takes what a patch made of an object for an object of the type again.

@@ -262,7 +262,8 @@ fn doomed(
     }
     let left = old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
     let moves = old.is_deleting() && faults.on(Fault::SecondDeleteBumpsVersion);
-    if left.is_none_or(|left| grace < left) || moves {
+    let fixed = grace > 0 && faults.on(Fault::GraceNeverShortened);
+    if left.is_none_or(|left| grace < left && !fixed) || moves {
         new.set_meta("deletionTimestamp", timestamp(grace + i64::from(moves)));
         new.set_meta("deletionGracePeriodSeconds", grace);
         if old.generation() > 0 && !old.is_deleting() {

@@ -44,8 +44,16 @@ impl ListMeta {
 }
 
 /// Faults that change every object on its way out.
-const OBJECT_FAULTS: [Fault; 3] =
-    [Fault::AnswersWithoutKind, Fault::NamespaceNotStated, Fault::ClusterScopedInDefault];
+const OBJECT_FAULTS: [Fault; 8] = [
+    Fault::AnswersWithoutKind,
+    Fault::NamespaceNotStated,
+    Fault::ClusterScopedInDefault,
+    Fault::ApiVersionWithoutGroup,
+    Fault::MetadataMisnamed,
+    Fault::UidMissing,
+    Fault::VersionMissing,
+    Fault::VersionIsGeneration,
+];
 
 /// Faults that change lists and their items on their way out.
 const LIST_FAULTS: [Fault; 6] = [
@@ -166,6 +174,25 @@ fn bend_object(ty: &ResourceType, object: &mut Value, faults: Faults) {
     }
     if faults.on(Fault::ClusterScopedInDefault) && !ty.namespaced {
         object.set_meta("namespace", "default");
+    }
+    if faults.on(Fault::ApiVersionWithoutGroup) {
+        object["apiVersion"] = ty.api_version().rsplit('/').next().unwrap_or_default().into();
+    }
+    if faults.on(Fault::VersionIsGeneration) && object.generation() > 0 {
+        object.set_meta("resourceVersion", object.generation().to_string());
+    }
+    if ty.is_core("configmaps") {
+        for (fault, field) in [(Fault::UidMissing, "uid"), (Fault::VersionMissing, "resourceVersion")] {
+            if faults.on(fault) {
+                object.unset_meta(field);
+            }
+        }
+        if faults.on(Fault::MetadataMisnamed)
+            && let Some(fields) = object.as_object_mut()
+            && let Some(metadata) = fields.remove("metadata")
+        {
+            fields.insert("meta".to_owned(), metadata);
+        }
     }
 }
 

@@ -238,7 +238,9 @@ impl Answer {
         }
         let mut status = error.to_status();
         bends::status(&mut status, error.code, faults);
-        let mut answer = Self::json(error.code, &status);
+        let late = error.code == StatusCode::GATEWAY_TIMEOUT && faults.on(Fault::FutureVersionAs500);
+        let code = if late { StatusCode::INTERNAL_SERVER_ERROR } else { error.code };
+        let mut answer = Self::json(code, &status);
         let retry_after = error.details.as_ref().and_then(|details| details.retry_after);
         if let Some(seconds) = retry_after.filter(|_| !faults.on(Fault::RetryAfterInBodyOnly)) {
             answer = answer.header(header::RETRY_AFTER, HeaderValue::from(seconds));

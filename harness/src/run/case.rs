@@ -31,6 +31,8 @@ pub(super) struct Session {
     pub(super) namespace: String,
     pub(super) run: String,
     pub(super) case_timeout: Duration,
+    pub(super) stalled_after: Option<Duration>,
+    pub(super) longest_pause: Duration,
     pub(super) load: u32,
     pub(super) seed: u64,
     /// What the server publishes, once a case has asked for it.

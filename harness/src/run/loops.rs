@@ -17,11 +17,8 @@ const AT_ONCE: usize = 100;
 /// The first pause between two rounds, at most, ...
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 
-/// ... by how much the next is longer, ...
+/// ... and by how much the next is longer.
 const PAUSE_GROWTH: f64 = 1.5;
-
-/// ... and how long it is in the end.
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 impl<'a> Scope<'a> {
     pub(super) async fn concurrently(&mut self, inner: &Loop) -> Flow {
@@ -73,7 +70,7 @@ impl<'a> Scope<'a> {
             let holds_now = matches!(holds, Ok(Value::Bool(true)));
             // Chance keeps clients that compete for one object out of step.
             let pause_ends = Instant::now() + longest.mul_f64(rand::random_range(0.25..=1.0));
-            longest = longest.mul_f64(PAUSE_GROWTH).min(LONGEST_PAUSE);
+            longest = longest.mul_f64(PAUSE_GROWTH).min(self.session.longest_pause);
             let is_last = attempt + 1 >= until.attempts || pause_ends >= self.deadline;
             if flow.is_err() || holds_now || is_last {
                 self.record.append(record);

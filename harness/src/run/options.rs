@@ -37,6 +37,11 @@ pub struct RunOptions {
     pub timeout: Option<Duration>,
     /// For one case.
     pub case_timeout: Duration,
+    /// After how long a watch or a stream that must say something, and says nothing, has stalled. `None`: a stream after half
+    /// of the time of the case, a watch after all of it.
+    pub stalled_after: Option<Duration>,
+    /// How long is waited, in the end, between two rounds of a step that waits for something to hold.
+    pub longest_pause: Duration,
     /// The order of the cases.
     pub seed: u64,
     /// How much the cases about load do, as a multiple. Each case has so many times its time.
@@ -74,6 +79,8 @@ impl Default for RunOptions {
             jobs: 24,
             timeout: None,
             case_timeout: Duration::from_secs(10),
+            stalled_after: None,
+            longest_pause: Duration::from_millis(500),
             seed: 0,
             load: 1,
             repeat: 1,

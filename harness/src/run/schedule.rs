@@ -81,6 +81,8 @@ pub async fn run(
             namespace: plan.home.name().to_owned(),
             run: plan.run.clone(),
             case_timeout: options.case_timeout * options.load,
+            stalled_after: options.stalled_after,
+            longest_pause: options.longest_pause,
             load: options.load,
             seed: options.seed,
             end: options.timeout.map(|timeout| begun + timeout),

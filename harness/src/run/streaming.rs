@@ -304,7 +304,8 @@ impl Scope<'_> {
 
     /// A server that is slow says something now and then; one that is silent for half the time of a case has stalled.
     fn patience(&self) -> Patience {
-        Patience { deadline: self.deadline, silence: self.session.case_timeout / 2 }
+        let silence = self.session.stalled_after.unwrap_or(self.session.case_timeout / 2);
+        Patience { deadline: self.deadline, silence }
     }
 
     fn stream(&mut self, id: &str) -> Result<Arc<OpenStream>, Ended> {

@@ -84,7 +84,7 @@ impl Scope<'_> {
         loop {
             let before = watch.events().len();
             let asked = Instant::now();
-            let next = watch.next(self.deadline).await;
+            let next = watch.next(self.stalls_at()).await;
             if matches!(next, Next::Event(_)) {
                 self.give_back(asked.elapsed());
             }
@@ -99,6 +99,12 @@ impl Scope<'_> {
             idle = if watch.events().len() == before { idle + 1 } else { 0 };
             watch.go_on(again);
         }
+    }
+
+    /// When a watch that says nothing from now on has stalled.
+    fn stalls_at(&self) -> Instant {
+        let stalled = self.session.stalled_after.map(|silence| Instant::now() + silence);
+        stalled.map_or(self.deadline, |stalled| stalled.min(self.deadline))
     }
 
     async fn until_event(&mut self, watch: &SharedWatch, pattern: &EventPattern, id: &str) -> Flow {
@@ -125,7 +131,7 @@ impl Scope<'_> {
             // An ordinary answer in place of a stream has ended already; what it had to be is for checks to say.
             let streams = watch.head.status() == 200;
             let outcome = loop {
-                match watch.next(self.deadline).await {
+                match watch.next(self.stalls_at()).await {
                     Next::Event(_) => {}
                     end => break end,
                 }

@@ -90,6 +90,11 @@ fn validate_names(metadata: &Value, rule: NameRule, faults: Faults, errors: &mut
             Vec::new()
         } else if faults.on(Fault::UppercaseNames) {
             rule.check(&text.to_lowercase(), prefix)
+        } else if faults.on(Fault::LabelNamesOf64)
+            && matches!(rule, NameRule::DnsLabel | NameRule::Rfc1035Label)
+            && text.len() == 64
+        {
+            rule.check(&text.chars().skip(1).collect::<String>(), prefix)
         } else {
             rule.check(text, prefix)
         }

@@ -91,7 +91,8 @@ fn entries(resource: &Resource, faults: Faults) -> Vec<Value> {
     let namespaced = resource.namespaced || faults.on(Fault::DiscoveryAllNamespaced);
     let singular =
         if faults.on(Fault::DiscoverySingularIsPlural) { &resource.plural } else { &resource.singular };
-    entry.insert("name".into(), json!(resource.plural));
+    let odd = resource.plural == "serviceaccounts" && faults.on(Fault::DiscoveryPluralsInCapitals);
+    entry.insert("name".into(), json!(if odd { "serviceAccounts" } else { &resource.plural }));
     entry.insert("singularName".into(), json!(singular));
     entry.insert("namespaced".into(), json!(namespaced));
     entry.insert("kind".into(), json!(resource.kind));

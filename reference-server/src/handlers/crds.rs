@@ -31,7 +31,19 @@ pub(super) fn accept(api: &Api, object: &mut Value) -> Result<(), ApiError> {
         others.iter().filter_map(|other| serde_json::from_slice(other.object()).ok()).collect();
     let is_update = object["status"]["conditions"].is_array();
     object["status"] = crd::status(object, &others, &timestamp(0));
+    let ahead = object.generation().max(1) + 1;
     bend_conditions(&mut object["status"]["conditions"], is_update, api.faults);
+    if api.faults.on(Fault::ConditionsObserveAhead) {
+        for condition in object["status"]["conditions"].as_array_mut().into_iter().flatten() {
+            condition["observedGeneration"] = ahead.into();
+        }
+    }
+    if !is_update
+        && api.faults.on(Fault::ConditionsComeLate)
+        && let Some(status) = object["status"].as_object_mut()
+    {
+        status.remove("conditions");
+    }
     Ok(())
 }
 

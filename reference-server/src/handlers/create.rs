@@ -47,7 +47,8 @@ pub(super) async fn handle(call: &Call, body: &mut Incoming) -> Result<Answer, A
     }
     let status = if call.faults().on(Fault::CreateAnswersOk) { StatusCode::OK } else { StatusCode::CREATED };
     let sent = call.faults().on(Fault::CreateAnswersRequest).then(|| object.clone());
-    let created = create(call, object, Origin::Created, options.dry_run)?;
+    let lost = call.faults().on(Fault::CreateStoresNothing) && call.ty.namespaced && !call.ty.is_core("pods");
+    let created = create(call, object, Origin::Created, options.dry_run || lost)?;
     let representation = representation?;
     let answer = match (created, sent) {
         (Created::Stored(object), Some(mut sent)) => {
@@ -89,6 +90,9 @@ pub(super) fn create(
     if !matches!(version, "" | "0") && !dry_run && !faults.on(Fault::CreateWithVersionAccepted) {
         return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
     }
+    if faults.on(Fault::GenerateNamePrefixMended) && !object.meta("generateName").is_empty() {
+        object.set_meta("generateName", mended(object.meta("generateName")));
+    }
     let prefix = object.meta("generateName").to_owned();
     let generates = !prefix.is_empty()
         && (object.meta("name").is_empty() || faults.on(Fault::GenerateNameWins))
@@ -109,7 +113,12 @@ pub(super) fn create(
             object.set_meta("name", generated_name(prefix, faults));
         }
         ty.default(&mut object, faults);
-        validate(call, &object)?;
+        if let Err(error) = validate(call, &object) {
+            if ty.custom && !dry_run && faults.on(Fault::InvalidObjectsFlash) {
+                flash(call, &object);
+            }
+            return Err(error);
+        }
         match origin {
             Origin::Created => call.ownership(Operation::Update).track(None, &mut object, None),
             Origin::Applied(config) => call.ownership(Operation::Apply).claim(config, &mut object)?,
@@ -141,6 +150,14 @@ pub(super) fn create(
             Ok(None) => return Ok(Created::Dry(object)),
         }
     }
+}
+
+/// Stores an object and takes it back.
+fn flash(call: &Call, object: &Value) {
+    let draft = encode::draft(&call.ty, object);
+    let key = draft.key.clone();
+    call.api.store.write(|write| write.put(&call.ty.table, draft));
+    call.api.store.write(|write| write.delete(&call.ty.table, &key));
 }
 
 /// What the faults make of the values of a custom resource.
@@ -177,6 +194,9 @@ fn round(integer: i64) -> i64 {
 
 /// Gives a service the address that it wants, or one that is free.
 pub(super) fn allocate_address(call: &Call, service: &mut Value, dry_run: bool) -> Result<(), ApiError> {
+    if call.faults().on(Fault::ClusterIpUnallocated) && service.pointer("/spec/clusterIP").is_none() {
+        return Ok(());
+    }
     let mut addresses = call.api.addresses();
     let given = if dry_run { addresses.propose(service) } else { addresses.allocate(service) };
     if call.faults().on(Fault::ClusterIpUnchecked) {
@@ -265,7 +285,9 @@ fn begin_life(object: &mut Value, faults: Faults) {
     for field in
         ["selfLink", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"]
     {
-        object.unset_meta(field);
+        if field != "deletionTimestamp" || !faults.on(Fault::DeletionMarkKeptOnCreate) {
+            object.unset_meta(field);
+        }
     }
     bend_maps(object, faults);
     if faults.on(Fault::UidFromClient) && !object.meta("uid").is_empty() {
@@ -327,6 +349,12 @@ fn validate(call: &Call, object: &Value) -> Result<(), ApiError> {
 fn generated_name(prefix: &str, faults: Faults) -> String {
     let end =
         prefix.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= MAX_PREFIX).last();
+    if faults.on(Fault::GenerateNameAsItIs) {
+        return prefix.trim_end_matches(['-', '.']).to_owned();
+    }
+    if faults.on(Fault::GenerateNameCutAtEnd) && prefix.len() > MAX_PREFIX + SUFFIX {
+        return prefix.chars().take(MAX_PREFIX + SUFFIX).collect();
+    }
     let kept = if faults.on(Fault::GenerateNameIgnoresPrefix) { 0 } else { end.unwrap_or_default() };
     let mut name = prefix[..kept].to_owned();
     let mut rng = rand::rng();
@@ -334,6 +362,13 @@ fn generated_name(prefix: &str, faults: Faults) -> String {
     let letters = if few { 1 } else { SUFFIX };
     name.extend((0..letters).map(|_| char::from(SUFFIX_ALPHABET[rng.random_range(..SUFFIX_ALPHABET.len())])));
     name
+}
+
+/// A prefix of which a fault has made the beginning of a name.
+fn mended(prefix: &str) -> String {
+    let lawful = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let mended: String = prefix.chars().map(lawful).collect();
+    mended.trim_start_matches('-').to_owned()
 }
 
 #[cfg(test)]

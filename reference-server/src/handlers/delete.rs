@@ -10,6 +10,7 @@ use super::{Call, list};
 use crate::body;
 use crate::lifecycle::{self, DeleteOptions, Deleted};
 use crate::negotiate::Target;
+use crate::object::Object as _;
 use crate::present;
 use crate::respond::Answer;
 use crate::status::{self, ApiError, Details};
@@ -28,6 +29,14 @@ pub(super) async fn handle(call: &Call, body: &mut Incoming) -> Result<Answer, A
         deleted => deleted?,
     };
     match deleted {
+        Deleted::Waiting(object) if call.faults().on(Fault::DeletionAnswersUnmarked) => {
+            let mut object = call.ty.load(&object, call.faults());
+            object.unset_meta("deletionTimestamp");
+            present::value(call, representation, StatusCode::OK, &object)
+        }
+        Deleted::Gone(_) if call.faults().on(Fault::DeleteAnswersNothing) => {
+            Ok(Answer::bytes(StatusCode::OK, ""))
+        }
         Deleted::Waiting(object) => present::stored(call, representation, StatusCode::OK, &object),
         Deleted::WouldWait(object) => present::value(call, representation, StatusCode::OK, &object),
         Deleted::Gone(object) if call.ty.deletion_returns_object() => {

@@ -26,7 +26,25 @@ pub(super) fn handle(call: &Call) -> Result<Answer, ApiError> {
         {
             Err(call.not_found())
         }
-        Some(stored) => present::stored(call, representation, StatusCode::OK, &stored),
+        Some(stored)
+            if call.info.subresource == "status" && call.faults().on(Fault::StatusAnswersItsPart) =>
+        {
+            let mut object = call.ty.load(&stored, call.faults());
+            if let Some(fields) = object.as_object_mut() {
+                fields.remove("spec");
+            }
+            present::value(call, representation, StatusCode::OK, &object)
+        }
+        Some(stored) if call.faults().on(Fault::ReadsAnswer203) => {
+            present::stored(call, representation, StatusCode::NON_AUTHORITATIVE_INFORMATION, &stored)
+        }
+        Some(stored) => {
+            let mut answer = present::stored(call, representation, StatusCode::OK, &stored)?;
+            if call.faults().on(Fault::ProtobufWithoutEnvelope) && call.asks_for_protobuf() {
+                answer.content_type = "application/vnd.kubernetes.protobuf";
+            }
+            Ok(answer)
+        }
         None if call.faults().on(Fault::MissingObjectIsNull) => {
             Ok(Answer::json(StatusCode::OK, &serde_json::Value::Null))
         }

@@ -131,6 +131,9 @@ impl ListOptions {
             None => options.limit.is_some(),
         };
         options.revision = asked.filter(|version| *version > 0).filter(|_| exact);
+        if options.limit.is_none() && faults.on(Fault::HistoryOffByOne) {
+            options.revision = options.revision.map(|version| version - 1);
+        }
         options.not_older = asked.unwrap_or_default();
         Ok(options)
     }

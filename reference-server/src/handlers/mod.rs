@@ -23,8 +23,9 @@ mod watch;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Uri};
+use http::{HeaderMap, Method, StatusCode, Uri};
 use hyper::body::Incoming;
+use serde_json::json;
 
 use crate::api::Api;
 use crate::apply::{Operation, Owner, Reach, Write};
@@ -86,11 +87,20 @@ impl Call {
         if self.faults().on(Fault::YamlByDefault) && !self.headers.contains_key(http::header::ACCEPT) {
             return Ok(Representation { encoding: Encoding::Yaml, ..Representation::JSON });
         }
+        if self.faults().on(Fault::ProtobufWithoutEnvelope) && self.asks_for_protobuf() {
+            return Ok(Representation::JSON);
+        }
         match negotiate(&self.headers, target, self.faults()) {
             Ok(representation) => Ok(representation),
             Err(_) if self.faults().on(Fault::AcceptIgnored) => Ok(Representation::JSON),
             Err(error) => Err(ApiError::not_acceptable(error.to_string())),
         }
+    }
+
+    /// Whether the answer is wanted in protobuf, which this server does not write.
+    pub(crate) fn asks_for_protobuf(&self) -> bool {
+        let accept = self.headers.get(http::header::ACCEPT).and_then(|accept| accept.to_str().ok());
+        accept.is_some_and(|accept| accept.contains("protobuf"))
     }
 
     /// Who makes this change, and which fields it can come to own.
@@ -184,17 +194,28 @@ pub(crate) async fn handle(call: Call, method: &Method, body: &mut Incoming) -> 
         // The collection over all namespaces is for reading.
         return Err(if call.info.name.is_empty() { not_allowed() } else { ApiError::no_such_resource() });
     }
-    let watch = call.info.legacy_watch || (call.info.name.is_empty() && asks_to_watch(&call));
+    let watch = (call.info.legacy_watch || (call.info.name.is_empty() && asks_to_watch(&call)))
+        && !(call.info.legacy_watch && faults.on(Fault::WatchPrefixLists));
     let bent =
         |fault, verb: &str, own: &str, plural| faults.on(fault) && verb == own && call.ty.plural == plural;
     let allowed = |verb| {
-        call.ty.allows(verb) && !bent(Fault::ListedVerbUnserved, verb, "patch", "leases")
+        call.ty.allows(verb)
+            && !bent(Fault::ListedVerbUnserved, verb, "patch", "leases")
+            && !bent(Fault::ElementsUnserved, verb, "get", "secrets")
             || bent(Fault::UnlistedVerbServed, verb, "list", "tokenreviews")
     };
     match (method.as_str(), call.info.name.is_empty()) {
         ("GET", _) if watch && allowed("watch") => watch::handle(call),
         ("GET", true) if !watch && allowed("list") => list::handle(&call),
         ("GET", false) if !watch && allowed("get") => get::handle(&call),
+        ("GET", true) if !allowed("get") && faults.on(Fault::QuestionsAnswerObjects) => {
+            let review = json!({ "kind": call.ty.kind, "apiVersion": call.ty.api_version(), "metadata": {} });
+            Ok(Answer::json(StatusCode::OK, &review))
+        }
+        ("OPTIONS", _) if faults.on(Fault::OptionsAnswersOk) => Ok(Answer::json(StatusCode::OK, &json!({}))),
+        ("PUT", true) if allowed("create") && faults.on(Fault::PutOfCollectionCreates) => {
+            create::handle(&call, body).await
+        }
         ("POST", true) if allowed("create") => create::handle(&call, body).await,
         ("PUT", false) if allowed("update") => update::handle(&call, update::Part::Whole, body).await,
         ("PATCH", false) if allowed("patch") => patch_or_apply(&call, update::Part::Whole, body).await,
@@ -227,6 +248,11 @@ async fn subresource(call: Call, method: &Method, body: &mut Incoming) -> Option
         ("status", _) if call.ty.has_status => return None,
         ("scale", method) if call.ty.scale.is_some() => scale::handle(&call, method, body).await?,
         ("exec" | "attach" | "portforward", "GET" | "POST") if call.ty.is_core("pods") => {
+            streams::handle(call, method)
+        }
+        ("exec" | "attach" | "portforward", _)
+            if call.ty.is_core("pods") && call.faults().on(Fault::StreamsByAnyMethod) =>
+        {
             streams::handle(call, method)
         }
         ("eviction", "POST") if call.ty.is_core("pods") => eviction::evict(&call, body).await,

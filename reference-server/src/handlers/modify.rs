@@ -56,8 +56,12 @@ pub(super) async fn modify(
         let mut new = candidate(&old)?;
         check_identity(call, &mut new)?;
         check_version(call, manner, &new, &stored)?;
+        if faults.on(Fault::OtherUidAccepted) {
+            new.adopt_meta("uid", &old);
+        }
         check_uid(call, manner, &new, &old)?;
         let sent = new.metadata().and_then(|metadata| metadata.get("managedFields")).cloned();
+        let unaddressed = ty.is_core("services") && new.pointer("/spec/clusterIP").is_none();
         settle(call, manner.part, &mut new, &old)?;
         match sent {
             Some(owners) if manner.owned => new.set_meta("managedFields", owners),
@@ -68,6 +72,12 @@ pub(super) async fn modify(
             crds::accept(api, &mut new)?;
         }
         let address = services::settle(call, &mut new, &old, manner.dry_run)?;
+        if unaddressed
+            && faults.on(Fault::ClusterIpCleared)
+            && let Some(spec) = new["spec"].as_object_mut()
+        {
+            spec.retain(|field, _| !matches!(field.as_str(), "clusterIP" | "clusterIPs"));
+        }
         if new == old && !faults.on(Fault::NoOpBumpsVersion) {
             return Ok(Changed::Stored(stored));
         }
@@ -80,7 +90,11 @@ pub(super) async fn modify(
             // Without a wait here the gap between check and write is too short for anybody to fall into.
             tokio::time::sleep(RACE_WINDOW).await;
         }
-        let finished = is_finished(&new);
+        let stays = faults.on(Fault::FinishedObjectsStay)
+            && !ty.is_core("namespaces")
+            && !ty.is_core("pods")
+            && ty.table != crds::TABLE;
+        let finished = is_finished(&new) && !stays;
         let draft = encode::draft(ty, &new);
         let written = api.store.write(|write| {
             let current = write.get(&ty.table, &key)?;
@@ -138,6 +152,9 @@ pub(super) fn check_identity(call: &Call, new: &mut Value) -> Result<(), ApiErro
 fn check_version(call: &Call, manner: Manner, new: &Value, stored: &Stored) -> Result<(), ApiError> {
     let ty = &call.ty;
     match new.meta("resourceVersion") {
+        "" | "0" if manner.needs_version && call.faults().on(Fault::PutNeedsVersion) => {
+            Err(ApiError::modified(ty.resource(), &call.info.name))
+        }
         "" | "0" if manner.needs_version && !ty.allows_unconditional_update => {
             let why = "must be specified for an update";
             let error = FieldError::invalid("metadata.resourceVersion", &json!(0), why);
@@ -190,7 +207,15 @@ fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), A
         }
         Part::Binding => {}
         Part::Status if faults.on(Fault::StatusWritesSpec) => {}
-        Part::Status => (ty.hooks.prepare_status_update)(new, old),
+        Part::Status => {
+            (ty.hooks.prepare_status_update)(new, old);
+            if faults.on(Fault::LoadBalancerIpInSpec)
+                && let Some(address) = new.pointer("/status/loadBalancer/ingress/0/ip").cloned()
+            {
+                new["spec"]["loadBalancerIP"] = address;
+                new["status"]["loadBalancer"] = json!({});
+            }
+        }
         Part::Finalize => {
             let finalizers = new.pointer("/spec/finalizers").cloned();
             *new = old.clone();
@@ -201,6 +226,12 @@ fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), A
                 };
             }
         }
+    }
+    if faults.on(Fault::DerivedDefaultsAnew)
+        && ty.is_core("replicationcontrollers")
+        && let Some(spec) = new["spec"].as_object_mut()
+    {
+        spec.remove("selector");
     }
     ty.default(new, faults);
     let mut errors = meta::validate_update(new, old);
@@ -236,7 +267,9 @@ fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), A
 /// What the client sends of these is of no account.
 fn restore_system_fields(new: &mut Value, old: &Value, faults: Faults) {
     for field in ["generation", "creationTimestamp", "resourceVersion", "managedFields", "selfLink"] {
-        new.adopt_meta(field, old);
+        if field != "generation" || !faults.on(Fault::GenerationFromClient) {
+            new.adopt_meta(field, old);
+        }
     }
     // Left out they stay; another value is a mistake that validation names.
     for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
@@ -274,7 +307,11 @@ fn set_generation(call: &Call, part: Part, new: &mut Value, old: &Value) {
         Part::Status => new != old && faults.on(Fault::StatusBumpsGeneration),
     };
     if bumps {
-        new.set_meta("generation", old.generation() + 1);
+        let next = if faults.on(Fault::GenerationStartsOver) { 1 } else { old.generation() + 1 };
+        new.set_meta("generation", next);
+        if faults.on(Fault::ObservedByServer) && new.pointer("/status/observedGeneration").is_some() {
+            new["status"]["observedGeneration"] = next.into();
+        }
     }
 }
 

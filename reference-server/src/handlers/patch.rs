@@ -81,6 +81,9 @@ fn kind(call: &Call) -> Result<Kind, ApiError> {
     match body::media_type(&call.headers).as_str() {
         JSON => Ok(Kind::Json),
         MERGE if faults.on(Fault::MergePatchAsStrategic) && !custom => Ok(Kind::Strategic),
+        MERGE if faults.on(Fault::MergePatchRefused) => {
+            Err(ApiError::unsupported_media_type(&[JSON, STRATEGIC, apply::MEDIA_TYPE]))
+        }
         MERGE => Ok(Kind::Merge),
         STRATEGIC if faults.on(Fault::StrategicPatchAsMerge) => Ok(Kind::Merge),
         STRATEGIC if !custom => Ok(Kind::Strategic),

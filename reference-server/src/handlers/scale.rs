@@ -17,7 +17,7 @@ use crate::respond::Answer;
 use crate::schema::{FieldError, Schema};
 use crate::selector::LabelSelector;
 use crate::status::{ApiError, Subject};
-use crate::{Fault, body};
+use crate::{Fault, Faults, body};
 
 const API_VERSION: &str = "autoscaling/v1";
 
@@ -46,7 +46,7 @@ fn get(call: &Call, scale: &Scale) -> Result<Answer, ApiError> {
     let representation = call.accept(Target::Document)?;
     let stored = call.api.store.get(&call.ty.table, &call.key()).ok_or_else(|| call.not_found())?;
     let object = call.ty.load(&stored, call.faults());
-    Ok(present::document(representation, StatusCode::OK, &show(scale, &object)))
+    Ok(present::document(representation, StatusCode::OK, &show(scale, &object, call.faults())))
 }
 
 async fn update(call: &Call, scale: &Scale, body: &mut Incoming) -> Result<Answer, ApiError> {
@@ -69,7 +69,7 @@ async fn change(call: &Call, scale: &Scale, body: &mut Incoming) -> Result<Answe
     let options = WriteOptions::parse(&call.query, "PatchOptions", call.faults())?;
     let manner = Manner { part: Part::Whole, dry_run: options.dry_run, needs_version: false, owned: false };
     let changed = modify::modify(call, manner, |old| {
-        let wanted = patch.apply(&show(scale, old), &Schema::default(), call.faults())?;
+        let wanted = patch.apply(&show(scale, old, call.faults()), &Schema::default(), call.faults())?;
         check(call, &wanted)?;
         Ok(written(call, scale, old, &wanted))
     })
@@ -109,16 +109,22 @@ fn answer(call: &Call, representation: Representation, scale: &Scale, changed: &
         Changed::Stored(stored) => call.ty.load(stored, call.faults()),
         Changed::Dry(object) => object.clone(),
     };
-    present::document(representation, StatusCode::OK, &show(scale, &object))
+    present::document(representation, StatusCode::OK, &show(scale, &object, call.faults()))
 }
 
 /// The scale of an object.
-fn show(scale: &Scale, object: &Value) -> Value {
+fn show(scale: &Scale, object: &Value, faults: Faults) -> Value {
     let mut metadata = Map::new();
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if !object.meta(field).is_empty() {
             metadata.insert(field.to_owned(), object.meta(field).into());
         }
+    }
+    if faults.on(Fault::ScaleWithoutVersion) {
+        metadata.remove("resourceVersion");
+    }
+    if faults.on(Fault::ScaleVersionOfItsOwn) {
+        metadata.insert("resourceVersion".to_owned(), object.generation().to_string().into());
     }
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64).unwrap_or_default();
     let mut status = json!({ "replicas": number(&scale.status_replicas) });
@@ -156,6 +162,7 @@ fn check(call: &Call, wanted: &Value) -> Result<(), ApiError> {
     };
     match replicas.map(|replicas| (replicas, replicas.as_i64())) {
         None | Some((Value::Null, _)) => Ok(()),
+        Some((_, Some(count))) if count < 0 && call.faults().on(Fault::ScaleNegativeIsNone) => Ok(()),
         Some((_, Some(count))) if count < 0 => {
             let subject = Subject { group: "autoscaling", word: "Scale" };
             refuse(subject, "spec.replicas", "must be greater than or equal to 0")
@@ -175,6 +182,7 @@ fn written(call: &Call, scale: &Scale, old: &Value, wanted: &Value) -> Value {
         new.adopt_meta(field, wanted);
     }
     let replicas = wanted.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or_default();
+    let replicas = if call.faults().on(Fault::ScaleNegativeIsNone) { replicas.max(0) } else { replicas };
     if !call.faults().on(Fault::ScaleNotWritten) {
         set(&mut new, &scale.spec_replicas, replicas.into());
     }

@@ -266,7 +266,9 @@ impl Watcher {
         for (index, event) in news.events.iter().enumerate() {
             let superseded = self.faults().on(Fault::WatchCoalesces)
                 && news.events[index + 1..].iter().any(|later| later.object.key == event.object.key);
-            if !superseded {
+            let late = index > 0 && index + 1 == news.events.len();
+            let lost = late && self.faults().on(Fault::WatchLosesUnderLoad);
+            if !superseded && !lost {
                 self.push(event);
             }
         }

@@ -8,7 +8,7 @@ use crate::faults::{Fault, Faults};
 use crate::patch::merge;
 
 /// What each fault changes, as a merge patch of a definition that ends so.
-const BENDS: [(Fault, &str, &str); 12] = [
+const BENDS: [(Fault, &str, &str); 13] = [
     (Fault::OpenApiSnakeCase, ".core.v1.PodSpec", r#"{"properties":{"host_users":{"type":"boolean"}}}"#),
     (
         Fault::OpenApiFloat,
@@ -58,6 +58,11 @@ const BENDS: [(Fault, &str, &str); 12] = [
         r#"{"required":["name","image","command","args","env","ports","resources"]}"#,
     ),
     (Fault::OpenApiNothingRequired, ".core.v1.Container", r#"{"required":null}"#),
+    (
+        Fault::OpenApiItemsElsewhere,
+        ".core.v1.ConfigMap",
+        r#"{"properties":{"items":{"type":"array","items":{"type":"string"}}}}"#,
+    ),
     (Fault::OpenApiNodesWithoutStatus, ".core.v1.Node", r#"{"properties":{"status":null}}"#),
 ];
 

@@ -152,7 +152,11 @@ impl Target {
             }
             Operation::Move { from, path } if path.is_inside(from) => Err(Failure::IntoItself),
             Operation::Move { from, path } => {
-                let value = self.remove(from)?;
+                let value = if self.faults.on(Fault::JsonPatchMoveCopies) {
+                    from.get(&self.document).ok_or(Failure::NoTarget)?.clone()
+                } else {
+                    self.remove(from)?
+                };
                 self.add(path, value)
             }
             Operation::Copy { from, path } => {

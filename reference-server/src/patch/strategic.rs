@@ -66,6 +66,7 @@ impl Merge {
     ) -> Result<Option<Map<String, Value>>, PatchError> {
         match self.directive(patch)? {
             Directive::Merge => {}
+            Directive::Replace if self.faults.on(Fault::StrategicReplaceMapIgnored) => {}
             Directive::Replace => stored = Map::new(),
             Directive::Delete => return Ok(None),
         }
@@ -73,6 +74,7 @@ impl Merge {
         for (name, change) in fields(patch)? {
             let schema = schema.and_then(|schema| schema.child(name));
             match change.value {
+                Some(Value::Null) if self.faults.on(Fault::StrategicNullIgnored) => {}
                 Some(Value::Null) => {
                     stored.remove(name);
                 }
@@ -219,7 +221,7 @@ impl Merge {
         for (item, object) in objects() {
             match self.directive(object)? {
                 Directive::Merge => {}
-                Directive::Replace => replaced = true,
+                Directive::Replace => replaced = !self.faults.on(Fault::StrategicReplaceListIgnored),
                 Directive::Delete => {
                     deleted.insert(required_key(item, key)?);
                 }
@@ -236,7 +238,7 @@ impl Merge {
             }
         }
         for (item, object) in objects() {
-            if self.directive(object)? == Directive::Delete {
+            if self.directive(object)? != Directive::Merge {
                 continue;
             }
             let wanted = required_key(item, key)?;

@@ -23,7 +23,11 @@ impl Schema {
                     let Some(default) = &schema.default else { continue };
                     let nullable = schema.nullable && !faults.on(Fault::NullableIgnored);
                     let absent = fields.get(name).is_none_or(|field| field.is_null() && !nullable);
-                    if absent || faults.on(Fault::DefaultsOverrideValues) {
+                    let listed =
+                        |value: &Value| schema.enumeration.is_empty() || schema.enumeration.contains(value);
+                    let mended =
+                        faults.on(Fault::InvalidValuesDefaulted) && !fields.get(name).is_none_or(listed);
+                    if absent || mended || faults.on(Fault::DefaultsOverrideValues) {
                         fields.insert(name.clone(), default.clone());
                     }
                 }

@@ -66,6 +66,9 @@ impl Schema {
             {
                 *text = format!("{}.000000Z", text.split('.').next().unwrap_or_default());
             }
+            Value::Number(number) if self.int_or_string && faults.on(Fault::IntOrStringAsText) => {
+                *value = number.to_string().into();
+            }
             scalar if typed => self.canonicalize(scalar),
             scalar => respell(scalar, faults),
         }
@@ -78,7 +81,7 @@ impl Schema {
         depth: usize,
         faults: Faults,
     ) {
-        let keeps_unknown = self.preserve_unknown
+        let keeps_unknown = (self.preserve_unknown && !faults.on(Fault::PreservedFieldsPruned))
             || inherited
             || faults.on(Fault::UnknownFieldsKept)
             || (depth > 0 && faults.on(Fault::PruningTopLevelOnly));

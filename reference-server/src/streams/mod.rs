@@ -62,7 +62,7 @@ pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<Option<String>, handsh
 
 /// Sends a log as messages.
 pub(crate) fn log(upgrade: Upgrade, chunks: Chunks, faults: Faults) -> Reply {
-    let chosen = handshake::check(upgrade.method(), upgrade.headers())
+    let chosen = handshake::check(upgrade.method(), upgrade.headers(), faults)
         .and_then(|()| handshake::negotiate(upgrade.headers(), &[BINARY, BASE64], faults));
     match chosen {
         Ok(BASE64) => stream(upgrade, BASE64, Form::Base64, chunks, faults),
@@ -73,7 +73,7 @@ pub(crate) fn log(upgrade: Upgrade, chunks: Chunks, faults: Faults) -> Reply {
 
 /// Sends the events of a watch as messages. Any one subprotocol will do: it changes nothing.
 pub(crate) fn watch(upgrade: Upgrade, chunks: Chunks, faults: Faults) -> Reply {
-    if let Err(refusal) = handshake::check(upgrade.method(), upgrade.headers()) {
+    if let Err(refusal) = handshake::check(upgrade.method(), upgrade.headers(), faults) {
         return refusal.into();
     }
     // A page of another origin must not read with the credentials of a browser.

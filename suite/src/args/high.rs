@@ -41,8 +41,8 @@ pub(crate) fn run_options(run: &low::Run) -> Result<RunOptions, Error> {
         load: execution.load,
         repeat: execution.repeat,
         pod_image: run.pods.pod_image.clone(),
-        id: None,
         max_fail: execution.max_fail,
+        ..RunOptions::default()
     })
 }
 

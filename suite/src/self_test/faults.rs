@@ -13,8 +13,14 @@ use kubeproof_reference_server::{Config, Fault, Faults};
 
 use super::{Bundled, FORGETFUL, SelfTestError, explain};
 
-/// For one case. Half of it is what a stream that stalls costs.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// For one case. Long, since many servers share the machine: a case that runs out of time has judged nothing.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a watch or a stream costs that a fault keeps silent.
+const STALLED_AFTER: Duration = Duration::from_secs(3);
+
+/// Between two rounds of waiting for something that a fault may keep from happening. The server is in this process.
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// One fault, and how the cases that ran against it came out.
 #[derive(Clone, Debug)]
@@ -62,8 +68,15 @@ pub enum Finding {
     CatchesNothing(String),
     /// Nobody has said what the fault breaks.
     Unexplained(&'static str),
-    /// The cases that catch the fault name none of the requirements that it breaks: they fail for another reason.
-    CaughtBeside(&'static str),
+    /// A case lists a fault that breaks none of the requirements which the case names: if it fails, then for another reason.
+    Beside {
+        /// The case.
+        case: String,
+        /// The fault.
+        fault: &'static str,
+    },
+    /// No case that names the requirement lists a fault that breaks it: nothing shows that a breach would be seen.
+    Unbroken(String),
     /// A case could not tell where it should have judged.
     Error {
         /// The fault.
@@ -105,7 +118,14 @@ pub async fn row(catalogue: &Catalogue, fault: Fault, breadth: Breadth) -> Resul
     }
     for (edition, only) in cases {
         let selection = Selection { only, ..Selection::default() };
-        let options = RunOptions { selection, edition, case_timeout: PATIENCE, ..RunOptions::default() };
+        let options = RunOptions {
+            selection,
+            edition,
+            case_timeout: PATIENCE,
+            stalled_after: Some(STALLED_AFTER),
+            longest_pause: LONGEST_PAUSE,
+            ..RunOptions::default()
+        };
         let faults = Faults::none().with(fault);
         let server = Bundled::start(Config { faults, history: FORGETFUL, ..Config::default() }).await?;
         let results = server.run(catalogue, &options).await?;
@@ -152,8 +172,11 @@ impl fmt::Display for Finding {
             }
             Self::CatchesNothing(case) => write!(f, "{case} lists no fault that it catches"),
             Self::Unexplained(fault) => write!(f, "cases/data/faults.yaml does not say what {fault} breaks"),
-            Self::CaughtBeside(fault) => {
-                write!(f, "{fault} is caught only by cases that name none of the requirements that it breaks")
+            Self::Beside { case, fault } => {
+                write!(f, "{case} lists {fault}, which breaks none of the requirements that the case names")
+            }
+            Self::Unbroken(requirement) => {
+                write!(f, "no case that names {requirement} lists a fault that breaks it")
             }
             Self::Error { fault, text } => write!(f, "with {fault}: {text}"),
         }

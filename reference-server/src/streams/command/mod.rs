@@ -115,7 +115,7 @@ where
     F: FnOnce(ExecRequest) -> W + Send + 'static,
     W: Future<Output = Result<Process, StartError>> + Send,
 {
-    if let Err(refusal) = websocket_handshake::check(upgrade.method(), upgrade.headers()) {
+    if let Err(refusal) = websocket_handshake::check(upgrade.method(), upgrade.headers(), faults) {
         return refusal.into();
     }
     let v5 = websocket_handshake::offers(upgrade.headers()).contains(&V5) && !faults.on(Fault::V5Unknown);

@@ -59,7 +59,7 @@ impl Target {
 pub(crate) fn serve(upgrade: Upgrade, ports: &[String], target: Target, faults: Faults) -> Reply {
     match upgrade.wish() {
         Wish::Websocket => {
-            if let Err(refusal) = websocket_handshake::check(upgrade.method(), upgrade.headers()) {
+            if let Err(refusal) = websocket_handshake::check(upgrade.method(), upgrade.headers(), faults) {
                 return refusal.into();
             }
             let tunnels =

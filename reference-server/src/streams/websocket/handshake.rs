@@ -47,12 +47,13 @@ pub(crate) fn token(headers: &HeaderMap) -> Result<Option<String>, UnusableToken
 }
 
 /// Checks what the RFC asks of a client.
-pub(crate) fn check(method: &Method, headers: &HeaderMap) -> Result<(), Box<Answer>> {
+pub(crate) fn check(method: &Method, headers: &HeaderMap, faults: Faults) -> Result<(), Box<Answer>> {
     let refuse = |code, why: &'static str| Box::new(Answer::text(code, why));
     if method != Method::GET {
         return Err(refuse(StatusCode::METHOD_NOT_ALLOWED, "bad method"));
     }
-    if headers.get(header::SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
+    let version_13 = headers.get(header::SEC_WEBSOCKET_VERSION).is_some_and(|version| version == "13");
+    if !version_13 && !faults.on(Fault::WebsocketVersionUnchecked) {
         let mut answer = refuse(StatusCode::BAD_REQUEST, "missing or bad WebSocket Version");
         answer.headers.push((header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13")));
         return Err(answer);
@@ -197,6 +198,6 @@ mod tests {
         let mut headers = headers("");
         headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static(version));
         headers.insert(header::SEC_WEBSOCKET_KEY, HeaderValue::from_static(key));
-        assert_eq!(check(&method, &headers).expect_err("a refusal").status.as_u16(), code);
+        assert_eq!(check(&method, &headers, Faults::none()).expect_err("a refusal").status.as_u16(), code);
     }
 }
