@@ -59,6 +59,9 @@ mod discover;
 pub mod discovery;
 mod encode;
 pub mod faults;
+#[cfg(any(fuzzing, test))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod handlers;
 mod items;
 pub mod json;

@@ -286,4 +286,6 @@ impl Write<'_> {
 }
 
 #[cfg(test)]
+mod model;
+#[cfg(test)]
 mod tests;

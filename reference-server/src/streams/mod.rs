@@ -12,6 +12,8 @@
 
 pub(crate) mod command;
 pub(crate) mod forward;
+#[cfg(any(fuzzing, test))]
+pub(crate) mod fuzzing;
 mod spdy;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -2,6 +2,7 @@
 
 mod collector;
 mod connect;
+mod histories;
 mod http;
 mod lists;
 mod objects;
