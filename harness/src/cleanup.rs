@@ -276,7 +276,11 @@ impl Remover {
         };
         if let Some(deleted) = deleted {
             let held = names(&deleted, is_held);
-            join_all(held.iter().map(async |name| self.release(&format!("{collection}/{name}")).await)).await;
+            // A few at once: how many there are is for the server to say.
+            for some in held.chunks(AT_ONCE) {
+                join_all(some.iter().map(async |name| self.release(&format!("{collection}/{name}")).await))
+                    .await;
+            }
             return;
         }
         // A status, or a refusal: what is left has to be looked for.
@@ -284,8 +288,12 @@ impl Remover {
         match left.json() {
             Some(list) => {
                 let left = names(list, |_| true);
-                join_all(left.iter().map(async |name| self.remove(&format!("{collection}/{name}")).await))
+                for some in left.chunks(AT_ONCE) {
+                    join_all(
+                        some.iter().map(async |name| self.remove(&format!("{collection}/{name}")).await),
+                    )
                     .await;
+                }
             }
             None if left.status() == 404 => {}
             None => self.notice(format!("cannot empty {collection}: {}", left.in_words())),

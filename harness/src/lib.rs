@@ -9,6 +9,8 @@ mod cleanup;
 pub mod event;
 pub mod exchange;
 pub mod fence;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod json;
 pub mod known_failures;
 pub mod kubeconfig;

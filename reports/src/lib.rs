@@ -18,6 +18,7 @@ pub mod markdown;
 pub mod paint;
 pub mod redact;
 pub mod requirements;
+mod room;
 pub mod sarif;
 pub mod tap;
 mod text;
@@ -30,6 +31,7 @@ use kubeproof_harness::event::{Event, RunStarted};
 
 use crate::document::{Document, Head, Record};
 use crate::redact::Redactor;
+use crate::room::Room;
 
 /// One way of telling how a run went.
 pub trait Report: Send {
@@ -103,12 +105,13 @@ pub struct Reports {
     document: Document,
     listeners: Vec<Box<dyn Report>>,
     errors: Vec<ReportError>,
+    room: Room,
 }
 
 impl Reports {
     /// Reports that hide what the redactor knows to be secret.
     pub fn new(redactor: Redactor, listeners: Vec<Box<dyn Report>>) -> Self {
-        Self { redactor, document: Document::default(), listeners, errors: Vec::new() }
+        Self { redactor, document: Document::default(), listeners, errors: Vec::new(), room: Room::default() }
     }
 
     /// Takes one event. A report that fails is told nothing more; its error is in [`Finished::errors`].
@@ -124,6 +127,7 @@ impl Reports {
                 if !record.is_remarkable() && wants < Exchanges::All {
                     record.exchanges = Vec::new();
                 }
+                self.room.fit(&mut record.exchanges);
                 self.document.add(record);
             }
             Event::Notice(text) => {

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use kubeproof_cases::case::Identity;
 use kubeproof_harness::event::{CaseResult, CheckResult, NamedExchange, Verdict};
 use kubeproof_harness::exchange::{Outcome, Received, WatchEnd};
+use kubeproof_harness::json;
 use serde_json::Value;
 
 use kubeproof_harness::stream::{Frame, StreamEnd, Transcript};
@@ -25,6 +26,9 @@ const SHORTEST_IN_TEXT: usize = 4;
 /// A secret shorter than this is taken for one only where it stands alone: with the token `admin`, an
 /// `administrator` is no leak, and a report that says so is still to be read.
 const SHORTEST_IN_WORDS: usize = 8;
+
+/// Events of a watch that are shown.
+const EVENTS: usize = 1000;
 
 /// Frames of a stream that are shown, of its beginning and of its end.
 const FRAMES: usize = 100;
@@ -187,15 +191,25 @@ impl Pass<'_> {
         record.response_headers = headers(&received.headers);
         record.response_body = self.body(&received.body, received.json.as_deref());
         record.json_fault.clone_from(&received.json_fault);
-        record.events = received
-            .events
-            .iter()
-            .map(|event| {
-                let mut object = Value::clone(&event.object);
-                self.strip(&mut object);
-                EventRecord { kind: event.kind.clone(), object, at_ms: milliseconds(event.at) }
-            })
-            .collect();
+        for (at, event) in received.events.iter().enumerate() {
+            // All of them are searched for what is secret; a copy of each is more than anybody reads.
+            let mut object = Value::clone(&event.object);
+            self.strip(&mut object);
+            if at < EVENTS {
+                record.events.push(EventRecord {
+                    kind: event.kind.clone(),
+                    object,
+                    at_ms: milliseconds(event.at),
+                });
+            }
+        }
+        if let Some(more) = received.events.len().checked_sub(EVENTS).filter(|more| *more > 0) {
+            record.events.push(EventRecord {
+                kind: format!("({more} more events)"),
+                object: Value::Null,
+                at_ms: 0.0,
+            });
+        }
         record.end = received.end.as_ref().map(|end| match end {
             WatchEnd::Server => "the server ended it".to_owned(),
             WatchEnd::Client => "the client hung up".to_owned(),
@@ -249,7 +263,7 @@ impl Pass<'_> {
         let Ok(text) = std::str::from_utf8(body) else {
             return format!("({} bytes that are no UTF-8)", body.len());
         };
-        let parsed = json.cloned().or_else(|| serde_json::from_str(text).ok());
+        let parsed = json.cloned().or_else(|| Some(json::read(body).ok()?.into_value()));
         let Some(mut value) = parsed else {
             // What is no JSON cannot be searched for the data of a Secret.
             let hide = self.secret && !text.is_empty();

@@ -60,6 +60,29 @@ const FUNCTIONS: [&str; 44] = [
     "unique",
 ];
 
+/// Characters of an expression, and how far it may nest. The parser follows it down, and has a stack that ends.
+const LONGEST: usize = 4096;
+const DEEPEST: usize = 32;
+
+/// Why an expression is not given to the parser.
+fn too_much(text: &str) -> Option<String> {
+    if text.len() > LONGEST {
+        return Some(format!("it has {} bytes, more than {LONGEST}", text.len()));
+    }
+    // Brackets in texts count as well: no expression has so many there.
+    let (mut depth, mut deepest, mut choices) = (0_usize, 0, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            b'?' => choices += 1,
+            _ => {}
+        }
+        deepest = deepest.max(depth + choices);
+    }
+    (deepest > DEEPEST).then(|| format!("it is nested more than {DEEPEST} deep"))
+}
+
 impl Lowering<'_> {
     /// An expression that judges: it must read something.
     pub(super) fn condition(&mut self, text: &Located<String>) -> Option<Expression> {
@@ -76,6 +99,10 @@ impl Lowering<'_> {
     pub(super) fn expression(&mut self, text: &Located<String>) -> Option<Expression> {
         let source = self.source;
         let scalar = Scalar { source, value: &text.value, place: &text.place };
+        if let Some(reason) = too_much(&text.value) {
+            self.error(&scalar.whole(), "invalid-cel", format!("not a CEL expression: {reason}"));
+            return None;
+        }
         let program = match cel::Program::compile(&text.value) {
             Ok(program) => program,
             Err(errors) => {

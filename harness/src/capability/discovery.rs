@@ -11,6 +11,12 @@ use super::{Asker, Discovered};
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
     application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
+/// Group versions that are asked about; no cluster has as many.
+const MAX_LISTS: usize = 2000;
+
+/// Of them, so many at once.
+const AT_ONCE: usize = 64;
+
 type Resources = BTreeMap<ResourceName, Discovered>;
 
 /// Every resource that is listed, and whether the documents were aggregated ones of the stable version.
@@ -33,8 +39,11 @@ pub(crate) async fn all_resources(asker: &Asker<'_>) -> (Resources, bool) {
         let versions = items(&groups["groups"]).flat_map(|group| items(&group["versions"]));
         lists.extend(versions.filter_map(|v| v["groupVersion"].as_str()).map(|gv| format!("/apis/{gv}")));
     }
-    for list in join_all(lists.iter().map(|root| resource_list(asker, root))).await {
-        resources.extend(list);
+    lists.truncate(MAX_LISTS);
+    for some in lists.chunks(AT_ONCE) {
+        for list in join_all(some.iter().map(|root| resource_list(asker, root))).await {
+            resources.extend(list);
+        }
     }
     (resources, stable(groups))
 }

@@ -17,6 +17,7 @@ use crate::exchange::{Exchange, Outcome, Received};
 use crate::fence::Fence;
 use crate::target::TargetError;
 use crate::transport::{Client, Outgoing};
+use crate::verdict::shorten;
 
 pub(crate) use discovery::{all_resources, resource_list};
 pub(crate) use probe::{may_create, root_of};
@@ -88,7 +89,7 @@ impl Capabilities {
         let (reached, (resources, aggregated)) =
             futures_util::join!(client.ping(deadline), all_resources(&asker));
         let mut found = Self { resources, ..Self::default() };
-        found.version = reached?.version.and_then(|body| Some(body.get("gitVersion")?.as_str()?.to_owned()));
+        found.version = reached?.version.and_then(|body| Some(shorten(body.get("gitVersion")?.as_str()?)));
         if aggregated {
             found.set.insert(Capability::AggregatedDiscovery);
         }
@@ -195,7 +196,7 @@ impl Exchange {
             Outcome::Broken(broken) => return broken.message.clone(),
             Outcome::Answered(answer) => answer,
         };
-        let text = |member: &str| answer.json.as_ref()?.get(member)?.as_str().map(str::to_owned);
+        let text = |member: &str| answer.json.as_ref()?.get(member)?.as_str().map(shorten);
         let parts = [
             text("reason").map(|reason| format!(" {reason}")),
             text("message").map(|text| format!(": {text}")),

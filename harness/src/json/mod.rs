@@ -7,21 +7,27 @@
 mod number;
 mod reader;
 mod text;
+mod weight;
 
 use std::fmt;
 use std::ops::Range;
 
 use serde_json::Value;
 
+pub use weight::weight;
+
 /// Deeper nesting than this is refused: no API object comes near, and readers of ours recurse.
-pub const MAX_DEPTH: usize = 512;
+pub const MAX_DEPTH: usize = 256;
+
+/// So many duplicate keys are told. Whoever sends a million has made the point.
+const MAX_DUPLICATES: usize = 64;
 
 /// A body that is JSON.
 #[derive(Clone, Debug)]
 pub struct Document<'a> {
     /// The value of the whole text.
     pub root: Node<'a>,
-    /// Keys that an object holds more than once, in the order of the text.
+    /// Keys that an object holds more than once, in the order of the text; of very many, some.
     pub duplicates: Vec<Duplicate>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Document, Duplicate, Fault, Kind, Member, Node, Position, number, text};
+use super::{Document, Duplicate, Fault, Kind, MAX_DUPLICATES, Member, Node, Position, number, text};
 
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
@@ -104,7 +104,8 @@ impl<'a> Reader<'a> {
         let mut by_key: Vec<&Member<'a>> = members.iter().collect();
         // A stable sort: of equal keys, the first stays the first.
         by_key.sort_by(|a, b| a.key.cmp(&b.key));
-        for pair in by_key.windows(2).filter(|pair| pair[0].key == pair[1].key) {
+        let room = MAX_DUPLICATES - self.duplicates.len();
+        for pair in by_key.windows(2).filter(|pair| pair[0].key == pair[1].key).take(room) {
             let again = &pair[1].key_span;
             self.path.push(Segment::Key(again.clone()));
             self.duplicates.push(Duplicate { pointer: self.pointer(), at: self.position(again.start) });

@@ -65,7 +65,7 @@ fn depth_is_bounded() {
     let nest = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
     assert!(read(nest(MAX_DEPTH).as_bytes()).is_ok());
     let fault = read(nest(MAX_DEPTH + 1).as_bytes()).unwrap_err();
-    assert_eq!((fault.message.as_str(), fault.at.byte), ("nesting deeper than 512 levels", MAX_DEPTH));
+    assert_eq!((fault.message.as_str(), fault.at.byte), ("nesting deeper than 256 levels", MAX_DEPTH));
     assert!(read("[".repeat(1_000_000).as_bytes()).is_err());
 }
 

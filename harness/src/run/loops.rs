@@ -14,6 +14,9 @@ use crate::verdict::{evaluate, failed_at};
 /// Iterations in flight, for each multiple of load. More connections than this would test the machine, not the server.
 const AT_ONCE: usize = 100;
 
+/// Iterations over a list, for each multiple of load: more than the largest of the suite's own.
+const MOST: usize = 5000;
+
 /// The first pause between two rounds, at most, ...
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 
@@ -120,10 +123,20 @@ impl<'a> Scope<'a> {
         all
     }
 
+    /// Iterations over a list, which may be a server's.
+    fn most(&self) -> usize {
+        MOST * usize::try_from(self.session.load).unwrap_or(1)
+    }
+
     fn iterations(&mut self, inner: &Loop) -> Result<Vec<Scope<'a>>, Ended> {
         let items: Vec<Option<Value>> = match &inner.times {
             Times::Count(count) => (0..*count).map(|_| None).collect(),
             Times::Over { list, .. } => match evaluate(list, &self.values) {
+                Ok(Value::Array(items)) if items.len() > self.most() => {
+                    let message =
+                        format!("`{}` has {} items, more than {}", list.text, items.len(), self.most());
+                    return Err(self.stuck(&inner.id, message));
+                }
                 Ok(Value::Array(items)) => items.into_iter().map(Some).collect(),
                 Ok(other) => {
                     return Err(self.stuck(&inner.id, format!("`{}` is no list: {other}", list.text)));

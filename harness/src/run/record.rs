@@ -3,14 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use crate::event::{CheckResult, NamedExchange, Verdict};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Outcome};
 use crate::stream::OpenStream;
-use crate::verdict::failed_at;
+use crate::verdict::{failed_at, shorten};
 use crate::watch::OpenWatch;
+
+/// Bytes of a value or text in a check.
+const MAX_SHOWN: usize = 64 << 10;
+
+/// Levels of a value in a check: what reads reports takes no more than about twice as many.
+const MAX_DEPTH: usize = 60;
 
 /// A watch that steps of several iterations can read.
 pub(super) type SharedWatch = Arc<Mutex<OpenWatch>>;
@@ -27,7 +33,11 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub(super) fn sent(&mut self, step: String, exchange: Exchange) {
+    /// Takes an exchange in. Reports read bodies as they came; what was made of one is in the variables of the case already.
+    pub(super) fn sent(&mut self, step: String, mut exchange: Exchange) {
+        if let Outcome::Answered(received) = &mut exchange.outcome {
+            received.json = None;
+        }
         self.exchanges.push(NamedExchange { step, exchange: Arc::new(exchange) });
     }
 
@@ -39,7 +49,18 @@ impl Record {
         self.streams.push((step, stream, check));
     }
 
-    pub(super) fn check(&mut self, result: CheckResult) {
+    /// Takes a check in. What it shows is enough to see what is wrong, however much the server sent.
+    pub(super) fn check(&mut self, mut result: CheckResult) {
+        for value in [&mut result.expected, &mut result.actual] {
+            bound(value);
+        }
+        for text in
+            [Some(&mut result.message), result.diff.as_mut(), result.curl.as_mut()].into_iter().flatten()
+        {
+            if text.len() > MAX_SHOWN {
+                *text = shorten(text);
+            }
+        }
         self.checks.push(result);
     }
 
@@ -72,9 +93,8 @@ impl Record {
             exchanges.push(NamedExchange { step, exchange: Arc::new(exchange) });
         }
         for (step, watch) in self.watches {
-            let mut watch = watch.lock().await;
-            watch.close();
-            exchanges.push(NamedExchange { step, exchange: Arc::new(watch.snapshot()) });
+            let exchange = watch.lock().await.finish();
+            exchanges.push(NamedExchange { step, exchange: Arc::new(exchange) });
         }
         exchanges.sort_by_key(|named| named.exchange.started);
         (merged(self.checks), exchanges)
@@ -91,6 +111,33 @@ fn framing(mut check: CheckResult, exchange: &Exchange) -> Option<CheckResult> {
         check.message.clone_from(first);
     }
     Some(check)
+}
+
+/// Puts the beginning of its text in the place of a value that is too large, or too deep for others to read again.
+fn bound(value: &mut Value) {
+    if !is_shown(value, &mut MAX_SHOWN.clone(), MAX_DEPTH) {
+        *value = json!(shorten(&value.to_string()));
+    }
+}
+
+fn is_shown(value: &Value, room: &mut usize, depth: usize) -> bool {
+    let own = match value {
+        Value::String(text) => text.len(),
+        _ => 8,
+    };
+    let Some(rest) = room.checked_sub(own) else { return false };
+    *room = rest;
+    match value {
+        Value::Array(items) => depth > 0 && items.iter().all(|item| is_shown(item, room, depth - 1)),
+        Value::Object(members) => {
+            depth > 0
+                && members.iter().all(|(name, member)| {
+                    let fits = room.checked_sub(name.len()).map(|rest| *room = rest).is_some();
+                    fits && is_shown(member, room, depth - 1)
+                })
+        }
+        _ => true,
+    }
 }
 
 /// A check that was judged in many iterations counts once, at its worst, and says in how many it did not hold.
@@ -124,6 +171,21 @@ fn merged(checks: Vec<CheckResult>) -> Vec<CheckResult> {
 mod tests {
     use super::*;
     use crate::testing::check_result;
+
+    #[test]
+    fn what_is_large_or_deep_is_shown_by_its_beginning() {
+        let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
+        let wide = json!(vec![0; 100_000]);
+        let mut record = Record::default();
+        for (id, actual) in [("a", deep), ("b", wide), ("c", json!({"a": [1, "b"]}))] {
+            let message = "x".repeat(1 << 20);
+            record.check(CheckResult { actual, message, ..check_result(id, Verdict::Fail) });
+        }
+        let shown: Vec<usize> = record.checks.iter().map(|check| check.actual.to_string().len()).collect();
+        assert!(shown[..2].iter().all(|length| *length < 1000), "{shown:?}");
+        assert_eq!(record.checks[2].actual, json!({"a": [1, "b"]}));
+        assert!(record.checks.iter().all(|check| check.message.len() < 1000));
+    }
 
     #[tokio::test]
     async fn a_check_of_many_iterations_counts_once_at_its_worst() {

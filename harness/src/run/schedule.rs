@@ -122,14 +122,16 @@ async fn cases(
         runs.sort_by_cached_key(|run| (needs_pod(run), !survey::awaits_the_clock(&run.case.steps)));
     }
     let patience = setup::PATIENCE.max(options.case_timeout);
+    let prepared = Instant::now() + patience;
+    let prepared = session.end.map_or(prepared, |end| end.min(prepared));
     let namespace = match plan.makes_namespace() {
-        Some(name) => setup::namespace(&session.client, name, Instant::now() + patience).await,
+        Some(name) => setup::namespace(&session.client, name, prepared).await,
         None => None,
     };
     let obstacles = Obstacles { namespace, installs: BTreeMap::new() };
     let installing = tokio::spawn({
         let (client, installs) = (session.client.clone(), plan.installs.clone());
-        async move { setup::install(&client, &installs, Instant::now() + patience).await }
+        async move { setup::install(&client, &installs, prepared).await }
     });
     let abort = installing.abort_handle();
     let pod_tracker = Arc::new(cleaner.tracker());
@@ -137,8 +139,7 @@ async fn cases(
         let (session, tracker) = (Arc::clone(session), Arc::clone(&pod_tracker));
         let wanted = plan.needs_pod() && obstacles.namespace.is_none();
         async move {
-            let deadline = Instant::now() + patience;
-            let start = session.pod.start(&session.client, &session.namespace, &tracker, deadline);
+            let start = session.pod.start(&session.client, &session.namespace, &tracker, prepared);
             let obstacle = if wanted { start.await } else { None };
             // Nobody may need it any more.
             let _ = pod_known.send(PodState::Known(obstacle.map(Box::new)));

@@ -111,10 +111,12 @@ impl Scope<'_> {
 }
 
 /// A server that takes a request and then hangs, or breaks the protocol, is wrong. Without a connection nothing can be
-/// told.
+/// told, nor of an answer that is longer than is read: a cluster may be large.
 fn broken_verdict(broken: &Broken) -> Verdict {
     match broken.kind {
-        BrokenKind::Protocol | BrokenKind::Budget | BrokenKind::Deadline => Verdict::Fail,
-        BrokenKind::Connect | BrokenKind::Tls | BrokenKind::Interrupted => Verdict::Error,
+        BrokenKind::Protocol | BrokenKind::Deadline => Verdict::Fail,
+        BrokenKind::Budget | BrokenKind::Connect | BrokenKind::Tls | BrokenKind::Interrupted => {
+            Verdict::Error
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Steps that open, read and end watches.
 
-use kubeproof_cases::case::{Await, Awaited, Close, End, EventPattern, Watch};
+use kubeproof_cases::case::{Await, Awaited, Close, End, EventPattern, Level, Watch};
 use kubeproof_cases::template::{Part, Template};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -141,7 +141,7 @@ impl Scope<'_> {
         if let Some(outcome) = outcome {
             check.expected = json!("the server ends the watch");
             if !matches!(outcome, Next::End(WatchEnd::Server)) {
-                check.verdict = failed_at(check.level);
+                check.verdict = failed_by(&outcome, check.level);
                 check.message = format!("the server does not end the watch: {}", in_words(&outcome));
                 check.curl = Some(curl::line(&snapshot.request, &self.session.judging.server));
             }
@@ -189,6 +189,7 @@ impl Scope<'_> {
         nearest: Option<Mismatch>,
     ) -> Ended {
         let mut check = self.event_check(watch, pattern, id).await;
+        check.verdict = failed_by(end, check.level);
         let nearest = nearest.map(|mismatch| format!("; the last one differs: {}", mismatch.in_words()));
         check.message = format!("the event does not come: {}{}", in_words(end), nearest.unwrap_or_default());
         self.record.check(check);
@@ -214,6 +215,14 @@ fn expected(scope: &Scope<'_>, pattern: &EventPattern) -> Value {
         expected["object"] = object;
     }
     expected
+}
+
+/// The verdict where something else came. What is more than is read may be lawful.
+fn failed_by(next: &Next, level: Level) -> Verdict {
+    match next {
+        Next::End(WatchEnd::Budget(_)) => Verdict::Error,
+        _ => failed_at(level),
+    }
 }
 
 fn in_words(next: &Next) -> String {

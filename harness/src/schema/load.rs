@@ -8,6 +8,9 @@ use super::model::Published;
 use crate::capability::Asker;
 use crate::transport::Client;
 
+/// Documents at once. They are large, and nothing of one is kept but its types.
+const AT_ONCE: usize = 4;
+
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// Groups of resources that runs of this suite install end so: they are not the target's.
@@ -39,16 +42,17 @@ pub(crate) async fn published(client: &Client, deadline: Instant) -> Result<Publ
         .filter(|(path, _)| path.split('/').nth(1).is_none_or(|group| !group.ends_with(OWN)))
         .filter_map(|(_, entry)| entry["serverRelativeURL"].as_str())
         .collect();
-    let documents = join_all(urls.iter().map(|url| asker.get(url, json))).await;
-
     let crds = crds.json().and_then(|list| list["items"].as_array()).cloned().unwrap_or_default();
     let crds: Vec<Value> = crds.into_iter().filter(|crd| !group(crd).ends_with(OWN)).collect();
     let by_crd = |name: &str| name.ends_with(OWN) || crds.iter().any(|crd| group(crd) == name);
     let mut published = Published::default();
-    for (url, document) in urls.iter().zip(documents) {
-        let body = document.json().filter(|body| body["openapi"].is_string());
-        let body = body.ok_or_else(|| LoadError::NoDocument((*url).to_owned(), document.in_words()))?;
-        published.add_document(body, &by_crd);
+    for some in urls.chunks(AT_ONCE) {
+        let documents = join_all(some.iter().map(|url| asker.get(url, json))).await;
+        for (url, document) in some.iter().zip(documents) {
+            let body = document.json().filter(|body| body["openapi"].is_string());
+            let body = body.ok_or_else(|| LoadError::NoDocument((*url).to_owned(), document.in_words()))?;
+            published.add_document(body, &by_crd);
+        }
     }
     published.finish();
     for mut crd in crds {

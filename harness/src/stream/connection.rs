@@ -311,6 +311,19 @@ mod tests {
     }
 
     #[test]
+    fn fragments_without_end_end_the_connection() {
+        let (mut connection, mut transcript) = (command(), Transcript::default());
+        let more = [&b"\x00\x7e\x40\x00"[..], &[b'x'; 0x4000]].concat();
+        connection.feed(b"\x02\x01\x01", (&mut transcript, AT)).expect("a message begins");
+        let error =
+            (0..=MAX_MESSAGE / 0x4000).find_map(|_| connection.feed(&more, (&mut transcript, AT)).err());
+        assert_eq!(error.as_deref(), Some("a message is longer than 4194304 bytes"));
+        let length = [&b"\x89\x7e\x40\x00"[..], &[b'x'; 0x4000]].concat();
+        let error = command().feed(&length, (&mut transcript, AT)).expect_err("a ping is short");
+        assert!(error.contains("a control frame has 16384 bytes"), "{error}");
+    }
+
+    #[test]
     fn data_after_the_close_are_noticed() {
         let (mut connection, mut transcript) = (command(), Transcript::default());
         connection.feed(b"\x88\x02\x03\xe8\x82\x02\x01x", (&mut transcript, AT)).expect("it can be read");

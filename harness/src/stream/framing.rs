@@ -122,6 +122,8 @@ impl Framing {
         if !known {
             transcript
                 .violation(format!("a message comes on channel {number}, which the server does not write"));
+            // What it brings is kept for no number that a server may think of.
+            return;
         }
         if transcript.channels.get(&name).is_some_and(|channel| channel.ended) {
             transcript.violation(format!("a message comes on channel {number} after its end"));

@@ -6,6 +6,8 @@
 
 mod connection;
 mod framing;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod handshake;
 mod spdy;
 mod transcript;
@@ -353,7 +355,7 @@ async fn read(
     replies: mpsc::Sender<Write>,
     is_websocket: bool,
 ) {
-    let mut buffer = vec![0; 64 << 10];
+    let mut buffer = vec![0; 16 << 10];
     let mut total = 0_u64;
     loop {
         let closed = is_websocket && shared.lock().transcript.close.is_some();

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 /// Bytes of a channel that are kept as they are, each way.
-const KEPT: usize = 256 << 10;
+const KEPT: usize = 64 << 10;
 
 /// Messages of a channel whose borders are kept.
 const PARTS: usize = 1000;

@@ -11,7 +11,10 @@ use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
 /// More than any server puts into one frame or message.
-pub(super) const MAX_MESSAGE: usize = 16 << 20;
+pub(super) const MAX_MESSAGE: usize = 4 << 20;
+
+/// A control frame is no longer, by RFC 6455.
+const MAX_CONTROL: usize = 125;
 
 /// A frame of the server.
 #[derive(Debug, Eq, PartialEq)]
@@ -32,9 +35,12 @@ pub(super) fn next(buffer: &mut BytesMut) -> Result<Option<Frame>, String> {
     if length > MAX_MESSAGE {
         return Err(format!("a frame claims {length} bytes, more than {MAX_MESSAGE}"));
     }
+    let is_control = matches!(head.opcode, OpCode::Control(_));
+    if is_control && length > MAX_CONTROL {
+        return Err(format!("a control frame has {length} bytes, more than {MAX_CONTROL}"));
+    }
     let start = usize::try_from(cursor.position()).unwrap_or(usize::MAX);
     if buffer.len() < start + length {
-        buffer.reserve(start + length - buffer.len());
         return Ok(None);
     }
     buffer.advance(start);
@@ -47,8 +53,8 @@ pub(super) fn next(buffer: &mut BytesMut) -> Result<Option<Frame>, String> {
     if head.rsv1 || head.rsv2 || head.rsv3 {
         faults.push("a frame has reserved bits set".to_owned());
     }
-    if matches!(head.opcode, OpCode::Control(_)) && (!head.is_final || length > 125) {
-        faults.push("a control frame is fragmented or longer than 125 bytes".to_owned());
+    if is_control && !head.is_final {
+        faults.push("a control frame is fragmented".to_owned());
     }
     Ok(Some(Frame { opcode: head.opcode, fin: head.is_final, payload: payload.freeze(), faults }))
 }

@@ -1,15 +1,16 @@
 //! One connection a request, HTTP/1.1, by hyper: nothing is normalised, pooled or resent.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::HOST;
 use http::uri::PathAndQuery;
 use http::{Method, Request, Uri};
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use tokio::time::Instant;
 
 use super::broken::by;
+use super::budget::Budget;
 use super::connection::{Dialer, Hold};
 use super::{Ready, record};
 use crate::exchange::{Broken, BrokenKind, Outcome, Received};
@@ -33,11 +34,11 @@ pub(super) async fn send(
     dialer: &Dialer,
     ready: Ready,
     deadline: Instant,
-    max_body: usize,
+    budget: &Budget,
 ) -> (Instant, Outcome) {
     let (started, answer) = open(dialer, ready, deadline).await;
     let outcome = match answer {
-        Ok(answer) => answer.read(deadline, max_body).await,
+        Ok(answer) => answer.read(deadline, budget).await,
         Err(broken) => Outcome::Broken(broken),
     };
     (started, outcome)
@@ -113,25 +114,22 @@ impl Answer {
     }
 
     /// The answer with its whole body.
-    pub(super) async fn read(self, deadline: Instant, max_body: usize) -> Outcome {
-        self.read_body(deadline, max_body).await.map_or_else(Outcome::Broken, Outcome::Answered)
+    pub(super) async fn read(self, deadline: Instant, budget: &Budget) -> Outcome {
+        self.read_body(deadline, budget).await.map_or_else(Outcome::Broken, Outcome::Answered)
     }
 
-    async fn read_body(mut self, deadline: Instant, max_body: usize) -> Result<Received, Broken> {
-        let mut bytes = BytesMut::new();
+    async fn read_body(mut self, deadline: Instant, budget: &Budget) -> Result<Received, Broken> {
         let status = self.received.status;
+        let mut body = budget.body(self.received, self.body.incoming.size_hint().exact())?;
         loop {
-            let stage = format!("reading the body of a {status}, {} bytes so far", bytes.len());
+            let stage = format!("reading the body of a {status}, {} bytes so far", body.len());
             let frame = by(deadline, BrokenKind::Deadline, &stage, self.body.incoming.frame()).await?;
             let Some(frame) = frame else { break };
             let frame = frame.map_err(|error| Broken::on_connection(&stage, &error))?;
             let Ok(data) = frame.into_data() else { continue };
-            if bytes.len() + data.len() > max_body {
-                return Err(Broken::budget("the body", max_body));
-            }
-            bytes.extend_from_slice(&data);
+            body.push(&data, deadline).await?;
         }
-        Ok(record::with_body(self.received, bytes.freeze()))
+        body.finish(deadline).await
     }
 }
 

@@ -5,6 +5,7 @@
 //! each request over a connection of its own with nothing normalised. What the first cannot send as written goes over the second.
 
 mod broken;
+mod budget;
 mod connection;
 mod exact;
 mod identity;
@@ -33,6 +34,7 @@ use crate::tls::PreparedTls;
 use crate::watch::OpenWatch;
 
 pub(crate) use broken::chain;
+pub(crate) use budget::{Budget, Held, kept};
 pub(crate) use exact::OpenBody;
 pub use ping::Reached;
 pub(crate) use record::json_of;
@@ -60,6 +62,8 @@ pub struct Outgoing {
 pub struct Limits {
     /// Bytes of an ordinary body.
     pub max_body: usize,
+    /// Bytes of memory that all large answers and all events of watches take which are received or looked at.
+    pub max_held: usize,
     /// Bytes of a line of a watch.
     pub max_line: usize,
     /// Bytes of a watch in all.
@@ -74,9 +78,10 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            max_body: 64 << 20,
+            max_body: 32 << 20,
+            max_held: 64 << 20,
             max_line: 8 << 20,
-            max_watch_bytes: 64 << 20,
+            max_watch_bytes: 32 << 20,
             max_rps: None,
             connect_timeout: Duration::from_secs(10),
         }
@@ -97,6 +102,7 @@ struct Shared {
     /// Without credentials.
     server: String,
     limits: Limits,
+    budget: Budget,
     limiter: Option<limiter::Limiter>,
     identities: identity::Identities,
     plain: plain::Plain,
@@ -116,6 +122,7 @@ impl Client {
         let dialer = connection::Dialer::new(config, &tls, limits.connect_timeout)?;
         let shared = Shared {
             server: config.display_url(),
+            budget: Budget::new(limits.max_body, limits.max_held),
             limiter: limits.max_rps.map(limiter::Limiter::new),
             identities: identity::Identities::new(config)?,
             plain: plain::Plain::new(config, &tls, &limits)?,
@@ -169,22 +176,22 @@ impl Client {
             Err(exchange) => return *exchange,
         };
         let sent = ready.sent.clone();
-        let Shared { plain, dialer, limits, .. } = &*self.shared;
+        let Shared { plain, dialer, budget, .. } = &*self.shared;
         if let Some(request) = plain.fitting(&ready) {
             let started = Instant::now();
-            let outcome = match plain.send(request, ready.anonymous, deadline, limits.max_body).await {
+            let outcome = match plain.send(request, ready.anonymous, deadline, budget).await {
                 Ok(outcome) => outcome,
                 Err(failure) if !failure.unprocessed => Outcome::Broken(failure.broken),
                 // Servers close HTTP/2 connections as they like, and name the requests that came too late:
                 // those have not been answered yet. A connection of its own cannot be closed under a request.
                 Err(_) => match self.turn(deadline).await {
-                    Ok(()) => exact::send(dialer, ready, deadline, limits.max_body).await.1,
+                    Ok(()) => exact::send(dialer, ready, deadline, budget).await.1,
                     Err(broken) => Outcome::Broken(broken),
                 },
             };
             return self.exchange(sent, started, outcome);
         }
-        let (started, outcome) = exact::send(dialer, ready, deadline, limits.max_body).await;
+        let (started, outcome) = exact::send(dialer, ready, deadline, budget).await;
         self.exchange(sent, started, outcome)
     }
 
@@ -204,13 +211,14 @@ impl Client {
         match head {
             Err(broken) => OpenWatch::refused(self.exchange(sent, started, Outcome::Broken(broken))),
             Ok(answer) if answer.status() != 200 => {
-                let outcome = answer.read(deadline, self.shared.limits.max_body).await;
+                let outcome = answer.read(deadline, &self.shared.budget).await;
                 OpenWatch::refused(self.exchange(sent, started, outcome))
             }
             Ok(answer) => {
                 let (received, body) = answer.into_parts();
                 let head = self.exchange(sent, started, Outcome::Answered(received));
-                OpenWatch::reading(head, body, self.origin, &self.shared.limits)
+                let Shared { limits, budget, .. } = &*self.shared;
+                OpenWatch::reading(head, body, self.origin, limits, budget)
             }
         }
     }
@@ -249,7 +257,7 @@ impl Client {
         let answer = match head {
             Err(broken) => return refused(Outcome::Broken(broken)),
             Ok(answer) if answer.status() != 101 => {
-                return refused(answer.read(deadline, self.shared.limits.max_body).await);
+                return refused(answer.read(deadline, &self.shared.budget).await);
             }
             Ok(answer) => answer,
         };
@@ -268,7 +276,8 @@ impl Client {
                 let head = self.exchange(sent, started, Outcome::Answered(received));
                 if problems.is_empty() {
                     let io = TokioIo::new(upgraded);
-                    OpenStream::over(io, head, (handshake.over, protocol), shape, self.origin)
+                    let over = (handshake.over, protocol);
+                    OpenStream::over(io, head, over, shape, self.origin)
                 } else {
                     OpenStream::refused(head, problems)
                 }

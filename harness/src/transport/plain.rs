@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bytes::BytesMut;
 use http::Method;
 use http::header::{ACCEPT, CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, UPGRADE};
 use reqwest::{Client, ClientBuilder, Proxy, Request, Response};
@@ -17,6 +16,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::broken::{by, chain, is_tls, is_unprocessed};
+use super::budget::Budget;
 use super::connection::MAX_HEADERS;
 use super::exact::wire_target;
 use super::{Limits, Ready, record};
@@ -99,7 +99,7 @@ impl Plain {
         request: Request,
         anonymous: bool,
         deadline: Instant,
-        max_body: usize,
+        budget: &Budget,
     ) -> Result<Outcome, Failure> {
         let pool = if anonymous { &self.anonymous } else { &self.authenticated };
         let place = pool.place().map_err(|error| Broken::connect(error.to_string()))?;
@@ -107,7 +107,7 @@ impl Plain {
         let response = by(deadline, BrokenKind::Deadline, stage, place.0.client.execute(request)).await?;
         let response = response
             .map_err(|error| Failure { unprocessed: is_unprocessed(&error), broken: broken(stage, error) })?;
-        Ok(receive(response, deadline, max_body).await?)
+        Ok(receive(response, deadline, budget).await?)
     }
 }
 
@@ -124,20 +124,18 @@ impl From<Broken> for Failure {
     }
 }
 
-async fn receive(mut response: Response, deadline: Instant, max_body: usize) -> Result<Outcome, Broken> {
+async fn receive(mut response: Response, deadline: Instant, budget: &Budget) -> Result<Outcome, Broken> {
     let headers = record::text_headers(response.headers());
     let head = record::head(response.status(), response.version(), headers);
-    let mut bytes = BytesMut::new();
+    let status = head.status;
+    let mut body = budget.body(head, response.content_length())?;
     loop {
-        let stage = format!("reading the body of a {}, {} bytes so far", head.status, bytes.len());
+        let stage = format!("reading the body of a {status}, {} bytes so far", body.len());
         let chunk = by(deadline, BrokenKind::Deadline, &stage, response.chunk()).await?;
         let Some(chunk) = chunk.map_err(|error| broken(&stage, error))? else { break };
-        if bytes.len() + chunk.len() > max_body {
-            return Err(Broken::budget("the body", max_body));
-        }
-        bytes.extend_from_slice(&chunk);
+        body.push(&chunk, deadline).await?;
     }
-    Ok(Outcome::Answered(record::with_body(head, bytes.freeze())))
+    Ok(Outcome::Answered(body.finish(deadline).await?))
 }
 
 fn broken(stage: &str, error: reqwest::Error) -> Broken {

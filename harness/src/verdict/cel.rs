@@ -60,11 +60,14 @@ fn context() -> Context<'static, 'static> {
                 texts.sort_unstable();
                 return Ok(Cel::Bool(texts.windows(2).all(|pair| pair[0] != pair[1])));
             }
+            comparable("distinct", &items)?;
             Ok(Cel::Bool(items.iter().enumerate().all(|(index, item)| !items[..index].contains(item))))
         }),
         ("unique", |arguments| {
+            let items = list(arguments, 0)?;
+            comparable("unique", &items)?;
             let mut seen: Vec<Cel> = Vec::new();
-            for item in list(arguments, 0)?.iter() {
+            for item in items.iter() {
                 if !seen.contains(item) {
                     seen.push(item.clone());
                 }
@@ -90,6 +93,7 @@ fn context() -> Context<'static, 'static> {
                 b.sort_unstable();
                 return Ok(Cel::Bool(a == b));
             }
+            comparable("sameItems", &a)?;
             let mut rest = b.as_ref().clone();
             let all = a.iter().all(|item| {
                 rest.iter().position(|other| other == item).map(|index| rest.swap_remove(index)).is_some()
@@ -98,6 +102,7 @@ fn context() -> Context<'static, 'static> {
         }),
         ("range", |arguments| {
             let end = integer(arguments, 0)?;
+            countable("range", end)?;
             Ok(Cel::List(Arc::new((0..end).map(Cel::Int).collect())))
         }),
         ("picks", |arguments| {
@@ -105,6 +110,7 @@ fn context() -> Context<'static, 'static> {
             if items.is_empty() {
                 return Err(ExecutionError::function_error("picks", "the list is empty"));
             }
+            countable("picks", count)?;
             let mut chance = StdRng::seed_from_u64(seed.cast_unsigned());
             let picks = (0..count).map(|_| items[chance.random_range(0..items.len())].clone());
             Ok(Cel::List(Arc::new(picks.collect())))
@@ -145,6 +151,25 @@ fn as_list(function: &str, value: &Cel) -> Result<Arc<Vec<Cel>>, ExecutionError>
             Err(ExecutionError::function_error(function, format!("expected a list, got {}", other.type_of())))
         }
     }
+}
+
+/// Each item is compared with each: what a server sends must not keep us busy for hours.
+fn comparable(function: &str, items: &[Cel]) -> Result<(), ExecutionError> {
+    const MOST: usize = 10_000;
+    if items.len() <= MOST {
+        return Ok(());
+    }
+    let why = format!("the list has {} items that are no texts, more than {MOST}", items.len());
+    Err(ExecutionError::function_error(function, why))
+}
+
+/// As many items are made as a number says, which may be a server's.
+fn countable(function: &str, count: i64) -> Result<(), ExecutionError> {
+    const MOST: i64 = 1_000_000;
+    if count <= MOST {
+        return Ok(());
+    }
+    Err(ExecutionError::function_error(function, format!("{count} is more than {MOST}")))
 }
 
 /// The items, if all of them are texts, which can be sorted: long lists are compared in time.

@@ -21,6 +21,9 @@ use crate::event::{CheckResult, Verdict};
 use crate::exchange::{Exchange, Outcome, Received, WatchEnd, WatchEvent};
 use crate::values::{Undefined, Values};
 
+/// Bytes of what is shown side by side; who reads more?
+const MAX_DIFF: usize = 64 << 10;
+
 /// What a run is judged by.
 #[derive(Clone, Debug)]
 pub struct Judging {
@@ -174,6 +177,11 @@ fn settle(
     result.diff = diff(&broken.expected, &broken.actual);
     result.actual = broken.actual;
     result.message = broken.message;
+    if let Some(fault) = exchange.and_then(no_json)
+        && !result.message.contains(fault)
+    {
+        result.message = format!("{} (the body is no JSON: {fault})", result.message);
+    }
     if let Some(deviation) = &check.deviation
         && claim::all_hold(&deviation.claims, exchange, values)?.is_ok()
     {
@@ -192,6 +200,12 @@ fn settle(
     Ok(())
 }
 
+/// Why a body that claims to be JSON cannot be read: what is wrong with an expression over it, too.
+fn no_json(exchange: &Exchange) -> Option<&str> {
+    let answer = exchange.answer().filter(|answer| answer.json.is_none())?;
+    answer.json_fault.as_deref()
+}
+
 /// A unified diff of two structured values; `None` when a line each says it all.
 fn diff(expected: &Value, actual: &Value) -> Option<String> {
     if !(expected.is_object() && actual.is_object()) {
@@ -199,6 +213,10 @@ fn diff(expected: &Value, actual: &Value) -> Option<String> {
     }
     let (expected, actual) =
         (serde_json::to_string_pretty(expected).ok()?, serde_json::to_string_pretty(actual).ok()?);
+    // The time it takes grows with the square of what differs.
+    if expected.len().max(actual.len()) > MAX_DIFF {
+        return None;
+    }
     let diff = TextDiff::from_lines(&expected, &actual);
     Some(diff.unified_diff().context_radius(3).header("expected", "actual").to_string())
 }

@@ -1,6 +1,8 @@
 //! An open watch: its events are read by a task of their own, so that a case which looks away holds up neither
 //! the connection nor the server, until a budget is spent.
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod lines;
 mod reader;
 
@@ -12,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::exchange::{Exchange, Outcome, WatchEnd, WatchEvent};
-use crate::transport::{Limits, OpenBody};
+use crate::transport::{Budget, Held, Limits, OpenBody, kept as kept_with};
 
 /// Events that wait to be looked at. Beyond, the server is made to wait.
 const BACKLOG: usize = 4 << 10;
@@ -29,12 +31,18 @@ pub struct OpenWatch {
     reader: Option<Reader>,
     /// Pointers of what is kept of each object; all of it when there are none.
     keep: Vec<String>,
+    /// Memory for the events.
+    held: Option<Held>,
+    /// Bytes of events that nothing is held for yet.
+    free: usize,
 }
 
 #[derive(Debug)]
 struct Reader {
     items: mpsc::Receiver<reader::Item>,
     task: JoinHandle<()>,
+    origin: Instant,
+    budget: Budget,
 }
 
 impl Drop for Reader {
@@ -76,17 +84,35 @@ impl OpenWatch {
         // The timeout polls what it waits for first, so what is there already is never lost to a deadline.
         match tokio::time::timeout_at(deadline, reader.items.recv()).await {
             Err(_) => Next::Deadline,
-            Ok(Some(reader::Item::Event(mut event, fault))) => {
-                if !self.keep.is_empty() && event.kind != "ERROR" {
-                    event.object = Arc::new(kept(&event.object, &self.keep));
-                }
-                self.fault = self.fault.take().or(fault);
-                self.events.push(event.clone());
-                Next::Event(event)
-            }
+            Ok(Some(reader::Item::Line(line))) => self.take(&line),
             Ok(Some(reader::Item::End(end))) => self.ended(end),
             Ok(None) => self.ended(WatchEnd::Broken("the reader of the watch died".to_owned())),
         }
+    }
+
+    fn take(&mut self, line: &reader::Line) -> Next {
+        let (weight, free) = (line.weight(), self.free);
+        let Some(reader) = &self.reader else { return Next::Deadline };
+        let held = match reader.budget.try_hold_beyond(&mut self.free, weight) {
+            Ok(held) => held,
+            Err(spent) => return self.ended(WatchEnd::Budget(spent)),
+        };
+        let (mut event, fault) = match line.event(reader.origin) {
+            Ok(event) => event,
+            Err(reason) => return self.ended(WatchEnd::Broken(reason)),
+        };
+        if !self.keep.is_empty() && event.kind != "ERROR" {
+            event.object = Arc::new(kept(&event.object, &self.keep));
+            self.free = free;
+        } else if let Some(held) = held {
+            match &mut self.held {
+                Some(all) => all.join(held),
+                None => self.held = Some(held),
+            }
+        }
+        self.fault = self.fault.take().or(fault);
+        self.events.push(event.clone());
+        Next::Event(event)
     }
 
     /// Goes on with the stream of another, which was opened where this one ended.
@@ -121,6 +147,16 @@ impl OpenWatch {
         exchange
     }
 
+    /// Hangs up, and gives what there was, with the memory that it takes.
+    pub(crate) fn finish(&mut self) -> Exchange {
+        self.close();
+        let mut exchange = self.snapshot();
+        if let (Outcome::Answered(received), Some(held)) = (&mut exchange.outcome, self.held.take()) {
+            received.body = kept_with(received.body.clone(), held);
+        }
+        exchange
+    }
+
     fn ended(&mut self, end: WatchEnd) -> Next {
         self.reader = None;
         self.end = Some(end.clone());
@@ -137,6 +173,8 @@ impl OpenWatch {
             opened: Instant::now(),
             reader: None,
             keep: Vec::new(),
+            held: None,
+            free: reader::FREE,
         }
     }
 
@@ -147,11 +185,18 @@ impl OpenWatch {
     }
 
     /// A stream whose head has come.
-    pub(crate) fn reading(head: Exchange, body: OpenBody, origin: Instant, limits: &Limits) -> Self {
-        let (sender, items) = mpsc::channel(BACKLOG);
+    pub(crate) fn reading(
+        head: Exchange,
+        body: OpenBody,
+        origin: Instant,
+        limits: &Limits,
+        budget: &Budget,
+    ) -> Self {
+        let (to, items) = mpsc::channel(BACKLOG);
         let lines = lines::Lines::new(limits.max_line, limits.max_watch_bytes);
-        let task = tokio::spawn(reader::read(body, lines, origin, sender));
-        Self { reader: Some(Reader { items, task }), ..Self::refused(head) }
+        let task = tokio::spawn(reader::read(body, lines, reader::Teller::new(budget.clone(), to)));
+        let reader = Reader { items, task, origin, budget: budget.clone() };
+        Self { reader: Some(reader), ..Self::refused(head) }
     }
 }
 

@@ -2,94 +2,135 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::lines::Lines;
+use super::lines::{Lines, Overrun};
 use crate::exchange::{WatchEnd, WatchEvent};
-use crate::transport::{OpenBody, chain, json_of};
+use crate::transport::{Budget, Held, OpenBody, chain, json_of};
+
+/// Bytes of a watch that are nobody's concern: there are hundreds of watches that see a little.
+pub(super) const FREE: usize = 256 << 10;
 
 /// What the task tells.
 #[derive(Debug)]
 pub(super) enum Item {
-    /// An event, and what is wrong with its JSON for all that it could be read.
-    Event(WatchEvent, Option<String>),
+    /// A line.
+    Line(Line),
     /// Last.
     End(WatchEnd),
 }
 
+/// A line as it came: what it becomes takes far more, and may never be looked at.
+#[derive(Debug)]
+pub(super) struct Line {
+    bytes: Bytes,
+    at: Instant,
+    /// The stream ended without ending the line.
+    unfinished: bool,
+    _held: Option<Held>,
+}
+
+/// Where lines are told.
+pub(super) struct Teller {
+    budget: Budget,
+    to: mpsc::Sender<Item>,
+    /// Bytes of lines that nothing is held for yet.
+    free: usize,
+}
+
+impl Teller {
+    pub(super) fn new(budget: Budget, to: mpsc::Sender<Item>) -> Self {
+        Self { budget, to, free: FREE }
+    }
+
+    /// Tells a line; `Some` when that ends the watch.
+    async fn tell(&mut self, bytes: Bytes, unfinished: bool) -> Option<WatchEnd> {
+        let held = match self.budget.try_hold_beyond(&mut self.free, bytes.len()) {
+            Ok(held) => held,
+            Err(spent) => return Some(WatchEnd::Budget(spent)),
+        };
+        let line = Line { bytes, at: Instant::now(), unfinished, _held: held };
+        self.to.send(Item::Line(line)).await.err().map(|_| WatchEnd::Client)
+    }
+}
+
 /// Reads to the end, or until nobody listens.
-pub(super) async fn read(mut body: OpenBody, mut lines: Lines, origin: Instant, to: mpsc::Sender<Item>) {
+pub(super) async fn read(mut body: OpenBody, mut lines: Lines, mut teller: Teller) {
     let end = loop {
         let data = match body.incoming.frame().await {
             Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
             Some(Err(error)) => break WatchEnd::Broken(format!("the stream broke: {}", chain(&error))),
-            None => break last(lines, origin, &to).await,
+            None => break last(lines, &mut teller).await,
         };
         lines.push(&data);
-        if let Some(end) = complete(&mut lines, origin, &to).await {
+        if let Some(end) = complete(&mut lines, &mut teller).await {
             break end;
         }
     };
     // The server is let go before its end is told: whoever sees the end finds the connection closed.
     drop(body);
-    let _ = to.send(Item::End(end)).await;
+    let _ = teller.to.send(Item::End(end)).await;
 }
 
-/// Tells the lines that are complete. `Some` when one of them, or their length, ends the watch.
-async fn complete(lines: &mut Lines, origin: Instant, to: &mpsc::Sender<Item>) -> Option<WatchEnd> {
+/// Tells the lines that are complete. `Some` when their length ends the watch.
+async fn complete(lines: &mut Lines, teller: &mut Teller) -> Option<WatchEnd> {
     loop {
         let line = match lines.next() {
             Ok(Some(line)) => line,
             Ok(None) => return None,
-            Err(overrun) => return Some(WatchEnd::Budget(overrun.to_string())),
+            // No object is that long, so this is no event. How many there are is the server's affair.
+            Err(overrun @ Overrun::Line(_)) => return Some(WatchEnd::Broken(overrun.to_string())),
+            Err(overrun @ Overrun::Total(_)) => return Some(WatchEnd::Budget(overrun.to_string())),
         };
         if line.trim_ascii().is_empty() {
             continue;
         }
-        match event(&line, origin) {
-            Ok(item) => {
-                if to.send(item).await.is_err() {
-                    return Some(WatchEnd::Client);
-                }
-            }
-            Err(reason) => return Some(WatchEnd::Broken(reason)),
+        if let Some(end) = teller.tell(line, false).await {
+            return Some(end);
         }
     }
 }
 
 /// The end of a stream that the server ended: in order, unless it stopped inside a line.
-async fn last(lines: Lines, origin: Instant, to: &mpsc::Sender<Item>) -> WatchEnd {
+async fn last(lines: Lines, teller: &mut Teller) -> WatchEnd {
     let rest = lines.rest();
     if rest.trim_ascii().is_empty() {
         return WatchEnd::Server;
     }
     // Clients that read JSON rather than lines see a complete event here; only a cut one is lost to them.
-    match event(&rest, origin) {
-        Ok(item) => {
-            let _ = to.send(item).await;
-            WatchEnd::Server
-        }
-        Err(reason) => WatchEnd::Broken(format!("the stream ended inside a line: {reason}")),
-    }
+    teller.tell(rest, true).await.unwrap_or(WatchEnd::Server)
 }
 
-fn event(line: &[u8], origin: Instant) -> Result<Item, String> {
-    let at = origin.elapsed();
-    let (value, fault) = json_of(line);
-    let value = value.ok_or_else(|| {
-        format!("a line is not JSON: {}; it starts {:?}", fault.clone().unwrap_or_default(), start(line))
-    })?;
-    let kind = value.get("type").and_then(Value::as_str);
-    let object = value.get("object").filter(|object| object.is_object());
-    match (kind, object) {
-        (Some(kind), Some(object)) => {
-            let event = WatchEvent { kind: kind.to_owned(), object: Arc::new(object.clone()), at };
-            Ok(Item::Event(event, fault))
+impl Line {
+    /// About how many bytes its event takes, and again where expressions are given it.
+    pub(super) fn weight(&self) -> usize {
+        2 * crate::json::weight(&self.bytes)
+    }
+
+    /// The event, and what is wrong with its JSON for all that it could be read.
+    pub(super) fn event(&self, origin: Instant) -> Result<(WatchEvent, Option<String>), String> {
+        let inside = if self.unfinished { "the stream ended inside a line: " } else { "" };
+        let (value, fault) = json_of(&self.bytes);
+        let Some(mut value) = value.map(Arc::unwrap_or_clone) else {
+            let fault = fault.unwrap_or_default();
+            let start = start(&self.bytes);
+            return Err(format!("{inside}a line is not JSON: {fault}; it starts {start:?}"));
+        };
+        let object = value.get_mut("object").map(Value::take).filter(Value::is_object);
+        match (value.get("type").and_then(Value::as_str), object) {
+            (Some(kind), Some(object)) => {
+                let at = self.at.saturating_duration_since(origin);
+                Ok((WatchEvent { kind: kind.to_owned(), object: Arc::new(object), at }, fault))
+            }
+            _ => Err(format!(
+                "{inside}a line is no event, which has a type and an object: {:?}",
+                start(&self.bytes)
+            )),
         }
-        _ => Err(format!("a line is no event, which has a type and an object: {:?}", start(line))),
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod as_written;
 mod broken_servers;
+mod cut_anywhere;
 mod kubeconfigs;
 mod peer;
 mod reaching;

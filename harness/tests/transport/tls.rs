@@ -70,6 +70,46 @@ async fn a_certificate_for_another_name_is_refused(#[values(get("/x"), exact("/x
 }
 
 #[rstest]
+#[tokio::test]
+async fn an_expired_certificate_is_refused(#[values(get("/x"), exact("/x"))] outgoing: Outgoing) {
+    let server = TlsServer::start(Setup { expired: true, ..Setup::default() }).await;
+    let refused = client(&server, trusting(&server)).send(outgoing, ample()).await;
+    assert_eq!(broken_kind(&refused), BrokenKind::Tls, "{refused:?}");
+    assert!(format!("{refused:?}").contains("expired"), "{refused:?}");
+}
+
+/// Records of a server that does not want to, in the words of RFC 8446: an alert (70: protocol version, 80: internal
+/// error), and a hello of TLS 1.0 under a cipher of its time.
+#[rstest]
+#[case::too_old_for_it(b"\x15\x03\x01\0\x02\x02\x46".to_vec(), "ProtocolVersion")]
+#[case::alert(b"\x15\x03\x03\0\x02\x02\x50".to_vec(), "InternalError")]
+#[case::too_old_for_us(
+    [&b"\x16\x03\x01\0\x2a\x02\0\0\x26\x03\x01"[..], &[7; 32], b"\0\0\x2f\0"].concat(),
+    "peer is incompatible"
+)]
+#[tokio::test]
+async fn a_handshake_that_fails_says_why(
+    #[case] record: Vec<u8>,
+    #[case] why: &str,
+    #[values(get("/x"), exact("/x"))] outgoing: Outgoing,
+) {
+    let peer = Peer::start(vec![Act::Send(record.into()), Act::Hang]).await;
+    let mut config = TargetConfig::new(&format!("https://{}", peer.addr)).unwrap();
+    config.tls = TlsConfig::Options(TlsOptions { insecure_skip_verify: true, ..TlsOptions::default() });
+    let refused = Client::new(&config, Limits::default()).unwrap().send(outgoing, ample()).await;
+    assert_eq!(broken_kind(&refused), BrokenKind::Tls, "{refused:?}");
+    assert!(format!("{refused:?}").contains(why), "{refused:?}");
+}
+
+#[tokio::test]
+async fn tls_behind_http_is_told_with_what_to_do() {
+    let server = TlsServer::start(Setup::default()).await;
+    let config = TargetConfig::new(&format!("http://{}", server.addr)).unwrap();
+    let error = Client::new(&config, Limits::default()).unwrap().ping(ample()).await.unwrap_err();
+    assert!(error.to_string().contains("is it https where http was given"), "{error}");
+}
+
+#[rstest]
 #[case(vec!["h2", "http/1.1"], get("/x"), "HTTP/2")]
 #[case(vec!["h2", "http/1.1"], exact("/x"), "HTTP/1.1")]
 #[case(vec!["http/1.1"], get("/x"), "HTTP/1.1")]

@@ -33,6 +33,8 @@ pub(crate) struct Setup {
     pub(crate) protocols: Vec<&'static str>,
     pub(crate) requires_certificate: bool,
     pub(crate) max_streams: u32,
+    /// Of the server's certificate: it has expired.
+    pub(crate) expired: bool,
     /// What meets every request over HTTP/2.
     pub(crate) refusal: Option<Refusal>,
 }
@@ -51,6 +53,7 @@ impl Default for Setup {
             protocols: vec!["h2", "http/1.1"],
             requires_certificate: false,
             max_streams: 100,
+            expired: false,
             refusal: None,
         }
     }
@@ -68,8 +71,9 @@ pub(crate) struct TlsServer {
 impl TlsServer {
     pub(crate) async fn start(setup: Setup) -> Self {
         let issuer = issuer();
-        let (certificate, key) = leaf(&issuer, &setup.names, ExtendedKeyUsagePurpose::ServerAuth);
-        let (client, client_key) = leaf(&issuer, &["jane"], ExtendedKeyUsagePurpose::ClientAuth);
+        let (certificate, key) =
+            leaf(&issuer, &setup.names, ExtendedKeyUsagePurpose::ServerAuth, setup.expired);
+        let (client, client_key) = leaf(&issuer, &["jane"], ExtendedKeyUsagePurpose::ClientAuth, false);
         let provider = Arc::new(aws_lc_rs::default_provider());
         let mut roots = RootCertStore::empty();
         roots.add(issuer.der().clone()).unwrap();
@@ -125,10 +129,14 @@ fn leaf(
     issuer: &CertifiedIssuer<'static, KeyPair>,
     names: &[&str],
     purpose: ExtendedKeyUsagePurpose,
+    expired: bool,
 ) -> (rcgen::Certificate, KeyPair) {
     let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
     let mut params = CertificateParams::new(names).unwrap();
     params.extended_key_usages = vec![purpose];
+    if expired {
+        params.not_after = rcgen::date_time_ymd(2020, 1, 1);
+    }
     let key = KeyPair::generate().unwrap();
     (params.signed_by(&key, issuer).unwrap(), key)
 }

@@ -111,15 +111,19 @@ async fn a_stream_cut_short_is_broken(#[case] then: Vec<Act>) {
 }
 
 #[rstest]
-#[case::line("x", Limits { max_line: 1 << 16, ..Limits::default() }, "a line is longer than 65536 bytes")]
-#[case::total("{\"type\":\"ADDED\",\"object\":{}}\n", Limits { max_watch_bytes: 1 << 16, ..Limits::default() }, "the watch is longer than 65536 bytes")]
+#[case::line("x", Limits { max_line: 1 << 16, ..Limits::default() }, WatchEnd::Broken("a line is longer than 65536 bytes".to_owned()))]
+#[case::total("{\"type\":\"ADDED\",\"object\":{}}\n", Limits { max_watch_bytes: 1 << 16, ..Limits::default() }, WatchEnd::Budget("the watch is longer than 65536 bytes".to_owned()))]
 #[tokio::test]
-async fn floods_are_cut_at_the_budget(#[case] text: &str, #[case] limits: Limits, #[case] reason: &str) {
+async fn floods_are_cut_at_the_budget(
+    #[case] text: &str,
+    #[case] limits: Limits,
+    #[case] expected: WatchEnd,
+) {
     let flood = Act::Flood(chunk(&text.repeat(100)).into());
     let mut peer = Peer::start(vec![Act::Head, send(HEAD), flood, Act::Hang]).await;
     let mut watch = peer.client_with(limits).watch(get("/x"), ample()).await;
     let (_, end) = to_the_end(&mut watch).await;
-    assert_eq!(end, WatchEnd::Budget(reason.to_owned()));
+    assert_eq!(end, expected);
     peer.hung_up().await;
 }
 
@@ -184,7 +188,10 @@ async fn hundreds_of_watches_are_read_while_nobody_looks() {
     let lines: String = (0..200).map(|version| event("MODIFIED", version)).collect();
     let peer = Peer::start(vec![Act::Head, send(HEAD), send(chunk(&lines)), send(LAST)]).await;
     let client = peer.client();
-    let mut watches = join_all((0..WATCHES).map(|_| client.watch(get("/x"), ample()))).await;
+    let watches = join_all((0..WATCHES).map(|_| client.watch(get("/x"), ample()))).await;
+    // All of so many events is more than is kept at once.
+    let keep = ["/metadata/resourceVersion".to_owned()];
+    let mut watches: Vec<_> = watches.into_iter().map(|watch| watch.keeping(&keep)).collect();
     // The last ones are read first: none depends on another's being read.
     for watch in watches.iter_mut().rev() {
         let (events, end) = to_the_end(watch).await;

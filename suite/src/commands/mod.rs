@@ -16,7 +16,7 @@ mod serve;
 
 use std::io::{self, Write};
 
-use tokio::runtime::Runtime;
+use tokio::runtime::Builder;
 
 use crate::args::low::{Cli, Command};
 use crate::error::Error;
@@ -24,6 +24,9 @@ use crate::exit_code::Exit;
 
 /// Enough for the watches of a run with `--load 10` and for the bundled server at their other end.
 const FILES: u64 = 1 << 14;
+
+/// For each thread: bodies may be nested, and what reads and judges them follows them down.
+const STACK: usize = 8 << 20;
 
 /// Does what was asked for.
 pub(crate) fn dispatch(cli: Cli) -> Result<Exit, Error> {
@@ -52,7 +55,8 @@ fn on_runtime(command: impl Future<Output = Result<Exit, Error>>) -> Result<Exit
     // Each watch has a connection of its own: hundreds of them are more files than a process may open by default. Where
     // the limit stays as it is, the cases that need more say so.
     let _ = rlimit::increase_nofile_limit(FILES);
-    let runtime = Runtime::new().map_err(Error::Runtime)?;
+    let runtime = Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build();
+    let runtime = runtime.map_err(Error::Runtime)?;
     let exit = runtime.block_on(command);
     runtime.shutdown_background();
     exit

@@ -5,6 +5,7 @@ mod catalogue;
 mod cleaning;
 mod harm;
 mod help;
+mod hostile;
 mod interrupts;
 mod kubeproof;
 mod lint_api;

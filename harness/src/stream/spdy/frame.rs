@@ -2,8 +2,8 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// More than any peer puts into one frame: lengths have 24 bits.
-const MAX_PAYLOAD: usize = 16 << 20;
+/// More than any peer puts into one frame, though its length could be four times that.
+const MAX_PAYLOAD: usize = 4 << 20;
 
 const VERSION: u16 = 3;
 
@@ -59,10 +59,9 @@ pub(super) fn next(buffer: &mut BytesMut) -> Result<Option<Frame>, String> {
         return Err(format!("a control frame has the version {version}, not {VERSION}"));
     }
     if length >= MAX_PAYLOAD {
-        return Err(format!("a frame claims {length} bytes"));
+        return Err(format!("a frame claims {length} bytes, not less than {MAX_PAYLOAD}"));
     }
     if buffer.len() < 8 + length {
-        buffer.reserve(8 + length - buffer.len());
         return Ok(None);
     }
     buffer.advance(8);

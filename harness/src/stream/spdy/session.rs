@@ -10,6 +10,10 @@ use super::frame::{self, FIN, Frame, kind};
 use super::header_block::{Decoder, Encoder};
 use crate::stream::transcript::{self, Close, Transcript};
 
+/// Headers of a frame that are listed, and characters of each.
+const LISTED_HEADERS: usize = 32;
+const LISTED_CHARACTERS: usize = 256;
+
 /// The client's side of a connection.
 #[derive(Debug)]
 pub(in crate::stream) struct Session {
@@ -242,6 +246,11 @@ impl Session {
     }
 }
 
+/// The beginning of what is longer than a header of any peer.
+fn shortened(text: &str) -> String {
+    text.chars().take(LISTED_CHARACTERS).collect()
+}
+
 fn control(kind: u16, words: &[u32]) -> Bytes {
     let payload: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
     Frame::Control { kind, flags: 0, payload: payload.into() }.bytes()
@@ -251,8 +260,9 @@ fn detail(number: u32, headers: Option<&[(String, String)]>) -> Map<String, Valu
     let mut detail = Map::new();
     detail.insert("stream".to_owned(), json!(number));
     if let Some(headers) = headers {
+        let listed = headers.iter().take(LISTED_HEADERS);
         let headers: Map<String, Value> =
-            headers.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+            listed.map(|(name, value)| (shortened(name), json!(shortened(value)))).collect();
         detail.insert("headers".to_owned(), Value::Object(headers));
     }
     detail

@@ -200,6 +200,10 @@ pub(crate) struct Execution {
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub(crate) case_timeout: Duration,
 
+    /// Memory for large answers that are received or looked at, in MiB; what does not fit is an error
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) answer_memory: u32,
+
     /// Order of the cases [default: random]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,

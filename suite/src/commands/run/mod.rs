@@ -12,7 +12,7 @@ use std::sync::Arc;
 use kubeproof_cases::Catalogue;
 use kubeproof_harness::event::{CaseResult, Event, RunFinished, RunStarted, Target};
 use kubeproof_harness::known_failures::KnownFailures;
-use kubeproof_harness::plan::{Plan, plan, run_id};
+use kubeproof_harness::plan::{Plan, PlanError, plan, run_id};
 use kubeproof_harness::run::{RunOptions, run as run_plan};
 use kubeproof_harness::transport::{Client, Limits};
 use kubeproof_reports::ReportError;
@@ -50,7 +50,12 @@ async fn test(run: &low::Run, color: low::Color, interrupt: &CancellationToken) 
     let mut options = high::run_options(run)?;
     let catalogue = high::catalogue(&run.cases.directories)?;
     let target = Opened::open(&run.target).await?;
-    let limits = Limits { max_rps: run.safety.max_rps, ..Limits::default() };
+    let limits = Limits {
+        max_rps: run.safety.max_rps,
+        // More objects at once need more room.
+        max_held: (run.execution.answer_memory as usize).saturating_mul(options.load as usize) << 20,
+        ..Limits::default()
+    };
     let client = Client::new(&target.config, limits)?;
     // Places that no report can be written to are an error of the command line, so they come before the first request.
     let teller = if options.dry_run { None } else { Some(Teller::new(run, color, &catalogue)?) };
@@ -83,16 +88,23 @@ async fn planned(
     interrupt: &CancellationToken,
 ) -> Result<Exit, Error> {
     let planned = tokio::select! {
-        planned = plan(catalogue, &client, &options) => Some(planned?),
+        planned = plan(catalogue, &client, &options) => Some(planned),
         () = interrupt.cancelled() => None,
     };
+    let server = target.config.display_url();
     match (planned, teller) {
-        (Some(plan), _) if plan.runs.is_empty() => Err(Error::NothingSelected),
-        (Some(plan), Some(teller)) => go(run, teller, plan, client, options, interrupt).await,
-        (Some(plan), None) => dry::tell(run, &plan, options.seed, &mut io::stdout().lock()),
+        (Some(Err(error)), teller) => {
+            if let (PlanError::Target(error), Some(teller)) = (&error, teller) {
+                told_early(teller, server, catalogue.digest(), &options, Some(error.to_string())).await?;
+            }
+            Err(error.into())
+        }
+        (Some(Ok(plan)), _) if plan.runs.is_empty() => Err(Error::NothingSelected),
+        (Some(Ok(plan)), Some(teller)) => go(run, teller, plan, client, options, interrupt).await,
+        (Some(Ok(plan)), None) => dry::tell(run, &plan, options.seed, &mut io::stdout().lock()),
         (None, Some(teller)) => {
-            let server = target.config.display_url();
-            interrupted_early(teller, server, catalogue.digest(), &options).await
+            told_early(teller, server, catalogue.digest(), &options, None).await?;
+            Ok(Exit::INTERRUPTED)
         }
         (None, None) => Ok(Exit::INTERRUPTED),
     }
@@ -139,13 +151,14 @@ async fn go(
     }
 }
 
-/// Stopped before there was a plan: the reports say that much.
-async fn interrupted_early(
+/// The end came before there was a plan: the reports say that much, and why.
+async fn told_early(
     teller: Teller,
     server: String,
     catalogue_digest: &str,
     options: &RunOptions,
-) -> Result<Exit, Error> {
+    why: Option<String>,
+) -> Result<(), Error> {
     let (events, heard) = unbounded_channel();
     let telling = teller.listen(heard, Vec::new());
     // The teller listens until the end of the run.
@@ -157,13 +170,16 @@ async fn interrupted_early(
         catalogue_digest: catalogue_digest.to_owned(),
         planned: 0,
     }));
+    if let Some(why) = why {
+        let _ = events.send(Event::Notice(why));
+    }
     let _ = events.send(Event::RunFinished(RunFinished {
         summary: [].into(),
         duration: std::time::Duration::ZERO,
         interrupted: true,
     }));
     telling.await.map_err(|error| Error::Died(error.to_string()))?;
-    Ok(Exit::INTERRUPTED)
+    Ok(())
 }
 
 /// The exit code of a run whose reports are told. What a report could not be written for comes last: a failing target is

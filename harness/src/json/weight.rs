@@ -1,0 +1,85 @@
+//! About how much memory a text takes when it has been read, told without reading it.
+//!
+//! A byte of JSON can become a hundred bytes of values: an object with one short member is a node of a tree with room for
+//! eleven. Whoever bounds the text alone bounds nothing.
+
+/// A value in its list or object; lists grow by doubling.
+const ITEM: usize = 64;
+
+/// A list that holds something.
+const LIST: usize = 128;
+
+/// An object that holds something: one node.
+const OBJECT: usize = 640;
+
+/// What an allocation takes beyond its bytes.
+const STRING: usize = 16;
+
+/// About how many bytes the value of this text takes. Of what is no JSON, about how many it takes to find that out.
+pub fn weight(text: &[u8]) -> usize {
+    let mut weight = 0_usize;
+    let mut opened = None;
+    let mut bytes = text.iter();
+    while let Some(byte) = bytes.next() {
+        let own = match byte {
+            b' ' | b'\t' | b'\r' | b'\n' => continue,
+            b'{' | b'[' => {
+                weight += opened.take().unwrap_or_default();
+                opened = Some(if *byte == b'{' { OBJECT } else { LIST });
+                weight += ITEM;
+                continue;
+            }
+            // Nothing was in it.
+            b'}' | b']' => {
+                opened = None;
+                continue;
+            }
+            b',' | b':' => ITEM,
+            b'"' => STRING + string(&mut bytes),
+            _ => 1,
+        };
+        weight += own + opened.take().unwrap_or_default();
+    }
+    weight
+}
+
+/// The bytes up to the closing quote.
+fn string(bytes: &mut std::slice::Iter<'_, u8>) -> usize {
+    let before = bytes.len();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => break,
+            b'\\' => drop(bytes.next()),
+            _ => {}
+        }
+    }
+    before - bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    /// The smallest texts for what takes most.
+    #[rstest]
+    #[case::objects(r#"{"":0},"#, OBJECT)]
+    #[case::empty_objects("{},", ITEM)]
+    #[case::lists("[0],", LIST)]
+    #[case::numbers("0,", ITEM)]
+    #[case::strings(r#""0123456789","#, 10 + ITEM)]
+    #[case::escapes(r#""\"\\","#, ITEM)]
+    fn many_small_values_weigh_what_they_take(#[case] item: &str, #[case] least: usize) {
+        let text = format!("[{}0]", item.repeat(1000));
+        let weight = weight(text.as_bytes());
+        assert!((1000 * least..2000 * (least + ITEM)).contains(&weight), "{weight}");
+    }
+
+    #[test]
+    fn what_is_no_json_is_weighed_all_the_same() {
+        assert_eq!(weight(b""), 0);
+        assert!(weight(b"\"never ends\\") > 0);
+        assert!(weight(&[b'['; 1000]) > 1000 * LIST);
+    }
+}

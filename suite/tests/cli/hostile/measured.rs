@@ -1,0 +1,82 @@
+//! Runs the binary against something that may never end or take all memory, and looks at what it comes to.
+
+use std::fs;
+use std::process::Stdio;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::kubeproof::command;
+use crate::served::{TOKEN, USER_TOKEN};
+
+/// No run may take more.
+const MEMORY: u64 = 200 << 20;
+
+/// Far beyond the deadlines of the runs here.
+const TIME: Duration = Duration::from_mins(2);
+
+/// A run that has ended, with its reports.
+pub(crate) struct Measured {
+    pub(crate) code: Option<i32>,
+    pub(crate) stderr: String,
+    /// The JSON report as it was written, and read.
+    pub(crate) json: String,
+    pub(crate) report: Value,
+}
+
+impl Measured {
+    /// Why each result is what it is.
+    pub(crate) fn reasons(&self) -> Vec<&str> {
+        let results = self.report["results"].as_array().into_iter().flatten();
+        results.filter_map(|result| result["reason"].as_str()).collect()
+    }
+}
+
+/// Runs `kubeproof run` against a target, with reports, within time and memory.
+#[track_caller]
+pub(crate) fn run(server: &str, arguments: &[&str]) -> Measured {
+    let dir = tempfile::tempdir().expect("a directory");
+    let place = |name: &str| dir.path().join(name).display().to_string();
+    let (json, junit, errors) = (place("report.json"), place("junit.xml"), place("stderr"));
+    let target =
+        ["run", "--server", server, "--token", TOKEN, "--second-token", USER_TOKEN, "--no-progress", "-q"];
+    let mut run = command(&[&target, arguments, &["--json", &json, "--junit", &junit]].concat())
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(&errors).expect("a file"))
+        .spawn()
+        .expect("the run starts");
+
+    let id = run.id();
+    let (ended, end) = mpsc::channel();
+    thread::spawn(move || ended.send(run.wait().expect("it ends")));
+    let (begun, mut peak) = (Instant::now(), 0);
+    // The mark only rises, so looking at it now and then misses no peak but one at the very end.
+    let status = loop {
+        match end.recv_timeout(Duration::from_millis(5)) {
+            Ok(status) => break status,
+            Err(_) => peak = high_water(id).unwrap_or(peak),
+        }
+        if begun.elapsed() > TIME || peak > 10 * MEMORY {
+            let _ = std::process::Command::new("kill").args(["-KILL", &id.to_string()]).status();
+        }
+    };
+    let stderr = fs::read_to_string(&errors).expect("its errors");
+    let took = begun.elapsed();
+    assert!(status.code().is_some(), "no end after {took:?}, with {} MiB; {stderr}", peak >> 20);
+    assert!(peak < MEMORY, "it took {} MiB; {stderr}", peak >> 20);
+
+    let json = fs::read_to_string(&json).unwrap_or_else(|error| panic!("no JSON report: {error}; {stderr}"));
+    let junit = fs::read_to_string(&junit).expect("a JUnit report");
+    quick_junit::Report::deserialize_from_str(&junit).expect("JUnit");
+    let report = serde_json::from_str(&json).expect("JSON");
+    Measured { code: status.code(), stderr, json, report }
+}
+
+/// The most memory that a process has had so far.
+fn high_water(id: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().trim_end_matches(" kB").parse::<u64>().ok().map(|kib| kib << 10)
+}
