@@ -188,14 +188,26 @@ impl fmt::Display for ResourceName {
 pub enum Capability {
     /// Aggregated discovery documents.
     AggregatedDiscovery,
+    /// Pods have the subresource attach.
+    Attach,
     /// core/v1 is served.
     Core,
     /// Custom resource definitions can be created.
     Crds,
+    /// Pods have the subresource exec.
+    Exec,
+    /// Objects can be selected by their fields, the name at least (`fieldSelector`).
+    FieldSelectors,
     /// What nobody owns any more goes: a garbage collector is at work.
     GarbageCollection,
     /// The run may act as other users (`Impersonate-User`).
     Impersonation,
+    /// PATCH takes application/json-patch+json.
+    JsonPatch,
+    /// Pods have the subresource log.
+    Log,
+    /// PATCH takes application/merge-patch+json.
+    MergePatch,
     /// The run may create namespaces.
     Namespaces,
     /// /openapi/v2 is served.
@@ -204,10 +216,16 @@ pub enum Capability {
     /// /openapi/v3 is served.
     #[serde(rename = "openapi-v3")]
     OpenapiV3,
+    /// Lists come in pages (`limit`).
+    Paging,
     /// Objects are served as `PartialObjectMetadata` on request.
     PartialMetadata,
     /// Pods can be created.
     Pods,
+    /// Pods have the subresource portforward.
+    Portforward,
+    /// Pods have the subresource proxy.
+    Proxy,
     /// Pods run: some node is ready to take them.
     RunningPods,
     /// The target runs pods that are scripted by kubeproof, so that what their ports answer is known, and reaches them.
@@ -218,6 +236,8 @@ pub enum Capability {
     ServerSideApply,
     /// The server forgets old versions soon enough to provoke 410.
     ShortHistory,
+    /// PATCH takes application/strategic-merge-patch+json.
+    StrategicMergePatch,
     /// A watch can begin with a list, and says where that ends (`sendInitialEvents`).
     StreamingLists,
     /// Lists are served as tables on request.

@@ -2,19 +2,7 @@
 //!
 //! The client is nothing but bytes that were made before, so what is measured is the server: its framing, and the pipes and
 //! programs of its scripted runtime. Beside it stand peers in the same run that do nothing with the same bytes: a socket, and
-//! a bare `tokio-tungstenite`. Quote ratios to them, not absolute numbers. On four cores, all of them busy with other work:
-//!
-//! | | beside | speed of the peer |
-//! | --- | --- | --- |
-//! | exec over WebSocket, stdout | tokio-tungstenite, out | 0.8 to 1.0 |
-//! | exec over WebSocket, stdin into `wc -c` | tokio-tungstenite, in | 0.25 |
-//! | exec over SPDY, stdout | a socket, out | 0.25 |
-//! | exec over SPDY, stdin into `wc -c` | a socket, in | 0.3 |
-//! | connections to a port over one SPDY connection | a socket for each | 1.1 to 1.9 |
-//! | the same through a tunnel over WebSocket | a socket for each | 1.4 to 1.8 |
-//!
-//! What is not the kernel's is the hand-over between tasks: the reader of the connection, the program and the pipe between
-//! them. Larger buffers would make it rarer, and a thousand idle sessions dearer (`tests/sessions.rs` holds those below 300 MB).
+//! a bare `tokio-tungstenite`. Quote ratios to them, not absolute numbers.
 
 use std::net::SocketAddr;
 

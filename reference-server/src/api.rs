@@ -26,7 +26,7 @@ use crate::runtime::Runtime;
 use crate::status::ApiError;
 use crate::store::Store;
 use crate::streams::Upgrade;
-use crate::{Config, Fault, Faults};
+use crate::{Config, Cuts, Fault, Faults, Variations};
 
 /// All of the server but its listener.
 pub(crate) struct Api {
@@ -34,6 +34,8 @@ pub(crate) struct Api {
     pub(crate) registry: Registry,
     pub(crate) auth: Authenticator,
     pub(crate) faults: Faults,
+    pub(crate) cuts: Cuts,
+    pub(crate) variations: Variations,
     pub(crate) documents: Documents,
     pub(crate) publisher: Publisher,
     pub(crate) bodies: Intake,
@@ -63,9 +65,11 @@ impl Api {
     ) -> Self {
         let api = Self {
             store: Store::new(config.history),
-            registry: Registry::new(),
+            registry: Registry::new(config.cuts),
             auth: Authenticator::new(config),
             faults: config.faults,
+            cuts: config.cuts,
+            variations: config.variations,
             documents: Documents::default(),
             publisher: Publisher::default(),
             bodies: Intake::new(&config.limits),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rand::distr::{Alphanumeric, SampleString};
 
-use crate::{Faults, Variations};
+use crate::{Cuts, Faults, Variations};
 
 /// Everything that a server is started with; [`Config::default`] is right for a test in the same process.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub struct Config {
     pub admin_token: String,
     /// The bearer token of a user who is known but has no rights. Default: none.
     pub user_token: Option<String>,
+    /// The bearer token of a user who may read everything and change nothing. Default: none.
+    pub viewer_token: Option<String>,
     /// How many events are kept per resource before a version older than them answers 410.
     pub history: usize,
     /// Have a node, which runs pods in a scripted runtime (see the README). Default: none, and pods stay pending.
@@ -27,6 +29,8 @@ pub struct Config {
     pub sample: bool,
     /// What a client is granted, so that others are served too.
     pub limits: Limits,
+    /// What this server is without. Default: nothing.
+    pub cuts: Cuts,
     /// The deliberate bugs of this server. Default: none.
     pub faults: Faults,
     /// The lawful differences of this server. Default: none.
@@ -40,10 +44,12 @@ impl Default for Config {
             tls: None,
             admin_token: Alphanumeric.sample_string(&mut rand::rng(), 32),
             user_token: None,
+            viewer_token: None,
             history: 10_000,
             node: false,
             sample: false,
             limits: Limits::DEFAULT,
+            cuts: Cuts::none(),
             faults: Faults::none(),
             variations: Variations::none(),
         }

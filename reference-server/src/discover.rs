@@ -47,16 +47,18 @@ fn resource(ty: &ResourceType) -> Resource {
         kind: ty.kind.clone(),
         verbs: words(verbs),
     };
+    let changeable: &[&str] =
+        if ty.allows("patch") { &["get", "patch", "update"] } else { &["get", "update"] };
     let mut subresources = Vec::new();
     if ty.has_status {
-        subresources.push(own("status", &["get", "patch", "update"]));
+        subresources.push(own("status", changeable));
     }
     if ty.scale.is_some() {
         subresources.push(Subresource {
             group: "autoscaling".to_owned(),
             version: "v1".to_owned(),
             kind: "Scale".to_owned(),
-            ..own("scale", &["get", "patch", "update"])
+            ..own("scale", changeable)
         });
     }
     subresources.extend(ty.subresources.iter().map(|sub| Subresource {
@@ -82,5 +84,7 @@ fn resource(ty: &ResourceType) -> Resource {
         subresources,
         schema: ty.schema.clone(),
         custom: ty.custom,
+        body_types: ty.body_types.clone(),
+        patch_types: ty.patch_types.clone(),
     }
 }

@@ -55,6 +55,7 @@ pub mod builtin;
 mod collector;
 pub mod config;
 pub mod crd;
+pub mod cuts;
 mod discover;
 pub mod discovery;
 mod encode;
@@ -94,6 +95,7 @@ mod tls;
 pub mod variations;
 
 pub use config::{Config, Limits, Tls};
+pub use cuts::{Cut, Cuts};
 pub use faults::{Fault, Faults};
 pub use server::{Running, Server, StartError};
 pub use variations::{Variation, Variations};

@@ -10,7 +10,7 @@ use crate::negotiate::{Form, Representation, Target, negotiate};
 use crate::query::Query;
 use crate::respond::Answer;
 use crate::status::ApiError;
-use crate::{Fault, discovery, openapi, present};
+use crate::{Cut, Fault, discovery, openapi, present};
 
 /// The version that the server says it is of.
 const MAJOR: &str = "1";
@@ -36,6 +36,10 @@ pub(crate) fn answer(
     let document = match trimmed {
         "" => roots(api),
         "/version" => version(),
+        "/openapi/v2" if api.cuts.on(Cut::OpenapiV2) => return Err(ApiError::no_such_path()),
+        path if path.starts_with("/openapi/v3") && api.cuts.on(Cut::OpenapiV3) => {
+            return Err(ApiError::no_such_path());
+        }
         path if path.starts_with("/openapi/") => {
             return openapi::answer(api, method, &path["/openapi/".len()..], query, headers);
         }
@@ -53,7 +57,7 @@ fn discovery(api: &Api, method: &Method, path: &str, headers: &HeaderMap) -> Res
     let segments: Vec<&str> = path.split('/').skip(1).collect();
     let target = if segments.len() == 1 { Target::DiscoveryRoot } else { Target::Document };
     let representation = || {
-        negotiate(headers, target, api.faults).or_else(|error| {
+        negotiate(headers, target, api.cuts, api.faults).or_else(|error| {
             if faults.on(Fault::AcceptIgnored) {
                 Ok(Representation::JSON)
             } else {
@@ -71,6 +75,9 @@ fn discovery(api: &Api, method: &Method, path: &str, headers: &HeaderMap) -> Res
     let mut document = match segments.as_slice() {
         [root @ ("api" | "apis")] => {
             let core = *root == "api";
+            if core && !resources.iter().any(|resource| resource.group.is_empty()) {
+                return Err(ApiError::no_such_path());
+            }
             match representation()?.form {
                 Form::AggregatedDiscovery => discovery::aggregated(&resources, core, faults),
                 _ if core => discovery::versions(&resources, &api.address, api.faults),
@@ -122,13 +129,15 @@ fn discovery(api: &Api, method: &Method, path: &str, headers: &HeaderMap) -> Res
 /// `/`: what there is.
 fn roots(api: &Api) -> Value {
     let mut paths: BTreeSet<String> =
-        ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
-            .iter()
-            .map(|path| (*path).to_owned())
-            .collect();
+        ["/apis", "/healthz", "/livez", "/readyz", "/version"].map(str::to_owned).into();
+    for (cut, path) in [(Cut::OpenapiV2, "/openapi/v2"), (Cut::OpenapiV3, "/openapi/v3")] {
+        if !api.cuts.on(cut) {
+            paths.insert(path.to_owned());
+        }
+    }
     for resource in api.documents.resources(api).iter() {
         if resource.group.is_empty() {
-            paths.insert(format!("/api/{}", resource.version));
+            paths.extend(["/api".to_owned(), format!("/api/{}", resource.version)]);
         } else {
             paths.insert(format!("/apis/{}", resource.group));
             paths.insert(format!("/apis/{}/{}", resource.group, resource.version));

@@ -14,7 +14,7 @@ use crate::object::Object;
 use crate::schema::{CauseReason, FieldError, Schema};
 use crate::status::Subject;
 use crate::store::Stored;
-use crate::{Fault, Faults, json};
+use crate::{Cuts, Fault, Faults, json};
 
 /// One version of one resource, as the handlers see it.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(crate) struct ResourceType {
     pub(crate) has_status: bool,
     pub(crate) scale: Option<Scale>,
     /// Subresources besides status and scale.
-    pub(crate) subresources: &'static [builtin::Subresource],
+    pub(crate) subresources: Vec<builtin::Subresource>,
     pub(crate) schema: Arc<Schema>,
     /// Defined by a client.
     pub(crate) custom: bool,
@@ -43,6 +43,12 @@ pub(crate) struct ResourceType {
     pub(crate) has_generation: bool,
     pub(crate) allows_create_on_update: bool,
     pub(crate) allows_unconditional_update: bool,
+    /// Media types of the bodies of POST and PUT.
+    pub(crate) body_types: Vec<&'static str>,
+    /// Media types of the bodies of PATCH.
+    pub(crate) patch_types: Vec<&'static str>,
+    /// Field selectors may name `metadata.name` and `metadata.namespace`.
+    pub(crate) selects_by_name: bool,
     pub(crate) selectable: Vec<Selectable>,
     pub(crate) columns: Vec<Column>,
     pub(crate) hooks: Hooks,
@@ -53,6 +59,17 @@ pub(crate) struct ResourceType {
     /// Tells the schemas of one table apart.
     pub(crate) schema_id: u64,
 }
+
+/// Media types of the bodies of POST and PUT.
+pub(crate) const BODY_TYPES: [&str; 2] = ["application/json", "application/yaml"];
+
+/// Media types of the bodies of PATCH. Custom resources lack the third.
+pub(crate) const PATCH_TYPES: [&str; 4] = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+];
 
 /// A field that field selectors may name.
 #[derive(Clone, Debug)]
@@ -230,7 +247,7 @@ impl From<BuiltinType> for ResourceType {
             verbs: owned(ty.verbs),
             has_status: ty.has_status,
             scale: ty.scale,
-            subresources: ty.subresources,
+            subresources: ty.subresources.to_vec(),
             schema: ty.schema,
             custom: false,
             deprecation: None,
@@ -238,6 +255,9 @@ impl From<BuiltinType> for ResourceType {
             has_generation: ty.has_generation,
             allows_create_on_update: ty.allows_create_on_update,
             allows_unconditional_update: ty.allows_unconditional_update,
+            body_types: BODY_TYPES.to_vec(),
+            patch_types: PATCH_TYPES.to_vec(),
+            selects_by_name: true,
             selectable: ty.field_labels.iter().map(Selectable::from).collect(),
             columns: ty.columns,
             hooks: ty.hooks,
@@ -313,17 +333,19 @@ impl Catalogue {
 /// The catalogue, replaced as a whole whenever it changes.
 #[derive(Debug)]
 pub(crate) struct Registry {
+    /// What every resource here is without.
+    cuts: Cuts,
     current: RwLock<Arc<Catalogue>>,
 }
 
 impl Registry {
-    /// The built-in resources.
-    pub(crate) fn new() -> Self {
+    /// The built-in resources, as far as they are served.
+    pub(crate) fn new(cuts: Cuts) -> Self {
         let mut catalogue = Catalogue::default();
-        for ty in builtin::types() {
-            catalogue.add(Arc::new(ty.into()));
+        for ty in builtin::types().into_iter().filter_map(|ty| cuts.trim(ty.into())) {
+            catalogue.add(Arc::new(ty));
         }
-        Self { current: RwLock::new(Arc::new(catalogue)) }
+        Self { cuts, current: RwLock::new(Arc::new(catalogue)) }
     }
 
     pub(crate) fn current(&self) -> Arc<Catalogue> {
@@ -335,7 +357,7 @@ impl Registry {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let mut next = Catalogue::clone(&current);
         next.remove(group, plural);
-        for ty in types {
+        for ty in types.into_iter().filter_map(|ty| self.cuts.trim(ty)) {
             next.add(Arc::new(ty));
         }
         *current = Arc::new(next);

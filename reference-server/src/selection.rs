@@ -73,7 +73,7 @@ fn field<'a>(object: &'a Stored, label: &str) -> &'a str {
 }
 
 fn known(label: &str, ty: &ResourceType, faults: Faults) -> Result<(), ApiError> {
-    let known = matches!(label, "metadata.name" | "metadata.namespace")
+    let known = (ty.selects_by_name && matches!(label, "metadata.name" | "metadata.namespace"))
         || ty.selectable.iter().any(|field| field.label == label);
     if known || faults.on(Fault::UnknownFieldSelectorMatchesAll) {
         return Ok(());

@@ -10,13 +10,13 @@ use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use crate::Config;
 use crate::api::Api;
 use crate::collector;
 use crate::listener::{self, Door};
 use crate::node;
 use crate::tls::{self, TlsError};
 use crate::variations::{Front, Variation};
+use crate::{Config, Cut};
 
 /// Events that a server keeps which forgets soon.
 const SHORT_HISTORY: usize = 256;
@@ -62,8 +62,10 @@ impl Server {
             Arc::make_mut(tls).alpn_protocols = vec![b"http/1.1".to_vec()];
         }
         let api = Arc::new(Api::new(&config, addr, tasks.clone(), stop.clone()));
-        collector::start(&api);
-        if config.node {
+        if !config.cuts.on(Cut::GarbageCollection) {
+            collector::start(&api);
+        }
+        if config.node && !config.cuts.on(Cut::Node) {
             node::start(&api);
         }
         let door = if config.variations.is_none() {

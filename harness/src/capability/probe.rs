@@ -27,6 +27,11 @@ pub(super) async fn all(
             Capability::AggregatedDiscovery | Capability::Core | Capability::Token => return None,
             Capability::OpenapiV2 => openapi_v2(asker).boxed(),
             Capability::OpenapiV3 => openapi_v3(asker).boxed(),
+            Capability::Attach => stream(asker, resources, questions, "attach").boxed(),
+            Capability::Exec => stream(asker, resources, questions, "exec").boxed(),
+            Capability::Log => stream(asker, resources, questions, "log").boxed(),
+            Capability::Portforward => stream(asker, resources, questions, "portforward").boxed(),
+            Capability::Proxy => stream(asker, resources, questions, "proxy").boxed(),
             Capability::Namespaces => namespaces(asker, resources, questions).boxed(),
             Capability::Crds => crds(asker, resources, questions).boxed(),
             Capability::GarbageCollection => garbage_collection(asker).boxed(),
@@ -41,7 +46,14 @@ pub(super) async fn all(
             }
             Capability::WatchBookmarks => bookmarks(asker, resources, questions).boxed(),
             Capability::StreamingLists => streaming_lists(asker, resources, questions).boxed(),
-            Capability::ServerSideApply => server_side_apply(asker, resources, questions).boxed(),
+            Capability::FieldSelectors => field_selectors(asker, resources, questions).boxed(),
+            Capability::Paging => paging(asker, resources, questions).boxed(),
+            Capability::JsonPatch => patch(asker, resources, questions, "json-patch+json").boxed(),
+            Capability::MergePatch => patch(asker, resources, questions, "merge-patch+json").boxed(),
+            Capability::StrategicMergePatch => {
+                patch(asker, resources, questions, "strategic-merge-patch+json").boxed()
+            }
+            Capability::ServerSideApply => patch(asker, resources, questions, "apply-patch+yaml").boxed(),
             Capability::ShortHistory => short_history(asker, resources, questions).boxed(),
             Capability::ValidationRules => validation_rules(asker, resources, questions).boxed(),
         };
@@ -91,6 +103,31 @@ async fn pods(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_
     });
     let namespace = questions.namespace.unwrap_or("default");
     asked(asker, questions, &format!("/api/v1/namespaces/{namespace}/pods"), &manifest).await
+}
+
+/// A subresource of pods that is neither listed nor answers is not there. One that answers all the same is for cases to judge:
+/// of a pod that there is not, it says that.
+async fn stream(
+    asker: &Asker<'_>,
+    resources: &Resources,
+    questions: &Questions<'_>,
+    subresource: &str,
+) -> Answer {
+    let pods = named("pods", "v1", "");
+    let listed = resources.get(&pods).ok_or_else(|| format!("the server does not serve {pods}"))?;
+    if listed.subresources.contains_key(subresource) {
+        return Ok(());
+    }
+    let (collection, name) = (collection(&pods, true, questions), questions.probe_name);
+    let exchange = asker.get(&format!("{collection}/{name}/{subresource}"), "application/json").await;
+    let names_the_pod = exchange.json().is_some_and(|status| status["details"]["name"] == name);
+    if exchange.status() == 404 && !names_the_pod {
+        return Err(format!(
+            "pods.v1 lists no subresource {subresource}, and has none: {}",
+            exchange.in_words()
+        ));
+    }
+    Ok(())
 }
 
 /// Pods run where a node is ready, and has the image. Who may not look at nodes may still have pods that run.
@@ -291,24 +328,65 @@ async fn garbage_collection(asker: &Asker<'_>) -> Answer {
         .to_owned())
 }
 
-/// An apply without a manager is refused by every server that knows the media type, and before it writes anything.
-async fn server_side_apply(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_>) -> Answer {
+/// Whether a patch of this type is refused as one that the server does not know. It is of an object that is not there, and an
+/// apply, which would make one, names no manager: nothing is changed even by a server that overlooks `dryRun`.
+async fn patch(
+    asker: &Asker<'_>,
+    resources: &Resources,
+    questions: &Questions<'_>,
+    media_type: &str,
+) -> Answer {
     let collection = some_collection(resources, questions, "patch")?;
     let target = format!("{collection}/{}?dryRun=All", questions.probe_name);
     if !questions.may_send("PATCH", &target) {
         return Ok(());
     }
-    let mut request = outgoing("PATCH", &target, "application/json", Some(&json!({})));
+    // Nothing to do, in either language.
+    let body = if media_type == "json-patch+json" { json!([]) } else { json!({}) };
+    let mut request = outgoing("PATCH", &target, "application/json", Some(&body));
     for (name, value) in &mut request.headers {
         if name == "content-type" {
-            "application/apply-patch+yaml".clone_into(value);
+            *value = format!("application/{media_type}");
         }
     }
     let exchange = asker.client.send(request, asker.deadline).await;
+    let applies = media_type == "apply-patch+yaml";
     match exchange.status() {
-        404 | 405 | 415 => Err(format!("an apply in {collection} is refused: {}", exchange.in_words())),
+        405 | 415 => {}
+        // Who knows it finds the manager missing first.
+        404 if applies => {}
+        _ => return Ok(()),
+    }
+    Err(format!("PATCH with application/{media_type} in {collection} is refused: {}", exchange.in_words()))
+}
+
+/// Whether the one selector that every resource should have is refused.
+async fn field_selectors(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_>) -> Answer {
+    let collection = some_collection(resources, questions, "list")?;
+    let target = format!("{collection}?fieldSelector=metadata.name%3D{}&limit=1", questions.probe_name);
+    let exchange = asker.get(&target, "application/json").await;
+    match exchange.status() {
+        400 => Err(format!("a field selector in {collection} is refused: {}", exchange.in_words())),
         _ => Ok(()),
     }
+}
+
+/// Whether a limit of one is overlooked: by an answer with more, and without a word of a next page.
+async fn paging(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_>) -> Answer {
+    // There are always some of them.
+    let namespaces = named("namespaces", "v1", "");
+    let collection = match resources.get(&namespaces) {
+        Some(found) if found.verbs.contains("list") => collection(&namespaces, false, questions),
+        _ => some_collection(resources, questions, "list")?,
+    };
+    let exchange = asker.get(&format!("{collection}?limit=1"), "application/json").await;
+    let Some(list) = exchange.json() else { return Ok(()) };
+    let items = list["items"].as_array().map_or(0, Vec::len);
+    let ends = list["metadata"]["continue"].as_str().unwrap_or_default().is_empty();
+    if items > 1 && ends {
+        return Err(format!("there is no paging: {collection} comes with {items} items where limit is 1"));
+    }
+    Ok(())
 }
 
 /// Whether the first version of all is forgotten.

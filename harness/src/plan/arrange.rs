@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kubeproof_cases::case::{Capability, Case, Scope, Step, SubjectFilter, SubjectSet};
+use kubeproof_cases::case::{Capability, Case, ResourceName, Scope, Step, SubjectFilter, SubjectSet};
 use kubeproof_cases::stream::Protocol;
 
 use super::bounds::Bounds;
@@ -69,7 +69,7 @@ pub(super) fn runs(
         let mut fits = false;
         for candidate in candidates(&filter.of, roster) {
             let (subject, skip) = match candidate {
-                Ok(subject) => match fit(&shared, filter, &subject, bounds) {
+                Ok(subject) => match fit(&shared, filter, &subject, (capabilities, bounds)) {
                     Fit::Runs => (subject, None),
                     Fit::Skipped(reason) if !filter.once => (subject, Some(reason)),
                     Fit::Skipped(reason) | Fit::Other(reason) => {
@@ -88,6 +88,7 @@ pub(super) fn runs(
             }
         }
         if !fits {
+            others.extend(absent(&filter.of, roster));
             others.dedup();
             let reason =
                 if others.is_empty() { "the run has no subject".to_owned() } else { others.join("; ") };
@@ -105,7 +106,7 @@ fn is_about_design(case: &Case) -> bool {
 
 /// What keeps a case from running on whatever subject.
 fn obstacle(case: &Case, capabilities: &Capabilities, home: &Home, options: &RunOptions) -> Option<String> {
-    if let Some(reason) = case.needs.iter().find_map(|need| capabilities.missing(*need)) {
+    if let Some(reason) = survey::needs(case).iter().find_map(|need| capabilities.missing(*need)) {
         return Some(reason);
     }
     let needs_pod = case.needs.contains(&Capability::RunningPods);
@@ -120,6 +121,17 @@ fn obstacle(case: &Case, capabilities: &Capabilities, home: &Home, options: &Run
         }
         _ => None,
     }
+}
+
+/// Why subjects that might have done are not there.
+fn absent(of: &SubjectSet, roster: &Roster<'_>) -> Vec<String> {
+    let reason = |(name, reason): &(ResourceName, String)| match of {
+        SubjectSet::Any => Some(reason.clone()),
+        SubjectSet::Builtin if name.group.is_empty() => Some(reason.clone()),
+        // Said already: the others are candidates that were looked at.
+        SubjectSet::Builtin | SubjectSet::Custom | SubjectSet::Named(_) => None,
+    };
+    roster.absent.iter().filter_map(reason).collect()
 }
 
 fn candidates(of: &SubjectSet, roster: &mut Roster<'_>) -> Vec<Result<Arc<Subject>, String>> {
@@ -145,7 +157,12 @@ fn candidates(of: &SubjectSet, roster: &mut Roster<'_>) -> Vec<Result<Arc<Subjec
     }
 }
 
-fn fit(case: &Arc<Case>, filter: &SubjectFilter, subject: &Arc<Subject>, bounds: &Bounds<'_>) -> Fit {
+fn fit(
+    case: &Arc<Case>,
+    filter: &SubjectFilter,
+    subject: &Arc<Subject>,
+    (capabilities, bounds): (&Capabilities, &Bounds<'_>),
+) -> Fit {
     let name = &subject.name;
     match filter.scope {
         Some(Scope::Namespaced) if !subject.namespaced => {
@@ -168,6 +185,12 @@ fn fit(case: &Arc<Case>, filter: &SubjectFilter, subject: &Arc<Subject>, bounds:
     }
     if let Some(missing) = filter.verbs.iter().find(|verb| !subject.verbs.contains(*verb)) {
         return Fit::Skipped(format!("{name} does not list the verb {missing}"));
+    }
+    let makes_namespaces = name.group.is_empty()
+        && name.resource == "namespaces"
+        && filter.verbs.iter().any(|verb| verb == "create");
+    if makes_namespaces && let Some(reason) = capabilities.missing(Capability::Namespaces) {
+        return Fit::Skipped(reason);
     }
     if let Home::Nowhere(reason) = bounds.home
         && subject.namespaced

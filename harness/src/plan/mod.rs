@@ -144,7 +144,7 @@ pub async fn plan(catalogue: &Catalogue, client: &Client, options: &RunOptions) 
     let probe = catalogue.subjects.iter().find_map(|definition| {
         Some(filled(definition.crd.as_ref()?, "group", &format!("probe-{run}.{}", definition.name.group)))
     });
-    let mut needs: BTreeSet<Capability> = cases.iter().flat_map(|case| case.needs.iter().copied()).collect();
+    let mut needs: BTreeSet<Capability> = cases.iter().flat_map(|case| survey::needs(case)).collect();
     needs.extend([Capability::Namespaces, Capability::Crds]);
     let questions = Questions {
         pod_image: options.pod_image.as_deref(),

@@ -77,6 +77,12 @@ impl Session {
     }
 
     async fn attempt(&self, planned: &PlannedRun, tracker: &Tracker, obstacles: &Obstacles) -> CaseResult {
+        if let Some((filter, subject)) = planned.case.subject.as_ref().zip(planned.subject.as_ref())
+            && let Some(granted) = obstacles.granted.get(&subject.name)
+            && let Some(reason) = granted.lacks(&subject.name, filter)
+        {
+            return result_of(planned, Verdict::Skip, reason);
+        }
         let needs_pod = planned.case.needs.contains(&Capability::RunningPods);
         // The time that the pod takes is not the case's.
         let pod = if needs_pod { self.pod_obstacle().await } else { None };

@@ -128,7 +128,7 @@ async fn cases(
         Some(name) => setup::namespace(&session.client, name, prepared).await,
         None => None,
     };
-    let obstacles = Obstacles { namespace, installs: BTreeMap::new() };
+    let obstacles = Obstacles { namespace, ..Obstacles::default() };
     let installing = tokio::spawn({
         let (client, installs) = (session.client.clone(), plan.installs.clone());
         async move { setup::install(&client, &installs, prepared).await }
@@ -147,8 +147,8 @@ async fn cases(
     });
     let abort_pod = starting.abort_handle();
     let later = async {
-        let installs = installing.await.unwrap_or_default();
-        let obstacles = Arc::new(Obstacles { installs, ..obstacles.clone() });
+        let installed = installing.await.unwrap_or_default();
+        let obstacles = Arc::new(Obstacles { namespace: obstacles.namespace.clone(), ..installed });
         stream::iter(custom).map(move |planned| (planned, Arc::clone(&obstacles)))
     };
     let at_once = Arc::new(obstacles.clone());

@@ -1,11 +1,11 @@
 //! What a run needs before cases can run: its namespace, and the suite's own resources.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use kubeproof_cases::case::ResourceName;
-use serde_json::json;
+use kubeproof_cases::case::{ResourceName, SubjectFilter};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::record::Record;
@@ -24,6 +24,28 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) struct Obstacles {
     pub(super) namespace: Option<Obstacle>,
     pub(super) installs: BTreeMap<ResourceName, Obstacle>,
+    /// What the target made of the resources that it did install.
+    pub(super) granted: BTreeMap<ResourceName, Granted>,
+}
+
+/// What a target offers of a resource whose definition it took.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Granted {
+    /// As discovery lists them.
+    verbs: BTreeSet<String>,
+    /// As they stand in the definition that the target kept. One that stands there and is not served is for cases to judge.
+    subresources: BTreeSet<String>,
+}
+
+impl Granted {
+    /// Why a case that asks for this of its subject cannot run on the resource.
+    pub(super) fn lacks(&self, name: &ResourceName, filter: &SubjectFilter) -> Option<String> {
+        if let Some(verb) = filter.verbs.iter().find(|verb| !self.verbs.contains(*verb)) {
+            return Some(format!("{name} does not list the verb {verb}"));
+        }
+        let missing = filter.subresources.iter().find(|sub| !self.subresources.contains(*sub))?;
+        Some(format!("the server dropped the subresource {missing} from the definition of {name}"))
+    }
 }
 
 /// Something that failed before the cases.
@@ -83,43 +105,53 @@ pub(super) async fn namespace(client: &Client, name: &str, deadline: Instant) ->
 }
 
 /// Installs the suite's own resources, all at once, and waits until they are served.
-pub(super) async fn install(
-    client: &Client,
-    installs: &[Install],
-    deadline: Instant,
-) -> BTreeMap<ResourceName, Obstacle> {
+pub(super) async fn install(client: &Client, installs: &[Install], deadline: Instant) -> Obstacles {
     let asker = Asker { client, deadline };
-    let obstacles = join_all(installs.iter().map(async |install| {
-        let obstacle = install_one(&asker, install).await?;
-        Some((install.name.clone(), obstacle))
-    }));
-    obstacles.await.into_iter().flatten().collect()
+    let all = installs.iter().map(async |install| (install.name.clone(), install_one(&asker, install).await));
+    let mut outcome = Obstacles::default();
+    for (name, installed) in join_all(all).await {
+        match installed {
+            Ok(granted) => drop(outcome.granted.insert(name, granted)),
+            Err(obstacle) => drop(outcome.installs.insert(name, *obstacle)),
+        }
+    }
+    outcome
 }
 
-async fn install_one(asker: &Asker<'_>, install: &Install) -> Option<Obstacle> {
+async fn install_one(asker: &Asker<'_>, install: &Install) -> Result<Granted, Box<Obstacle>> {
     let collection = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let created = asker.send("POST", collection, Some(&install.manifest)).await;
     if created.status() != 201 {
-        return Some(Obstacle::new(
-            "resource-installed",
-            created,
-            "the CustomResourceDefinition must be created with 201",
-        ));
+        let expected = "the CustomResourceDefinition must be created with 201";
+        return Err(Box::new(Obstacle::new("resource-installed", created, expected)));
     }
     let mut pause = Duration::from_millis(1);
     loop {
         let listed = resource_list(asker, &install.root).await;
-        let in_discovery = listed.keys().any(|name| name.resource == install.name.resource);
+        let in_discovery = listed.into_iter().find(|(name, _)| name.resource == install.name.resource);
         let list = asker.get(&format!("{}?limit=1", install.collection), "application/json").await;
-        if in_discovery && list.status() == 200 {
-            return None;
+        if let Some((_, found)) = in_discovery
+            && list.status() == 200
+        {
+            let subresources = kept_subresources(created.json(), &install.name.version);
+            return Ok(Granted { verbs: found.verbs, subresources });
         }
         pause = (pause * 2).min(Duration::from_millis(250));
         if Instant::now() + pause > asker.deadline {
             let expected = if list.status() == 200 { "be in discovery" } else { "be served" };
             let expected = format!("the resource of the CustomResourceDefinition must {expected}");
-            return Some(Obstacle::new("resource-installed", list, &expected));
+            return Err(Box::new(Obstacle::new("resource-installed", list, &expected)));
         }
         tokio::time::sleep(pause).await;
     }
+}
+
+/// The subresources of a version, as a definition has them.
+fn kept_subresources(definition: Option<&Value>, version: &str) -> BTreeSet<String> {
+    let versions = definition.and_then(|definition| definition["spec"]["versions"].as_array());
+    let of_version = versions.into_iter().flatten().filter(|kept| kept["name"] == version);
+    of_version
+        .filter_map(|kept| kept["subresources"].as_object())
+        .flat_map(|subresources| subresources.keys().cloned())
+        .collect()
 }

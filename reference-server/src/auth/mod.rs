@@ -1,6 +1,6 @@
-//! Who asks, and whether they may: a fixed administrator, a user without rights, anybody, and whom the administrator acts as.
+//! Who asks, and whether they may: a fixed administrator, a user who reads, one without rights, anybody, and whom the administrator acts as.
 //!
-//! Rights follow from groups, as if four roles were bound: the masters may do everything, the authenticated read discovery and
+//! Rights follow from groups, as if five roles were bound: the masters may do everything, viewers read everything, the authenticated read discovery and
 //! ask about themselves, everybody reads what a load balancer reads. So a user that nobody knows has the rights of its groups.
 
 mod impersonate;
@@ -24,6 +24,8 @@ const MASTERS: &str = "system:masters";
 const AUTHENTICATED: &str = "system:authenticated";
 /// The group of all who have not.
 const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// The group of those who may read everything.
+const VIEWERS: &str = "kubeproof:viewers";
 /// Who gave no credential.
 const ANONYMOUS: &str = "system:anonymous";
 
@@ -77,7 +79,10 @@ impl User {
             info.resource.as_str(),
             "selfsubjectreviews" | "selfsubjectaccessreviews" | "selfsubjectrulesreviews"
         );
-        self.is_master() || (self.is_authenticated() && verb == "create" && about_self)
+        // To read what leads into a pod is to act there.
+        let shows = matches!(info.subresource.as_str(), "" | "status" | "scale" | "log");
+        let reads = self.is_in(VIEWERS) && shows && matches!(verb, "get" | "list" | "watch");
+        self.is_master() || reads || (self.is_authenticated() && verb == "create" && about_self)
     }
 
     /// Whether this user may do `verb` on a path outside the resources.
@@ -97,6 +102,7 @@ impl User {
 pub(crate) struct Authenticator {
     admin: (String, Arc<User>),
     user: Option<(String, Arc<User>)>,
+    viewer: Option<(String, Arc<User>)>,
     anonymous: Arc<User>,
 }
 
@@ -104,10 +110,12 @@ impl Authenticator {
     pub(crate) fn new(config: &Config) -> Self {
         let admin = User::known("kubeproof-admin", &[MASTERS, AUTHENTICATED]);
         let user = Arc::new(User::known("kubeproof-user", &[AUTHENTICATED]));
+        let viewer = Arc::new(User::known("kubeproof-viewer", &[VIEWERS, AUTHENTICATED]));
         let anonymous = User { uid: String::new(), ..User::known(ANONYMOUS, &[UNAUTHENTICATED]) };
         Self {
             admin: (config.admin_token.clone(), Arc::new(admin)),
             user: config.user_token.clone().map(|token| (token, user)),
+            viewer: config.viewer_token.clone().map(|token| (token, viewer)),
             anonymous: Arc::new(anonymous),
         }
     }
@@ -119,7 +127,7 @@ impl Authenticator {
 
     /// The user of a token.
     pub(crate) fn token(&self, token: &str) -> Option<Arc<User>> {
-        let mut known = [Some(&self.admin), self.user.as_ref()].into_iter().flatten();
+        let mut known = [Some(&self.admin), self.user.as_ref(), self.viewer.as_ref()].into_iter().flatten();
         known.find(|(own, _)| own == token).map(|(_, user)| Arc::clone(user))
     }
 

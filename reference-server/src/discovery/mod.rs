@@ -45,8 +45,12 @@ pub struct Resource {
     pub subresources: Vec<Subresource>,
     /// Structure of an object.
     pub schema: Arc<Schema>,
-    /// It comes from a CRD: strategic merge patch is not for it.
+    /// It comes from a CRD.
     pub custom: bool,
+    /// Media types that POST and PUT take.
+    pub body_types: Vec<&'static str>,
+    /// Media types that PATCH takes.
+    pub patch_types: Vec<&'static str>,
 }
 
 /// A subresource.

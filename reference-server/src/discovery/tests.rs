@@ -20,6 +20,8 @@ fn resource(group: &str, version: &str, plural: &str, kind: &str, namespaced: bo
         subresources: Vec::new(),
         schema: Arc::default(),
         custom: false,
+        body_types: Vec::new(),
+        patch_types: Vec::new(),
     }
 }
 

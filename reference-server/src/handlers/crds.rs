@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::patch::STRATEGIC;
 use crate::api::Api;
 use crate::builtin::{Hooks, NameRule};
 use crate::crd::{self, CustomType, Version};
 use crate::encode;
 use crate::lifecycle::{self, CRD_CLEANUP, DeleteOptions};
 use crate::object::{Object, timestamp};
-use crate::registry::{Lookup, ResourceType, Selectable, next_schema_id, table_name};
+use crate::registry::{
+    BODY_TYPES, Lookup, PATCH_TYPES, ResourceType, Selectable, next_schema_id, table_name,
+};
 use crate::status::{ApiError, Subject};
 use crate::store::Key;
 use crate::{Fault, Faults};
@@ -22,6 +25,7 @@ pub(crate) const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 /// Checks a CRD that is about to be stored, and says in its status what the server makes of it.
 pub(super) fn accept(api: &Api, object: &mut Value) -> Result<(), ApiError> {
+    api.cuts.trim_definition(object);
     let subject = Subject { group: GROUP, word: "CustomResourceDefinition" };
     CustomType::from_manifest(object)
         .map_err(|errors| ApiError::invalid(subject, object.meta("name"), &errors))?;
@@ -106,7 +110,7 @@ fn resource_type(custom: &CustomType, version: &Version) -> ResourceType {
         verbs: crate::builtin::ALL_VERBS.iter().map(|verb| (*verb).to_owned()).collect(),
         has_status: version.has_status,
         scale: version.scale.clone(),
-        subresources: &[],
+        subresources: Vec::new(),
         schema: version.schema.clone(),
         custom: true,
         deprecation: version.deprecation_warning.clone(),
@@ -114,6 +118,9 @@ fn resource_type(custom: &CustomType, version: &Version) -> ResourceType {
         has_generation: true,
         allows_create_on_update: false,
         allows_unconditional_update: false,
+        body_types: BODY_TYPES.to_vec(),
+        patch_types: PATCH_TYPES.into_iter().filter(|media_type| *media_type != STRATEGIC).collect(),
+        selects_by_name: true,
         selectable: version
             .selectable_fields
             .iter()

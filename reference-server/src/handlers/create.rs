@@ -271,7 +271,9 @@ fn require_namespace(call: &Call, found: Option<&Arc<Stored>>, name: &str) -> Re
         return Ok(());
     }
     match found {
-        None if call.faults().on(Fault::MissingNamespaceAccepted) => Ok(()),
+        None if !call.api.cuts.namespaces_exist() || call.faults().on(Fault::MissingNamespaceAccepted) => {
+            Ok(())
+        }
         None => Err(ApiError::not_found(crate::status::Subject { group: "", word: NAMESPACES }, namespace)),
         Some(found) if found.facts.deleting && !call.faults().on(Fault::TerminatingNamespaceAccepts) => {
             Err(ApiError::namespace_terminating(call.ty.resource(), name, namespace))

@@ -15,7 +15,7 @@ use crate::present;
 use crate::respond::Answer;
 use crate::status::{self, ApiError, Details};
 use crate::store::Stored;
-use crate::{Fault, Faults};
+use crate::{Fault, Faults, Variation};
 
 pub(super) async fn handle(call: &Call, body: &mut Incoming) -> Result<Answer, ApiError> {
     let representation = call.accept(Target::Object)?;
@@ -39,7 +39,9 @@ pub(super) async fn handle(call: &Call, body: &mut Incoming) -> Result<Answer, A
         }
         Deleted::Waiting(object) => present::stored(call, representation, StatusCode::OK, &object),
         Deleted::WouldWait(object) => present::value(call, representation, StatusCode::OK, &object),
-        Deleted::Gone(object) if call.ty.deletion_returns_object() => {
+        Deleted::Gone(object)
+            if call.ty.deletion_returns_object() || call.api.variations.on(Variation::ObjectOnDelete) =>
+        {
             present::stored(call, representation, StatusCode::OK, &object)
         }
         Deleted::Gone(object) => {

@@ -13,7 +13,7 @@ use crate::schema::FieldError;
 use crate::selection::Selection;
 use crate::status::ApiError;
 use crate::store::{Key, Page, Range, RevisionError};
-use crate::{Fault, Faults};
+use crate::{Cut, Cuts, Fault, Faults};
 
 pub(super) fn handle(call: &Call) -> Result<Answer, ApiError> {
     let representation = call.accept(Target::List)?;
@@ -34,7 +34,7 @@ pub(super) fn read_all(call: &Call) -> Result<(Page, ListMeta), ApiError> {
 
 fn read_selected(call: &Call, selection: &Selection) -> Result<(Page, ListMeta), ApiError> {
     let faults = call.faults();
-    let options = ListOptions::parse(&call.query, faults)?;
+    let options = ListOptions::parse(&call.query, call.api.cuts, faults)?;
     let current = call.api.store.revision();
     if options.not_older > current && !faults.on(Fault::FutureVersionAccepted) {
         return Err(ApiError::future_version(options.not_older, current));
@@ -100,14 +100,14 @@ struct ListOptions {
 }
 
 impl ListOptions {
-    fn parse(query: &Query, faults: Faults) -> Result<Self, ApiError> {
+    fn parse(query: &Query, cuts: Cuts, faults: Faults) -> Result<Self, ApiError> {
         let token = query.text("continue");
         let token = token.filter(|token| !faults.on(Fault::ContinueStartsOver) || read_token(token).is_ok());
         if !faults.on(Fault::VersionMatchUnchecked) {
             validate(query, token.is_some())?;
         }
         let mut options = Self { continued: token.is_some(), ..Self::default() };
-        if let Some(limit) = query.number("limit")? {
+        if let Some(limit) = query.number("limit")?.filter(|_| !cuts.on(Cut::Paging)) {
             let none = faults.on(Fault::LimitZeroIsEmpty);
             options.limit = usize::try_from(limit).ok().filter(|limit| none || *limit > 0);
         }

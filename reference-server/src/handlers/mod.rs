@@ -90,7 +90,7 @@ impl Call {
         if self.faults().on(Fault::ProtobufWithoutEnvelope) && self.asks_for_protobuf() {
             return Ok(Representation::JSON);
         }
-        match negotiate(&self.headers, target, self.faults()) {
+        match negotiate(&self.headers, target, self.api.cuts, self.faults()) {
             Ok(representation) => Ok(representation),
             Err(_) if self.faults().on(Fault::AcceptIgnored) => Ok(Representation::JSON),
             Err(error) => Err(ApiError::not_acceptable(error.to_string())),
@@ -136,7 +136,8 @@ impl Call {
 
     /// Reads a JSON body, or one in YAML as the JSON that it stands for.
     async fn json_body(&self, body: &mut Incoming) -> Result<Bytes, ApiError> {
-        if body::media_type(&self.headers) == "application/yaml" {
+        let media_type = body::media_type(&self.headers);
+        if media_type == "application/yaml" && self.ty.body_types.contains(&media_type.as_str()) {
             return body::json_of_yaml(&self.body(body).await?, self.faults());
         }
         body::require_json(&self.headers, self.faults())?;
@@ -231,7 +232,8 @@ fn asks_to_watch(call: &Call) -> bool {
 }
 
 async fn patch_or_apply(call: &Call, part: update::Part, body: &mut Incoming) -> Result<Answer, ApiError> {
-    if body::media_type(&call.headers) == apply::MEDIA_TYPE {
+    let applies = call.ty.patch_types.contains(&apply::MEDIA_TYPE);
+    if applies && body::media_type(&call.headers) == apply::MEDIA_TYPE {
         apply::handle(call, part, body).await
     } else {
         patch::handle(call, part, body).await
@@ -241,6 +243,17 @@ async fn patch_or_apply(call: &Call, part: update::Part, body: &mut Incoming) ->
 /// None when the subresource does not know the method.
 async fn subresource(call: Call, method: &Method, body: &mut Incoming) -> Option<Result<Answer, ApiError>> {
     let known = call.ty.subresources.iter().any(|known| known.name == call.info.subresource);
+    let own = match call.info.subresource.as_str() {
+        "status" => call.ty.has_status,
+        "scale" => call.ty.scale.is_some(),
+        _ => false,
+    };
+    if !own && !known {
+        return Some(Err(ApiError::no_such_resource()));
+    }
+    if own && *method == Method::PATCH && !call.ty.allows("patch") {
+        return None;
+    }
     Some(match (call.info.subresource.as_str(), method.as_str()) {
         ("status", "GET") if call.ty.has_status => get::handle(&call),
         ("status", "PUT") if call.ty.has_status => update::handle(&call, update::Part::Status, body).await,

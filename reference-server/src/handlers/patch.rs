@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::modify::{self, Manner};
 use super::update::Part;
-use super::{Call, apply, create};
+use super::{Call, create};
 use crate::body;
 use crate::json;
 use crate::negotiate::Target;
@@ -26,7 +26,7 @@ pub(super) enum Kind {
 
 const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
-const STRATEGIC: &str = "application/strategic-merge-patch+json";
+pub(super) const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 /// A patch as the client sent it.
 pub(super) struct Patch {
@@ -78,18 +78,20 @@ pub(super) async fn read(call: &Call, body: &mut Incoming) -> Result<Patch, ApiE
 fn kind(call: &Call) -> Result<Kind, ApiError> {
     let custom = call.ty.custom;
     let faults = call.faults();
-    match body::media_type(&call.headers).as_str() {
-        JSON => Ok(Kind::Json),
+    let media_type = body::media_type(&call.headers);
+    let taken = |known| call.ty.patch_types.contains(&known);
+    match media_type.as_str() {
+        JSON if taken(JSON) => Ok(Kind::Json),
         MERGE if faults.on(Fault::MergePatchAsStrategic) && !custom => Ok(Kind::Strategic),
         MERGE if faults.on(Fault::MergePatchRefused) => {
-            Err(ApiError::unsupported_media_type(&[JSON, STRATEGIC, apply::MEDIA_TYPE]))
+            let others: Vec<_> = call.ty.patch_types.iter().copied().filter(|known| *known != MERGE).collect();
+            Err(ApiError::unsupported_media_type(&others))
         }
-        MERGE => Ok(Kind::Merge),
+        MERGE if taken(MERGE) => Ok(Kind::Merge),
         STRATEGIC if faults.on(Fault::StrategicPatchAsMerge) => Ok(Kind::Merge),
-        STRATEGIC if !custom => Ok(Kind::Strategic),
+        STRATEGIC if taken(STRATEGIC) => Ok(Kind::Strategic),
         _ if faults.on(Fault::ContentTypeIgnored) => Ok(Kind::Merge),
-        _ if custom => Err(ApiError::unsupported_media_type(&[JSON, MERGE, apply::MEDIA_TYPE])),
-        _ => Err(ApiError::unsupported_media_type(&[JSON, MERGE, STRATEGIC, apply::MEDIA_TYPE])),
+        _ => Err(ApiError::unsupported_media_type(&call.ty.patch_types)),
     }
 }
 

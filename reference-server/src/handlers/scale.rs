@@ -32,7 +32,8 @@ pub(super) async fn handle(
         "GET" => Some(get(call, scale)),
         "PUT" => Some(update(call, scale, body).await),
         "PATCH"
-            if body::media_type(&call.headers) == apply::MEDIA_TYPE
+            if call.ty.patch_types.contains(&apply::MEDIA_TYPE)
+                && body::media_type(&call.headers) == apply::MEDIA_TYPE
                 && !call.faults().on(Fault::ScaleNotApplied) =>
         {
             Some(apply_scale(call, scale, body).await)

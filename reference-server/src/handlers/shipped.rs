@@ -12,7 +12,7 @@ use crate::encode;
 use crate::object::{Object, timestamp, uuid};
 use crate::patch::merge;
 use crate::registry::Lookup;
-use crate::{Fault, Faults};
+use crate::{Cut, Fault, Faults};
 
 /// What each fault changes in the schema, as a merge patch of its top-level properties.
 const BENDS: [(Fault, &str); 25] = [
@@ -107,15 +107,26 @@ const BENDS: [(Fault, &str); 25] = [
 pub(crate) fn ship(api: &Api, wanted: bool) {
     let named = [Fault::SchemaReservedGroup, Fault::SchemaControllerKind];
     let bent = BENDS.iter().any(|(fault, _)| api.faults.on(*fault)) || api.faults.any(&named);
-    if !(wanted || bent) {
+    let alone = api.cuts.on(Cut::OtherResources);
+    if !(wanted || bent || alone) {
         return;
+    }
+    let mut definition = definition(api.faults);
+    api.cuts.trim_definition(&mut definition);
+    if api.cuts.on(Cut::Status)
+        && let Some(properties) = definition
+            .pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties")
+            .and_then(Value::as_object_mut)
+    {
+        properties.remove("status");
     }
     let Lookup::Found(ty) =
         api.registry.current().find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
     else {
-        return;
+        // Nobody can define resources, and the server has this one all the same.
+        definition["status"] = crd::status(&definition, &[], &timestamp(0));
+        return crds::serve(api, &definition);
     };
-    let mut definition = definition(api.faults);
     definition.set_meta("uid", uuid());
     definition.set_meta("creationTimestamp", timestamp(0));
     ty.prepare_create(&mut definition, Faults::none());

@@ -27,7 +27,7 @@ use crate::status::ApiError;
 use crate::store::{Change, EVENT_END, Event, Stored};
 use crate::streams::{self, Wish};
 use crate::table::IncludeObject;
-use crate::{Fault, Faults};
+use crate::{Cut, Cuts, Fault, Faults};
 
 /// How many events are read from the log at once.
 const BATCH: usize = 128;
@@ -40,7 +40,7 @@ pub(super) fn handle(mut call: Call) -> Result<Answer, ApiError> {
     let upgrade = call.upgrade.take().filter(|upgrade| upgrade.wish() == Wish::Websocket);
     let call = &call;
     let representation = call.accept(Target::Watch)?;
-    let options = WatchOptions::parse(&call.query, call.faults())?;
+    let options = WatchOptions::parse(&call.query, call.api.cuts, call.faults())?;
     let selection = Selection::parse(&call.query, &call.ty, call.faults())?;
     let mut watcher = Watcher::new(call, representation, selection, present::include(&call.query)?, &options);
     watcher.begin(&options);
@@ -65,7 +65,7 @@ struct WatchOptions {
 }
 
 impl WatchOptions {
-    fn parse(query: &Query, faults: Faults) -> Result<Self, ApiError> {
+    fn parse(query: &Query, cuts: Cuts, faults: Faults) -> Result<Self, ApiError> {
         let initial_events = query.get("sendInitialEvents").map(|_| query.flag("sendInitialEvents"));
         let mut errors = Vec::new();
         let mut forbid = |why: &str| errors.push(FieldError::forbidden("resourceVersionMatch", why));
@@ -76,6 +76,13 @@ impl WatchOptions {
             (None, Some(_)) => {
                 forbid("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
             }
+        }
+        if initial_events.is_some() && cuts.on(Cut::StreamingLists) {
+            let why = "sendInitialEvents is forbidden for watch: this server has no streaming lists";
+            return Err(ApiError::invalid_options(
+                "ListOptions",
+                &[FieldError::forbidden("sendInitialEvents", why)],
+            ));
         }
         if query.text("continue").is_some() {
             forbid("resourceVersionMatch is forbidden when continue is provided");
@@ -89,7 +96,7 @@ impl WatchOptions {
         }
         Ok(Self {
             version: get::version(query, faults)?,
-            bookmarks: query.flag("allowWatchBookmarks"),
+            bookmarks: query.flag("allowWatchBookmarks") && !cuts.on(Cut::WatchBookmarks),
             initial_events,
             timeout: query.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok()),
         })

@@ -11,7 +11,7 @@ use http::{HeaderMap, header};
 
 pub(crate) use accept::Entry;
 
-use crate::{Fault, Faults};
+use crate::{Cut, Cuts, Fault, Faults};
 
 /// How the text of a response is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,17 +73,35 @@ pub struct Representation {
 #[error("only the following media types are accepted: {}", self.accepted())]
 pub struct NotAcceptable {
     target: Target,
+    yaml: bool,
 }
 
 impl NotAcceptable {
     fn accepted(self) -> &'static str {
-        if self.target == Target::Watch { "application/json" } else { "application/json, application/yaml" }
+        let yaml = self.yaml && self.target != Target::Watch;
+        if yaml { "application/json, application/yaml" } else { "application/json" }
     }
 }
 
 impl Representation {
     /// The default: JSON of the thing itself.
     pub const JSON: Self = Self { encoding: Encoding::Json, form: Form::Plain };
+
+    /// Whether a server without these has it.
+    const fn remains(self, cuts: Cuts) -> bool {
+        let form = match self.form {
+            Form::Plain => None,
+            Form::Table(_) => Some(Cut::Table),
+            Form::Metadata(_) => Some(Cut::PartialMetadata),
+            Form::AggregatedDiscovery => Some(Cut::AggregatedDiscovery),
+        };
+        let form_is_cut = match form {
+            Some(cut) => cuts.on(cut),
+            None => false,
+        };
+        let encoding_is_cut = matches!(self.encoding, Encoding::Yaml) && cuts.on(Cut::Yaml);
+        !form_is_cut && !encoding_is_cut
+    }
 
     /// The `Content-Type` of the response. Only aggregated discovery echoes the parameters.
     pub const fn content_type(self) -> &'static str {
@@ -114,17 +132,19 @@ impl MetaVersion {
 pub fn negotiate(
     headers: &HeaderMap,
     target: Target,
+    cuts: Cuts,
     faults: Faults,
 ) -> Result<Representation, NotAcceptable> {
     let offered = |entry: &Entry<'_>| {
         let ordered = !faults.on(Fault::AcceptParametersInOrder) || entry.first_parameter() != Some("v");
         let refused = faults.on(Fault::AcceptParametersRefused) && entry.first_parameter() == Some("charset");
-        offer(entry, target).filter(|_| ordered && !refused)
+        offer(entry, target).filter(|offered| offered.remains(cuts) && ordered && !refused)
     };
     if faults.on(Fault::AcceptQualityIgnored) {
-        return first(headers, offered).ok_or(NotAcceptable { target });
+        return first(headers, offered).ok_or(NotAcceptable { target, yaml: !cuts.on(Cut::Yaml) });
     }
-    preferred(headers, Representation::JSON, offered).ok_or(NotAcceptable { target })
+    preferred(headers, Representation::JSON, offered)
+        .ok_or(NotAcceptable { target, yaml: !cuts.on(Cut::Yaml) })
 }
 
 /// The offer for the first entry that has one, or the default if the client does not say what it accepts.
@@ -193,7 +213,7 @@ mod tests {
 
     fn chosen(accept: &'static str, target: Target) -> Option<Representation> {
         let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(accept))]);
-        negotiate(&headers, target, Faults::none()).ok()
+        negotiate(&headers, target, Cuts::none(), Faults::none()).ok()
     }
 
     fn encoding(accept: &'static str) -> Option<Encoding> {
@@ -275,7 +295,7 @@ mod tests {
         headers.append(header::ACCEPT, HeaderValue::from_static("text/html"));
         headers.append(header::ACCEPT, HeaderValue::from_static("application/yaml"));
         assert_eq!(
-            negotiate(&headers, Target::Object, Faults::none()).map(|r| r.encoding),
+            negotiate(&headers, Target::Object, Cuts::none(), Faults::none()).map(|r| r.encoding),
             Ok(Encoding::Yaml)
         );
     }

@@ -30,8 +30,8 @@ pub(super) struct Operation {
     pub(super) body: Option<Body>,
     /// Status codes with the definition of the answer; none for a schema that is not published.
     pub(super) responses: Vec<(u16, Option<String>)>,
-    /// Answers can be streams of watch events.
-    pub(super) watchable: bool,
+    /// Media types of the answers.
+    pub(super) produces: Vec<&'static str>,
 }
 
 /// The body of a request.
@@ -39,7 +39,7 @@ pub(super) struct Operation {
 pub(super) struct Body {
     /// None for a schema that is not published.
     pub(super) definition: Option<String>,
-    pub(super) media_types: &'static [&'static str],
+    pub(super) media_types: Vec<&'static str>,
     pub(super) required: bool,
 }
 
@@ -102,16 +102,6 @@ const DELETE_COLLECTION: &[Parameter] = &[
 const DELETE: &[Parameter] = &[DRY_RUN, GRACE_PERIOD, ORPHAN, PROPAGATION];
 const WRITE: &[Parameter] = &[DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION];
 const PATCH_QUERY: &[Parameter] = &[DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION, FORCE];
-
-const BODY_TYPES: &[&str] = &["application/json", "application/yaml"];
-const PATCH_TYPES: &[&str] = &[
-    "application/apply-patch+yaml",
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-];
-const CUSTOM_PATCH_TYPES: &[&str] =
-    &["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
 
 /// The paths of one resource.
 pub(super) fn paths(resource: &Resource) -> Vec<PathItem> {
@@ -183,7 +173,7 @@ impl Maker<'_> {
             query: Vec::new(),
             body: None,
             responses: vec![(401, None)],
-            watchable: false,
+            produces: self.resource.body_types.clone(),
         }
     }
 
@@ -198,7 +188,9 @@ impl Maker<'_> {
             operation = self.operation("get", "list", "list", "ForAllNamespaces", kind);
         }
         operation.query = LIST.to_vec();
-        operation.watchable = self.resource.verbs.iter().any(|verb| verb == "watch");
+        if self.resource.verbs.iter().any(|verb| verb == "watch") {
+            operation.produces.push("application/json;stream=watch");
+        }
         Some(operation.answers(&[200], Some(&list_definition_name(self.resource))))
     }
 
@@ -206,14 +198,14 @@ impl Maker<'_> {
         let operation = self.on("create", "post", "post", "create")?;
         Some(
             operation
-                .writes(Some(self.definition()), BODY_TYPES, WRITE)
+                .writes(Some(self.definition()), &self.resource.body_types, WRITE)
                 .answers(&[200, 201, 202], Some(&self.definition())),
         )
     }
 
     fn delete_collection(&self) -> Option<Operation> {
         let operation = self.on("deletecollection", "delete", "deletecollection", "deletecollection")?;
-        Some(operation.deletes(DELETE_COLLECTION).answers(&[200], Some(STATUS)))
+        Some(operation.deletes(DELETE_COLLECTION, &self.resource.body_types).answers(&[200], Some(STATUS)))
     }
 
     fn get(&self) -> Option<Operation> {
@@ -224,27 +216,23 @@ impl Maker<'_> {
         let operation = self.on("update", "put", "put", "replace")?;
         Some(
             operation
-                .writes(Some(self.definition()), BODY_TYPES, WRITE)
+                .writes(Some(self.definition()), &self.resource.body_types, WRITE)
                 .answers(&[200, 201], Some(&self.definition())),
         )
     }
 
     fn delete(&self) -> Option<Operation> {
         let operation = self.on("delete", "delete", "delete", "delete")?;
-        Some(operation.deletes(DELETE).answers(&[200, 202], Some(STATUS)))
+        Some(operation.deletes(DELETE, &self.resource.body_types).answers(&[200, 202], Some(STATUS)))
     }
 
     fn patch(&self) -> Option<Operation> {
         let operation = self.on("patch", "patch", "patch", "patch")?;
         Some(
             operation
-                .writes(Some(PATCH.to_owned()), self.patch_types(), PATCH_QUERY)
+                .writes(Some(PATCH.to_owned()), &self.resource.patch_types, PATCH_QUERY)
                 .answers(&[200, 201], Some(&self.definition())),
         )
-    }
-
-    fn patch_types(&self) -> &'static [&'static str] {
-        if self.resource.custom { CUSTOM_PATCH_TYPES } else { PATCH_TYPES }
     }
 
     fn subresource(&self, subresource: &Subresource) -> Vec<Option<Operation>> {
@@ -265,13 +253,14 @@ impl Maker<'_> {
         let (body, answer) = (|| definition.clone(), definition.as_deref());
         vec![
             on("get", "get", "get", "read").map(|op| op.answers(&[200], answer)),
-            on("create", "post", "post", "create")
-                .map(|op| op.writes(body(), BODY_TYPES, WRITE).answers(&[200, 201, 202], answer)),
+            on("create", "post", "post", "create").map(|op| {
+                op.writes(body(), &self.resource.body_types, WRITE).answers(&[200, 201, 202], answer)
+            }),
             on("update", "put", "put", "replace")
-                .map(|op| op.writes(body(), BODY_TYPES, WRITE).answers(&[200, 201], answer)),
+                .map(|op| op.writes(body(), &self.resource.body_types, WRITE).answers(&[200, 201], answer)),
             on("patch", "patch", "patch", "patch").map(|op| {
                 let patch = Some(PATCH.to_owned());
-                op.writes(patch, self.patch_types(), PATCH_QUERY).answers(&[200, 201], answer)
+                op.writes(patch, &self.resource.patch_types, PATCH_QUERY).answers(&[200, 201], answer)
             }),
         ]
     }
@@ -287,18 +276,18 @@ impl Operation {
     fn writes(
         mut self,
         definition: Option<String>,
-        media_types: &'static [&'static str],
+        media_types: &[&'static str],
         query: &[Parameter],
     ) -> Self {
         self.query = query.to_vec();
-        self.body = Some(Body { definition, media_types, required: true });
+        self.body = Some(Body { definition, media_types: media_types.to_vec(), required: true });
         self
     }
 
-    fn deletes(mut self, query: &[Parameter]) -> Self {
+    fn deletes(mut self, query: &[Parameter], media_types: &[&'static str]) -> Self {
         self.query = query.to_vec();
         let definition = Some(DELETE_OPTIONS.to_owned());
-        self.body = Some(Body { definition, media_types: BODY_TYPES, required: false });
+        self.body = Some(Body { definition, media_types: media_types.to_vec(), required: false });
         self
     }
 }

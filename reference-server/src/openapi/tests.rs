@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::discovery::Subresource;
 use crate::faults::Fault;
+use crate::registry::{BODY_TYPES, PATCH_TYPES};
 use crate::schema::build::{anything, int_or_string, int32, list, map, object, string};
 use crate::schema::{PatchStrategy, Schema, meta};
 
@@ -33,6 +34,11 @@ fn resource(group: &str, kind: &str, schema: Schema) -> Resource {
         }],
         schema: Arc::new(schema),
         custom: group == "example.com",
+        body_types: BODY_TYPES.to_vec(),
+        patch_types: PATCH_TYPES
+            .into_iter()
+            .filter(|media_type| group != "example.com" || !media_type.contains("strategic"))
+            .collect(),
     }
 }
 

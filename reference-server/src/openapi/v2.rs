@@ -36,10 +36,6 @@ fn path(item: &PathItem, faults: Faults) -> Value {
 fn write(operation: &Operation, faults: Faults) -> Value {
     let mut parameters: Vec<_> = operation.query.iter().map(parameter).collect();
     parameters.extend(operation.body.as_ref().map(body));
-    let mut produces = vec!["application/json", "application/yaml"];
-    if operation.watchable {
-        produces.push("application/json;stream=watch");
-    }
     let response = |(code, definition): &(u16, Option<String>)| {
         let mut response = json!({"description": status_text(*code)});
         if *code < 400 {
@@ -51,8 +47,8 @@ fn write(operation: &Operation, faults: Faults) -> Value {
         "tags": [operation.tag],
         "description": operation.description,
         "operationId": operation.id,
-        "consumes": operation.body.as_ref().map_or(&["*/*"][..], |body| body.media_types),
-        "produces": produces,
+        "consumes": operation.body.as_ref().map_or(&["*/*"][..], |body| &body.media_types),
+        "produces": operation.produces,
         "parameters": parameters,
         "responses": operation.responses.iter().map(response).collect::<Map<_, _>>(),
         "x-kubernetes-action": operation.action,

@@ -63,16 +63,13 @@ fn write(operation: &Operation, faults: Faults) -> Value {
 }
 
 fn responses(operation: &Operation) -> Map<String, Value> {
-    let mut media_types = vec!["application/json", "application/yaml"];
-    if operation.watchable {
-        media_types.push("application/json;stream=watch");
-    }
     let response = |code: u16, definition: Option<&str>| {
         let description = super::v2::status_text(code);
         if code >= 400 {
             return json!({"description": description});
         }
-        let content = media_types
+        let content = operation
+            .produces
             .iter()
             .map(|media_type| ((*media_type).to_owned(), json!({"schema": schema(definition)})));
         json!({"description": description, "content": content.collect::<Map<_, _>>()})

@@ -67,6 +67,9 @@ impl Dresser {
         if self.variations.on(Variation::OtherUids) {
             self.uids(metadata);
         }
+        if self.variations.on(Variation::CountsUntold) && is_list {
+            metadata.remove("remainingItemCount");
+        }
         if self.variations.on(Variation::ClockOff) {
             shift_times(metadata, self.clock);
         }
@@ -164,6 +167,13 @@ mod tests {
             assert_ne!(after, before);
         }
         assert_eq!(dressed(Variation::ListsReversed, list)["items"][0]["metadata"]["name"], "b");
+    }
+
+    #[test]
+    fn a_page_need_not_tell_how_many_remain() {
+        let page = json!({ "metadata": { "continue": "a", "remainingItemCount": 3 }, "items": [] });
+        let other = dressed(Variation::CountsUntold, page);
+        assert_eq!(other["metadata"], json!({ "continue": "a" }));
     }
 
     #[test]

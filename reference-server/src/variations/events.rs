@@ -100,8 +100,13 @@ impl Events {
             return;
         };
         self.dresser.document(&mut event["object"]);
-        if event.pointer("/object/metadata/annotations/k8s.io~1initial-events-end").is_some() {
+        let ends_initial = event.pointer("/object/metadata/annotations/k8s.io~1initial-events-end").is_some();
+        if ends_initial {
             self.initial = false;
+        }
+        let is_bookmark = event["type"] == "BOOKMARK";
+        if is_bookmark && !ends_initial && self.variations.on(Variation::FewBookmarks) {
+            return;
         }
         let bookmark = self.bookmark(&event);
         self.pending.push_back(format!("{event}\n").into());

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::StreamExt as _;
+use futures_util::{Stream, StreamExt as _};
 use http::header::{self, HeaderName, HeaderValue};
 use http::response::Parts as Head;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
@@ -42,6 +42,9 @@ const TURNED_AWAY: u32 = 40;
 const SLOW: u32 = 8;
 /// Milliseconds that an answer, or a piece of it, may take longer.
 const PAUSE: std::ops::RangeInclusive<u64> = 1..=12;
+
+/// What a server may have to say, whatever was asked.
+const NOTICE: &str = "299 - \"maintenance begins at ten\"";
 
 /// Serves in the name of a server, and differs from it lawfully.
 pub(crate) struct Front {
@@ -124,10 +127,14 @@ impl Front {
         // The new length is found out by the connection.
         parts.headers.remove(header::CONTENT_LENGTH);
         parts.headers.remove(header::TRANSFER_ENCODING);
-        let (head, body) = self.send(Request::from_parts(parts, Full::new(bytes))).await?.into_parts();
+        let (mut head, body) = self.send(Request::from_parts(parts, Full::new(bytes))).await?.into_parts();
         if asked.watch && head.status == StatusCode::OK {
             let events = Events::new(self.variations, self.dresser.clone(), body, &asked.query, random);
             return Ok(Response::from_parts(head, Payload::Stream(Box::pin(events.into_stream()))));
+        }
+        if head.headers.remove(header::TRANSFER_ENCODING).is_some() {
+            // It has no length because its end is not known, as that of a log that is followed.
+            return Ok(Response::from_parts(head, Payload::Stream(Box::pin(chunks(body)))));
         }
         let bytes = body.collect().await?.to_bytes();
         Ok(self.whole(head, bytes, asked, random))
@@ -231,18 +238,29 @@ impl Front {
         if is_yaml {
             return serde_saphyr::to_string(&document).ok().map(Bytes::from);
         }
-        Some(if asked.pretty { format!("{document:#}\n") } else { format!("{document}\n") }.into())
+        let indented = asked.pretty || self.variations.on(Variation::IndentedAlways);
+        Some(if indented { format!("{document:#}\n") } else { format!("{document}\n") }.into())
     }
 
     fn rearrange(&self, response: &mut Response<Payload>, is_http1: bool) {
         let headers = response.headers_mut();
+        let json = HeaderValue::from_static("application/json");
+        if self.variations.on(Variation::CharsetsNamed) && headers.get(header::CONTENT_TYPE) == Some(&json) {
+            let named = HeaderValue::from_static("application/json; charset=utf-8");
+            headers.insert(header::CONTENT_TYPE, named);
+        }
+        if self.variations.on(Variation::WarningsAlways) {
+            headers.append(header::WARNING, HeaderValue::from_static(NOTICE));
+        }
         if self.variations.on(Variation::HeadersRearranged) {
             let mut sorted: Vec<(HeaderName, HeaderValue)> =
                 headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
             sorted.sort_by(|(a, _), (b, _)| b.as_str().cmp(a.as_str()));
             headers.clear();
             headers.insert(HeaderName::from_static("x-served-by"), HeaderValue::from_static("front"));
-            headers.extend(sorted);
+            for (name, value) in sorted {
+                headers.append(name, value);
+            }
         }
         if self.variations.on(Variation::ClockOff)
             && let Ok(now) = u64::try_from(jiff::Timestamp::now().as_second() + self.clock)
@@ -264,6 +282,17 @@ impl Front {
         let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
         StdRng::seed_from_u64(random.random())
     }
+}
+
+/// A body as it comes. What goes wrong behind the front ends it, as it would without one.
+fn chunks(body: Incoming) -> impl Stream<Item = Bytes> + Send {
+    futures_util::stream::unfold(body, |mut body| async move {
+        loop {
+            if let Ok(data) = body.frame().await?.ok()?.into_data() {
+                return Some((data, body));
+            }
+        }
+    })
 }
 
 /// What of a request shapes the answer.

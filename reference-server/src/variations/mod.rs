@@ -1,7 +1,8 @@
 //! Lawful differences: what another server might do otherwise and be no less right.
 //!
 //! They are a front that stands before the server (`front`), as a gateway would: it changes what goes in and what comes out,
-//! within what the conventions allow. The server behind it knows nothing of them, and without them there is no front.
+//! within what the conventions allow. The server behind it knows nothing of them, and without them there is no front. The one
+//! exception is what only the server has: the object that a DELETE removed.
 
 mod answer;
 mod events;
@@ -38,9 +39,12 @@ variations! {
     DefaultsAtAdmission "defaults-at-admission" "New config maps and secrets say that they are not immutable."
     OtherSuffixes "other-suffixes" "generateName makes other and longer suffixes."
     StatusOnDelete "status-on-delete" "DELETE answers a Status where it would have answered the object."
+    ObjectOnDelete "object-on-delete" "DELETE answers the object where it would have answered a Status."
     DeletionAccepted "deletion-accepted" "DELETE answers 202."
     ListsReversed "lists-reversed" "The items of a list, or of a page, stand the other way round."
+    CountsUntold "counts-untold" "A page does not tell how many items remain."
     ManyBookmarks "many-bookmarks" "A watch that asks for bookmarks gets one after every event."
+    FewBookmarks "few-bookmarks" "A watch gets no bookmark but the one at the end of its initial events."
     WatchesEnd "watches-end" "A watch ends after some events or some time, whatever timeout was asked for."
     TooManyRequests "too-many-requests" "Some requests are answered 429 with Retry-After first."
     SlowAnswers "slow-answers" "Some answers take their time to begin."
@@ -52,6 +56,9 @@ variations! {
     HeadersInTitleCase "headers-in-title-case" "Names of headers begin with capital letters."
     Http1Only "http1-only" "HTTP/2 is not spoken."
     ShortHistory "short-history" "Old versions are forgotten soon."
+    CharsetsNamed "charsets-named" "The content type of JSON names its charset."
+    WarningsAlways "warnings-always" "Every answer carries a warning of its own."
+    IndentedAlways "indented-always" "JSON is indented, whether asked for or not."
     ClockOff "clock-off" "The server's clock is hours ahead or behind."
 }
 

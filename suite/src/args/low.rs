@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use kubeproof_reference_server::Cut;
 use kubeproof_reports::console::Verbosity;
 
 mod run;
@@ -213,6 +215,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "TOKEN")]
     pub(crate) user_token: Option<String>,
 
+    /// Bearer token of a user who may read everything and change nothing [default: there is none]
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) viewer_token: Option<String>,
+
     /// Deliberate bugs to switch on
     #[arg(long, value_name = "NAME", num_args = 1..)]
     pub(crate) fault: Vec<String>,
@@ -237,9 +243,13 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = positive)]
     pub(crate) history: usize,
 
-    /// Have no node: pods stay pending, as on a control plane alone
+    /// Capabilities to be without, lawfully: nothing that the server says promises them
+    #[arg(long, value_name = "CAPABILITY", num_args = 1.., value_parser = cut())]
+    pub(crate) without: Vec<Cut>,
+
+    /// Serve one namespaced resource in one group, and nothing else; the same as --without other-resources
     #[arg(long)]
-    pub(crate) without_node: bool,
+    pub(crate) only_resource: bool,
 
     /// Write a kubeconfig for the administrator to this file, which only its owner may read
     #[arg(long, value_name = "FILE")]
@@ -271,6 +281,8 @@ pub(crate) enum Part {
     Faults,
     /// Servers that are right and differ, of which no case may fail one
     Variations,
+    /// Servers that are right and can do less, of which cases may skip what they lack and must fail none
+    Cuts,
 }
 
 #[derive(Debug, Args)]
@@ -294,6 +306,10 @@ pub(crate) struct SelfTest {
     /// Only the differing servers of these seeds
     #[arg(long, value_name = "SEED", num_args = 1..)]
     pub(crate) seed: Vec<u64>,
+
+    /// Only the servers without these capabilities; `writes` is the one that the run may only read
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    pub(crate) cut: Vec<String>,
 
     /// Tell the faults of each case too
     #[arg(long)]
@@ -419,6 +435,14 @@ fn duration(text: &str) -> Result<Duration, String> {
 /// A duration that may be no time at all.
 fn age(text: &str) -> Result<Duration, String> {
     if text.trim() == "0" { Ok(Duration::ZERO) } else { duration(text) }
+}
+
+/// The name of a capability that the bundled server can be without.
+fn cut() -> impl TypedValueParser<Value = Cut> {
+    let names =
+        Cut::all().map(|cut| PossibleValue::new(cut.name()).help(cut.summary().trim_end_matches('.')));
+    PossibleValuesParser::new(names)
+        .try_map(|name| Cut::from_name(&name).ok_or_else(|| format!("no capability is called {name}")))
 }
 
 fn positive(text: &str) -> Result<usize, String> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use futures_util::{StreamExt as _, stream};
+use kubeproof::self_test::cuts::{self, Lack};
 use kubeproof::self_test::faults::{self, Breadth, Finding, Row};
 use kubeproof::self_test::{SelfTestError, matrix, variations};
 use kubeproof_cases::Catalogue;
@@ -28,6 +29,9 @@ pub(super) async fn self_test(asked: &low::SelfTest, out: &mut dyn Write) -> Res
     }
     if takes(low::Part::Variations) {
         findings.extend(against_variations(asked, &catalogue, out).await?);
+    }
+    if takes(low::Part::Cuts) {
+        findings.extend(against_cuts(asked, &catalogue, out).await?);
     }
     if findings.is_empty() {
         return Ok(Exit::CONFORMANT);
@@ -88,12 +92,14 @@ async fn against_variations(
 ) -> Result<Vec<String>, Error> {
     let seeds: Vec<u64> =
         if asked.seed.is_empty() { (1..=asked.seeds).collect() } else { asked.seed.clone() };
-    let usual = Arc::new(variations::usual_skips(catalogue).await?);
+    let selection = asked.cases.selection();
+    let usual = Arc::new(variations::usual_skips(catalogue, &selection).await?);
     let mut runs = stream::iter(&seeds)
         .map(|seed| {
-            let (variations, usual) = (Variations::from_seed(*seed), usual.clone());
+            let (variations, usual, selection) =
+                (Variations::from_seed(*seed), usual.clone(), selection.clone());
             on_its_own(catalogue, move |catalogue| async move {
-                variations::row(&catalogue, variations, &usual).await
+                variations::row(&catalogue, variations, &usual, &selection).await
             })
         })
         .buffered(available_parallelism().map_or(1, usize::from));
@@ -111,6 +117,44 @@ async fn against_variations(
         )?;
         out.flush()?;
         findings.extend(row.findings.iter().map(|finding| format!("with seed {seed}: {finding}")));
+    }
+    Ok(findings)
+}
+
+async fn against_cuts(
+    asked: &low::SelfTest,
+    catalogue: &Arc<Catalogue>,
+    out: &mut dyn Write,
+) -> Result<Vec<String>, Error> {
+    let known = |name: &String| {
+        Lack::from_name(name).ok_or_else(|| Error::unknown("capability", name, Lack::all().map(Lack::name)))
+    };
+    let lacks: Vec<Lack> = match asked.cut.as_slice() {
+        [] => Lack::all().collect(),
+        names => names.iter().map(known).collect::<Result<_, _>>()?,
+    };
+    let selection = asked.cases.selection();
+    let usual = Arc::new(cuts::usual(catalogue, &selection).await?);
+    let width = lacks.iter().map(|lack| lack.name().len()).max().unwrap_or_default();
+    let mut rows = stream::iter(lacks)
+        .map(|lack| {
+            let (usual, selection) = (usual.clone(), selection.clone());
+            on_its_own(catalogue, move |catalogue| async move {
+                cuts::row(&catalogue, lack, &usual, &selection).await
+            })
+        })
+        .buffered(available_parallelism().map_or(1, usize::from));
+    let mut findings = Vec::new();
+    while let Some(row) = rows.next().await {
+        let cuts::Row { lack, ran, skipped, findings: found } = row?;
+        writeln!(
+            out,
+            "without {:width$}  {ran} results, {skipped} skips, {} findings",
+            lack.name(),
+            found.len()
+        )?;
+        out.flush()?;
+        findings.extend(found.iter().map(|finding| format!("without {lack}: {finding}")));
     }
     Ok(findings)
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use kubeproof_reference_server::{Config, Fault, Running, Server, Tls, Variation, Variations};
+use kubeproof_reference_server::{Config, Cut, Fault, Running, Server, Tls, Variation, Variations};
 
 use crate::args::low;
 use crate::error::Error;
@@ -28,7 +28,14 @@ pub(super) async fn serve(serve: &low::Serve) -> Result<Exit, Error> {
         tls: serve.tls.then(Tls::default),
         user_token: serve.user_token.clone(),
         history: serve.history,
-        node: !serve.without_node,
+        viewer_token: serve.viewer_token.clone(),
+        node: true,
+        cuts: serve
+            .without
+            .iter()
+            .copied()
+            .chain(serve.only_resource.then_some(Cut::OtherResources))
+            .collect(),
         faults: named(&serve.fault)?,
         variations: variations(serve)?,
         ..Config::default()

@@ -48,12 +48,14 @@ pub enum SelfTestError {
 }
 
 impl Bundled {
-    /// Starts a server that runs pods, has a second user, and the sample that schema cases judge.
+    /// Starts a server that runs pods, has a second user, and the sample that schema cases judge. The client is its
+    /// administrator, or its viewer where it has one.
     pub async fn start(config: Config) -> Result<Self, SelfTestError> {
         let config = Config { node: true, sample: true, user_token: Some(USER_TOKEN.to_owned()), ..config };
+        let viewer = config.viewer_token.clone();
         let server = Server::start(config).await?;
         let mut target = TargetConfig::new(&server.url())?;
-        target.credential = Credential::token(server.admin_token())?;
+        target.credential = Credential::token(viewer.as_deref().unwrap_or(server.admin_token()))?;
         target.second = Some(Credential::token(USER_TOKEN)?);
         let client = Client::new(&target, Limits::default())?;
         Ok(Self { server, client })

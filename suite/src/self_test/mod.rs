@@ -2,9 +2,11 @@
 //! servers that are known to be right though they differ.
 //!
 //! A fault that no case sees, a case that sees no fault and a verdict of `error` where a fault is at work are mistakes of
-//! the suite ([`faults`]); so is a lawful difference that a case fails, cannot judge, or skips ([`variations`]).
+//! the suite ([`faults`]); so is a lawful difference that a case fails, cannot judge, or skips ([`variations`]), and a lawful lack
+//! that a case fails, or skips without naming it ([`cuts`]).
 
 mod bundled;
+pub mod cuts;
 pub mod faults;
 pub mod matrix;
 pub mod variations;

@@ -7,12 +7,13 @@ use std::time::Duration;
 use kubeproof_cases::Catalogue;
 use kubeproof_harness::event::{CaseResult, Verdict};
 use kubeproof_harness::run::RunOptions;
+use kubeproof_harness::selection::Selection;
 use kubeproof_reference_server::{Config, Variations};
 
 use super::{Bundled, MINDFUL, SelfTestError, explain};
 
-/// For one case.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// For one case. Who is done earlier waits for nothing, so a slow machine is given all the time it may need.
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Cases at once.
 const JOBS: usize = 12;
@@ -29,8 +30,11 @@ pub struct Row {
 }
 
 /// What is skipped on the server that does not differ.
-pub async fn usual_skips(catalogue: &Catalogue) -> Result<BTreeSet<String>, SelfTestError> {
-    let results = run(catalogue, Variations::none()).await?;
+pub async fn usual_skips(
+    catalogue: &Catalogue,
+    selection: &Selection,
+) -> Result<BTreeSet<String>, SelfTestError> {
+    let results = run(catalogue, Variations::none(), selection).await?;
     Ok(results.iter().filter(|result| result.verdict == Verdict::Skip).map(|result| name(result)).collect())
 }
 
@@ -39,8 +43,9 @@ pub async fn row(
     catalogue: &Catalogue,
     variations: Variations,
     usual: &BTreeSet<String>,
+    selection: &Selection,
 ) -> Result<Row, SelfTestError> {
-    let results = run(catalogue, variations).await?;
+    let results = run(catalogue, variations, selection).await?;
     let mut findings = Vec::new();
     for result in &results {
         match result.verdict {
@@ -55,10 +60,15 @@ pub async fn row(
     Ok(Row { variations, results: results.len(), findings })
 }
 
-async fn run(catalogue: &Catalogue, variations: Variations) -> Result<Vec<Arc<CaseResult>>, SelfTestError> {
+async fn run(
+    catalogue: &Catalogue,
+    variations: Variations,
+    selection: &Selection,
+) -> Result<Vec<Arc<CaseResult>>, SelfTestError> {
+    let selection = selection.clone();
     let server = Bundled::start(Config { variations, history: MINDFUL, ..Config::default() }).await?;
     // Slow servers are among them, and several run side by side.
-    let options = RunOptions { case_timeout: PATIENCE, jobs: JOBS, ..RunOptions::default() };
+    let options = RunOptions { selection, case_timeout: PATIENCE, jobs: JOBS, ..RunOptions::default() };
     let results = server.run(catalogue, &options).await?;
     server.stop().await;
     Ok(results)
