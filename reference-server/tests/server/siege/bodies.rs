@@ -11,8 +11,8 @@ const MERGE: &str = "application/merge-patch+json";
 const PATCH: &str = "application/json-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
-/// What is filled here. A body may have three times as many bytes, which shows nothing more, and takes the time of all tests.
-const ROOM: usize = 1024 * 1024;
+/// What is filled here. A body may have six times as many bytes, which shows nothing more, and takes the time of all tests.
+const ROOM: usize = 512 * 1024;
 
 /// As many copies as there is room for, with commas between them.
 fn fill(item: &str) -> String {

@@ -79,7 +79,7 @@ async fn definitions_that_cost_too_much_are_refused(#[case] spec: Value) {
     .await;
 }
 
-/// A million items of a set, a map, and a list in which all must differ: none of them is held against each other one.
+/// Thousands of items of a set and of a map: none of them is held against each other one.
 #[rstest]
 #[case::set(json!({ "type": "array", "x-kubernetes-list-type": "set", "items": { "type": "integer" } }), |n: usize| n.to_string())]
 #[case::map(
@@ -91,7 +91,7 @@ async fn definitions_that_cost_too_much_are_refused(#[case] spec: Value) {
 async fn long_lists_of_unique_items(#[case] spec: Value, #[case] item: fn(usize) -> String) {
     besiege_within(Walls::default(), 6 * MEMORY, async |fortress| {
         define(&fortress, &spec).await;
-        let items: Vec<String> = (0..20_000).map(item).collect();
+        let items: Vec<String> = (0..8_000).map(item).collect();
         let object = |items: &[String]| {
             let items = items.join(",");
             format!(
