@@ -300,6 +300,9 @@ impl fmt::Display for Requirement {
 mod tests {
     use serde_json::json;
 
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
     use super::*;
 
     /// Five objects as they are told apart by the selectors below.
@@ -389,5 +392,90 @@ mod tests {
     #[case(Fault::SelectorExistsIgnored, "!tier", &[0, 1, 2, 3, 4])]
     fn faults_bend_one_rule_each(#[case] fault: Fault, #[case] selector: &str, #[case] expected: &[usize]) {
         assert_eq!(selected(selector, fault.into()), expected);
+    }
+
+    /// A requirement as a text, and what it means, put plainly.
+    #[derive(Clone, Debug)]
+    struct Plain {
+        key: &'static str,
+        operator: &'static str,
+        values: Vec<&'static str>,
+    }
+
+    impl Plain {
+        fn text(&self, space: &str) -> String {
+            let Self { key, operator, values } = self;
+            let (first, all) = (values[0], values.join(&format!("{space},")));
+            match *operator {
+                "exists" => format!("{space}{key}{space}"),
+                "!" => format!("!{space}{key}"),
+                "in" | "notin" => format!("{key} {operator}{space}({space}{all}{space})"),
+                _ => format!("{key}{space}{operator}{space}{first}"),
+            }
+        }
+
+        fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
+            let value = labels.get(self.key).map(String::as_str);
+            let number = |text: &str| text.parse::<i64>().ok();
+            match (self.operator, value) {
+                ("exists", value) => value.is_some(),
+                ("!", value) => value.is_none(),
+                ("=" | "==", value) => value == Some(self.values[0]),
+                ("!=", value) => value != Some(self.values[0]),
+                ("in", value) => value.is_some_and(|value| self.values.contains(&value)),
+                ("notin", value) => value.is_none_or(|value| !self.values.contains(&value)),
+                (_, None) => false,
+                (sign, Some(value)) => match (number(value), number(self.values[0])) {
+                    (Some(value), Some(bound)) => {
+                        if sign == ">" {
+                            value > bound
+                        } else {
+                            value < bound
+                        }
+                    }
+                    _ => false,
+                },
+            }
+        }
+    }
+
+    fn plain() -> impl Strategy<Value = Plain> {
+        let key = || select(vec!["a", "in", "example.com/b"]);
+        let word = || select(vec!["1", "2", "x", "notin", "10"]);
+        let operators = vec!["exists", "!", "=", "==", "!=", "in", "notin"];
+        prop_oneof![
+            4 => (key(), select(operators), prop::collection::vec(word(), 1..4))
+                .prop_map(|(key, operator, values)| Plain { key, operator, values }),
+            1 => (key(), select(vec![">", "<"]), select(vec!["1", "2", "-3"]))
+                .prop_map(|(key, operator, value)| Plain { key, operator, values: vec![value] }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn means_what_its_parts_mean(
+            parts in prop::collection::vec(plain(), 1..4),
+            labels in prop::collection::btree_map(
+                select(vec!["a".to_owned(), "in".to_owned(), "example.com/b".to_owned(), "c".to_owned()]),
+                select(vec!["1".to_owned(), "2".to_owned(), "x".to_owned(), "10".to_owned(), String::new()]),
+                0..4,
+            ),
+            space in select(vec!["", " ", "  "]),
+        ) {
+            let text = parts.iter().map(|part| part.text(space)).collect::<Vec<_>>().join(",");
+            let selector = LabelSelector::parse(&text).map_err(|error| TestCaseError::fail(format!("{text}: {error}")))?;
+            let expected = parts.iter().all(|part| part.holds(&labels));
+            prop_assert_eq!(selector.matches(&labels, Faults::none()), expected, "{}", text);
+        }
+    }
+
+    #[test]
+    fn requirements_are_counted() {
+        let many = |count: usize| vec!["a"; count].join(",");
+        assert!(LabelSelector::parse(&many(MAX_REQUIREMENTS)).is_ok());
+        assert_eq!(
+            LabelSelector::parse(&many(MAX_REQUIREMENTS + 1)),
+            Err(SelectorError::TooMany(MAX_REQUIREMENTS))
+        );
     }
 }
