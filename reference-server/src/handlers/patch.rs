@@ -84,7 +84,8 @@ fn kind(call: &Call) -> Result<Kind, ApiError> {
         JSON if taken(JSON) => Ok(Kind::Json),
         MERGE if faults.on(Fault::MergePatchAsStrategic) && !custom => Ok(Kind::Strategic),
         MERGE if faults.on(Fault::MergePatchRefused) => {
-            let others: Vec<_> = call.ty.patch_types.iter().copied().filter(|known| *known != MERGE).collect();
+            let others: Vec<_> =
+                call.ty.patch_types.iter().copied().filter(|known| *known != MERGE).collect();
             Err(ApiError::unsupported_media_type(&others))
         }
         MERGE if taken(MERGE) => Ok(Kind::Merge),
