@@ -33,7 +33,7 @@ const LITTER: [&str; 13] = [
 /// Killed as soon as the first thing is made, and when much is.
 #[rstest]
 fn what_a_killed_run_leaves_is_found_and_removed(#[values(0, 1, 60)] results: usize) {
-    let server = Served::start(&["--without-node"]);
+    let server = Served::start(&["--without", "node"]);
     populate(&server);
     let before = snapshot(&server);
     let mut run = command(&[&LITTER, &server.target()[..]].concat())

@@ -184,7 +184,7 @@ fn a_whole_run_writes_what_is_its_own_and_leaves_the_rest() {
 /// The bundled server does not look for the node, so the streams that lead to it fail; what the node writes does not depend on that.
 #[test]
 fn a_node_that_is_brought_takes_the_pods_of_its_run_alone() {
-    let server = Served::start(&["--without-node"]);
+    let server = Served::start(&["--without", "node"]);
     populate(&server);
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "kp-waiting-2"},
@@ -207,7 +207,7 @@ fn a_node_that_is_brought_takes_the_pods_of_its_run_alone() {
 #[test]
 fn in_a_namespace_that_is_lent_nothing_else_is_written() {
     let wrong = ["delete-collection-ignores-selector", "label-selector-ignored", "dry-run-persists"];
-    let server = Served::start(&[&["--without-node", "--fault"], &wrong[..]].concat());
+    let server = Served::start(&[&["--without", "node", "--fault"], &wrong[..]].concat());
     populate(&server);
     let before = snapshot(&server);
     let recorder = Recorder::before(&server.url);
@@ -244,7 +244,7 @@ fn a_read_only_run_sends_reads_alone_and_passes() {
 #[test]
 fn requests_a_second_are_kept_by_cases_streams_and_the_node() {
     const RATE: f64 = 150.0;
-    let server = Served::start(&["--without-node"]);
+    let server = Served::start(&["--without", "node"]);
     let recorder = Recorder::before(&server.url);
     let begun = Instant::now();
     let rate = RATE.to_string();

@@ -47,7 +47,7 @@ fn a_stopped_run_removes_what_it_made_and_reports(#[values("INT", "TERM")] name:
 /// As a run in a cluster in use is stopped: with a node, cases that make namespaces and definitions, and others' objects around.
 #[test]
 fn a_stopped_run_takes_its_node_along() {
-    let server = Served::start(&["--without-node"]);
+    let server = Served::start(&["--without", "node"]);
     populate(&server);
     let before = snapshot(&server);
     let often =
