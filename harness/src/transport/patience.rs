@@ -12,6 +12,9 @@ const ATTEMPTS: usize = 8;
 /// Servers may say 0, and may say it to many.
 const SHORTEST: Duration = Duration::from_millis(10);
 
+/// Servers that are busy ask for a second or two. Whoever asks for more means what it refuses, as with an eviction that a budget forbids.
+const LONGEST: Duration = Duration::from_secs(5);
+
 /// Asks until the server does not ask to come back, or has been asked often enough.
 pub(super) async fn insist<T, A: Future<Output = T>>(
     deadline: Instant,
@@ -41,7 +44,7 @@ fn pause(exchange: &Exchange, deadline: Instant) -> Option<Duration> {
 /// What a server asks for that is busy and says until when.
 fn asked(status: u16, after: Option<&str>) -> Option<Duration> {
     let seconds = after.filter(|_| status == 429)?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds).max(SHORTEST))
+    Some(Duration::from_secs(seconds).max(SHORTEST)).filter(|pause| *pause <= LONGEST)
 }
 
 #[cfg(test)]
@@ -53,6 +56,7 @@ mod tests {
     #[rstest]
     #[case(429, Some("1"), Some(1000))]
     #[case(429, Some("0"), Some(10))]
+    #[case(429, Some("10"), None)]
     #[case(429, Some("Fri, 31 Dec 1999 23:59:59 GMT"), None)]
     #[case(429, None, None)]
     #[case(503, Some("1"), None)]

@@ -213,7 +213,7 @@ fn in_a_namespace_that_is_lent_nothing_else_is_written() {
     let recorder = Recorder::before(&server.url);
     let target = ["--server", &recorder.url, "--token", TOKEN, "--second-token", USER_TOKEN];
     let ended =
-        whole_run(&[&["--namespace", "production", "--case-timeout", "1m"], &target[..]].concat()).with(1);
+        whole_run(&[&["--namespace", "production", "--case-timeout", "5s"], &target[..]].concat()).with(1);
     let inside = |write: &Seen| {
         let segments: Vec<&str> = write.path().split('/').collect();
         let is_review =
