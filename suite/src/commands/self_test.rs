@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::exit_code::Exit;
 
 /// Servers at once, for each core: most of the time of a case is waiting.
-const SERVERS_PER_CORE: usize = 8;
+const SERVERS_PER_CORE: usize = 24;
 
 /// Tests the suite.
 pub(super) async fn self_test(asked: &low::SelfTest, out: &mut dyn Write) -> Result<Exit, Error> {
