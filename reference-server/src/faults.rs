@@ -581,7 +581,7 @@ faults! {
     FutureVersionAs500 "future-version-as-500" "A version that does not come in time is answered 500."
     ConditionsComeLate "conditions-come-late" "A CRD has no conditions until it is changed."
     ConditionsObserveAhead "conditions-observe-ahead" "The observedGeneration of conditions is one above the generation."
-    WatchLosesUnderLoad "watch-loses-under-load" "Of several events that a watch finds at once the last is lost."
+    WatchLosesUnderLoad "watch-loses-under-load" "Every sixteenth event of a watch is lost, where the ring of a buffer begins anew."
     HistoryOffByOne "history-off-by-one" "A list at an exact version shows the version before it."
     WebsocketVersionUnchecked "websocket-version-unchecked" "WebSocket handshakes of any version are accepted."
     StreamsByAnyMethod "streams-by-any-method" "exec, attach and portforward are served to every method."

@@ -273,9 +273,7 @@ impl Watcher {
         for (index, event) in news.events.iter().enumerate() {
             let superseded = self.faults().on(Fault::WatchCoalesces)
                 && news.events[index + 1..].iter().any(|later| later.object.key == event.object.key);
-            let late = index > 0 && index + 1 == news.events.len();
-            let lost = late && self.faults().on(Fault::WatchLosesUnderLoad);
-            if !superseded && !lost {
+            if !superseded {
                 self.push(event);
             }
         }
@@ -323,6 +321,9 @@ impl Watcher {
         self.sent += 1;
         self.newest = event.revision;
         if faults.on(Fault::WatchLosesAnEvent) && self.sent.is_multiple_of(3) {
+            return;
+        }
+        if faults.on(Fault::WatchLosesUnderLoad) && self.sent.is_multiple_of(16) {
             return;
         }
         if faults.on(Fault::WatchDoublesAnEvent) && self.sent.is_multiple_of(3) {
