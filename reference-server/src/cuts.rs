@@ -1,8 +1,8 @@
 //! Capabilities that a server can be without and be no less right.
 //!
 //! Most of what the conventions describe is offered, not owed: a server says in discovery, in its documents and by 404, 405,
-//! 406 and 415 what it has. So a cut is made where a resource is registered ([`Cuts::trim`]): discovery, OpenAPI and the
-//! handlers work from the same [`ResourceType`], and agree. What is no property of a resource is asked for by name where a
+//! 406 and 415 what it has. So a cut is made where a resource is registered (`Cuts::trim`): discovery, OpenAPI and the
+//! handlers work from the same `ResourceType`, and agree. What is no property of a resource is asked for by name where a
 //! request is read.
 
 use std::fmt;
