@@ -24,13 +24,12 @@ use tokio::time::sleep;
 use super::answer::Dresser;
 use super::events::Events;
 use super::{Variation, Variations, request};
-use crate::Faults;
 use crate::api::{Api, accepts_gzip};
 use crate::config::Limits;
 use crate::limits::Standing;
-use crate::listener;
 use crate::query::Query;
 use crate::respond::{Answer, Payload};
+use crate::{Faults, body, listener};
 
 /// Of the connection in memory.
 const PIPE: usize = 64 * 1024;
@@ -89,9 +88,13 @@ impl Front {
         let _ = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
     }
 
-    async fn handle(&self, request: Request<Incoming>) -> Response<Payload> {
+    async fn handle(&self, mut request: Request<Incoming>) -> Response<Payload> {
         let mut random = self.random();
         if self.variations.on(Variation::TooManyRequests) && random.random_ratio(1, TURNED_AWAY) {
+            // Over a body unread the connection would be closed, and the next request on it lost.
+            if !request.headers().contains_key(header::EXPECT) {
+                body::discard(request.body_mut()).await;
+            }
             return turned_away(&mut random);
         }
         if self.variations.on(Variation::SlowAnswers) && random.random_ratio(1, SLOW) {

@@ -1,7 +1,7 @@
 //! What comes before the verbs: users, methods, media types, paths, health.
 
 use http::StatusCode;
-use kubeproof_reference_server::{Config, Fault, Running, Server, Tls};
+use kubeproof_reference_server::{Config, Fault, Running, Server, Tls, Variation, Variations};
 use rstest::rstest;
 use serde_json::json;
 
@@ -191,6 +191,50 @@ async fn a_client_that_is_still_sending_hears_why_it_was_refused(
     let mut answer = [0; 12];
     stream.read_exact(&mut answer).await.expect("the server answers");
     assert_eq!(String::from_utf8_lossy(&answer), format!("HTTP/1.1 {code}"));
+}
+
+#[tokio::test]
+async fn who_is_told_to_come_back_while_still_sending_may_do_so_on_the_same_connection() {
+    use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+    let variations = Variations::none().with(Variation::TooManyRequests);
+    let server = TestServer::with(Config { variations, ..Config::default() }).await;
+    let token = server.running.admin_token();
+    let stream = tokio::net::TcpStream::connect(server.running.addr()).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let (read, mut write) = stream.into_split();
+    let mut read = BufReader::new(read);
+    let (mut turned_away, mut number) = (0, 0);
+    while turned_away < 3 {
+        number += 1;
+        let body = config_map(&format!("c{number}")).to_string();
+        let (length, half) = (body.len(), body.len() / 2);
+        let head = format!(
+            "POST {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+        );
+        write.write_all(format!("{head}{}", &body[..half]).as_bytes()).await.expect("the connection stands");
+        // Gives the server the time to answer before the rest is there.
+        server.get("/version").await;
+        write.write_all(&body.as_bytes()[half..]).await.expect("the server reads on");
+        let mut status = String::new();
+        read.read_line(&mut status).await.expect("the server answers");
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            read.read_line(&mut line).await.expect("a head");
+            match line.trim_end().split_once(": ") {
+                None => break,
+                Some(("content-length", value)) => length = value.parse().unwrap(),
+                Some(_) => {}
+            }
+        }
+        read.read_exact(&mut vec![0; length]).await.expect("a whole body");
+        match status.trim_end() {
+            "HTTP/1.1 201 Created" => {}
+            "HTTP/1.1 429 Too Many Requests" => turned_away += 1,
+            other => panic!("request {number} is answered with {other:?}"),
+        }
+    }
 }
 
 #[tokio::test]
