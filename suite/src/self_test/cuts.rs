@@ -34,6 +34,9 @@ pub enum Lack {
     Writes,
 }
 
+/// What a case says that empties a collection, where the run has no namespace of its own.
+const NOT_ITS_OWN: &str = "not only its own";
+
 /// A server that can do less, and what cases held against it.
 #[derive(Clone, Debug)]
 pub struct Row {
@@ -126,7 +129,7 @@ impl Lack {
                 (&["application/merge-patch+json"], 85, &["patch/merge-*", "patch/json-patch-malformed"])
             }
             Cut::Namespaces => {
-                (&["does not serve namespaces.v1"], 90, &["namespaces/*", "put/missing-object"])
+                (&["does not serve namespaces.v1", NOT_ITS_OWN], 90, &["namespaces/*", "put/missing-object"])
             }
             Cut::Node => (
                 &["no node of the target is ready"],
@@ -144,6 +147,7 @@ impl Lack {
                     "is namespaced",
                     "gadgets.v1.devices.example.com is known",
                     "application/strategic-merge-patch+json",
+                    NOT_ITS_OWN,
                 ],
                 15,
                 &["create/*", "put/*", "patch/strategic-*"],
@@ -156,7 +160,12 @@ impl Lack {
             Cut::Pods => {
                 (&["does not serve pods.v1"], 70, &["exec/pod-that-there-is-not", "status/*", "log/*-that-*"])
             }
-            Cut::Reviews => (&["does not serve", "does not review access"], 90, &["users/*"]),
+            Cut::Reviews => (
+                // Reviews are the only resources that list few verbs.
+                &["does not serve", "does not review access", "nothing that its checks judge"],
+                90,
+                &["users/*"],
+            ),
             Cut::Scale => (&["subresource scale"], 95, &["scale/*", "status/missing-object"]),
             Cut::ServerSideApply => {
                 (&["application/apply-patch+yaml"], 90, &["apply/creates*", "patch/merge-patch-malformed"])
