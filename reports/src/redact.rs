@@ -5,12 +5,14 @@
 //! are not its own when it lists all namespaces, so even the suite's harmless ones are treated alike.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use kubeproof_cases::case::Identity;
 use kubeproof_harness::event::{CaseResult, CheckResult, NamedExchange, Verdict};
 use kubeproof_harness::exchange::{Outcome, Received, WatchEnd};
 use kubeproof_harness::json;
+use kubeproof_harness::transport::Secrets;
 use serde_json::Value;
 
 use kubeproof_harness::stream::{Frame, StreamEnd, Transcript};
@@ -49,23 +51,24 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// Knows what is secret in this run.
 #[derive(Clone, Debug, Default)]
 pub struct Redactor {
-    tokens: Vec<String>,
+    tokens: Secrets,
 }
 
 impl Redactor {
-    /// Hides these tokens, and everything that is secret in any run.
-    pub fn new(tokens: impl IntoIterator<Item = String>) -> Self {
-        Self { tokens: tokens.into_iter().filter(|token| !token.is_empty()).collect() }
+    /// Hides these tokens, those that are learned later too, and everything that is secret in any run.
+    pub fn new(tokens: Secrets) -> Self {
+        Self { tokens }
     }
 
     /// A text without the run's tokens.
     pub fn text(&self, text: &str) -> String {
-        self.tokens.iter().fold(text.to_owned(), |text, token| hide(&text, token))
+        self.tokens.forms().iter().fold(text.to_owned(), |text, token| hide(&text, token))
     }
 
     /// A result as reports may see it. Exchanges are kept for remarkable results, or for all.
     pub(crate) fn record(&self, result: &CaseResult, every_exchange: bool) -> Record {
-        let mut pass = Pass { redactor: self, secret: is_about_secrets(result), found: BTreeSet::new() };
+        let mut pass =
+            Pass { tokens: self.tokens.forms(), secret: is_about_secrets(result), found: BTreeSet::new() };
         let wanted = every_exchange
             || pass.secret
             || result.known.is_some()
@@ -138,13 +141,13 @@ fn is_about_secrets(result: &CaseResult) -> bool {
 }
 
 /// The redaction of one result.
-struct Pass<'a> {
-    redactor: &'a Redactor,
+struct Pass {
+    tokens: Arc<[String]>,
     secret: bool,
     found: BTreeSet<String>,
 }
 
-impl Pass<'_> {
+impl Pass {
     fn check(&mut self, check: &CheckResult) -> CheckRecord {
         let mut record = CheckRecord {
             id: check.id.clone(),
@@ -360,7 +363,7 @@ impl Pass<'_> {
 
     fn texts<'a>(&self, texts: impl IntoIterator<Item = &'a mut String>) {
         for text in texts {
-            for secret in self.redactor.tokens.iter().chain(&self.found) {
+            for secret in self.tokens.iter().chain(&self.found) {
                 if text.contains(secret.as_str()) {
                     *text = hide(text, secret);
                 }
@@ -389,7 +392,7 @@ impl Pass<'_> {
     }
 
     fn tells(&self, text: &str) -> bool {
-        self.redactor.tokens.iter().chain(&self.found).any(|secret| text.contains(secret.as_str()))
+        self.tokens.iter().chain(&self.found).any(|secret| text.contains(secret.as_str()))
     }
 }
 
@@ -464,9 +467,8 @@ mod tests {
     #[case("kind: Secret\ndata:\n  a: aHVu", "kind: Secret[redacted]")]
     #[case("expected a list of metadata, got data", "expected a list of metadata, got data")]
     fn raw_text_ends_where_the_data_of_a_secret_begins(#[case] text: &str, #[case] expected: &str) {
-        let redactor = Redactor::default();
         for (secret, expected) in [(true, expected), (false, text)] {
-            let pass = Pass { redactor: &redactor, secret, found: BTreeSet::new() };
+            let pass = Pass { tokens: [].into(), secret, found: BTreeSet::new() };
             let mut value = Value::Array(vec![text.into()]);
             pass.cut_values(&mut value);
             assert_eq!(value[0], expected);
@@ -475,7 +477,7 @@ mod tests {
 
     #[test]
     fn a_short_token_is_hidden_where_it_stands_alone() {
-        let redactor = Redactor::new(["t".to_owned(), "a-long-token".to_owned()]);
+        let redactor = Redactor::new(["t", "a-long-token"].map(str::to_owned).into_iter().collect());
         assert_eq!(
             redactor.text("Bearer t, expected text with a-long-tokens; t"),
             "Bearer [redacted], expected text with [redacted]s; [redacted]"

@@ -1,13 +1,14 @@
 //! Who sends a request: the headers and the client certificate that go with it.
 
 use base64::Engine as _;
-use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, SEC_WEBSOCKET_PROTOCOL, USER_AGENT};
 use http::{HeaderName, HeaderValue, Method};
 use kubeproof_cases::case::Identity;
 use tokio::time::Instant;
 
 use super::broken::by;
+use super::secrets::Secrets;
 use super::token_file::TokenFile;
 use super::{Outgoing, Ready};
 use crate::exchange::{Broken, BrokenKind, Sent};
@@ -23,6 +24,8 @@ pub(super) struct Identities {
     admin: Source,
     second: Option<Source>,
     impersonate: Option<HeaderValue>,
+    /// What has gone out.
+    secrets: Secrets,
     /// The run says nothing of who it is.
     anonymous: bool,
 }
@@ -50,6 +53,7 @@ impl Identities {
             admin: Source::new(&config.credential),
             second: config.second.as_ref().map(Source::new),
             impersonate: impersonate.transpose()?,
+            secrets: Secrets::default(),
             anonymous: !certified && matches!(config.credential, Credential::None),
         })
     }
@@ -73,22 +77,17 @@ impl Identities {
         self.anonymous
     }
 
-    /// What goes into Authorization headers now, without the name of the scheme.
-    pub(super) async fn secrets(&self) -> Vec<String> {
-        let mut secrets = Vec::new();
+    /// What goes into Authorization headers, as far as it is known.
+    pub(super) fn secrets(&self) -> Secrets {
+        // A token on the command line is a secret before it is sent.
         for source in [Some(&self.admin), self.second.as_ref()].into_iter().flatten() {
-            let header = match source {
-                Source::None => None,
-                Source::Token(token) => token.bearer(),
-                Source::File(file) => file.authorization().await.ok(),
-                Source::Login(login) => {
-                    login.headers().await.ok().and_then(|headers| headers.get(AUTHORIZATION).cloned())
-                }
-            };
-            secrets
-                .extend(header.as_ref().and_then(|header| header.to_str().ok()).into_iter().flat_map(forms));
+            if let Source::Token(token) = source
+                && let Some(header) = token.bearer()
+            {
+                self.secrets.learn(&header);
+            }
         }
-        secrets
+        self.secrets.clone()
     }
 
     pub(super) fn by_token(&self) -> bool {
@@ -139,6 +138,9 @@ impl Identities {
             let stage = "the credential was being fetched";
             let wait = self.authorize(outgoing.identity, &mut headers);
             by(deadline, BrokenKind::Connect, stage, wait).await??;
+            if let Some((_, credential)) = headers.iter().find(|(name, _)| name == AUTHORIZATION) {
+                self.secrets.learn(credential);
+            }
         }
         let anonymous = outgoing.identity != Identity::Admin;
         Ok(Ready { sent, method, headers, anonymous, exact: outgoing.exact })
@@ -213,29 +215,6 @@ pub(super) fn token_to_protocols(ready: &mut Ready) -> Option<String> {
     Some(token)
 }
 
-/// The secret of an Authorization header in every form in which a server may give it back: as it is, as a browser puts it among
-/// subprotocols, encoded with or without its scheme; of a name and a password, the password.
-fn forms(header: &str) -> Vec<String> {
-    let (scheme, secret) = header.split_once(' ').unwrap_or(("", header));
-    let mut forms = vec![secret.to_owned()];
-    for text in [secret, header] {
-        // Padding, or its lack, stands behind what is hidden.
-        forms.push(BASE64_STANDARD_NO_PAD.encode(text));
-        forms.push(BASE64_URL_SAFE_NO_PAD.encode(text));
-    }
-    if scheme.eq_ignore_ascii_case("basic")
-        && let Some(text) =
-            BASE64_STANDARD.decode(secret).ok().and_then(|bytes| String::from_utf8(bytes).ok())
-    {
-        forms.extend(text.split_once(':').map(|(_, password)| password.to_owned()));
-        forms.push(text);
-    }
-    // The longest first, so that no part of one is left where a shorter one was hidden in it.
-    forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
-    forms.dedup();
-    forms
-}
-
 /// Everything but credentials, the host, and what follows from the body.
 fn recorded(headers: &[(HeaderName, HeaderValue)]) -> Vec<(String, String)> {
     let kept = headers.iter().filter(|(name, _)| ![AUTHORIZATION, HOST, CONTENT_LENGTH].contains(name));
@@ -245,24 +224,4 @@ fn recorded(headers: &[(HeaderName, HeaderValue)]) -> Vec<(String, String)> {
 
 fn unsendable(message: impl Into<String>) -> Broken {
     Broken::connect(format!("not sent: {}", message.into()))
-}
-
-#[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::forms;
-
-    #[rstest]
-    #[case("Bearer sesame?>", &["sesame?>", "c2VzYW1lPz4", "QmVhcmVyIHNlc2FtZT8-", "QmVhcmVyIHNlc2FtZT8+"])]
-    #[case("Basic bWU6c2VzYW1l", &["bWU6c2VzYW1l", "me:sesame", "sesame"])]
-    #[case("sesame", &["sesame", "c2VzYW1l"])]
-    fn a_secret_is_known_in_all_its_forms(#[case] header: &str, #[case] expected: &[&str]) {
-        let forms = forms(header);
-        for form in expected {
-            assert!(forms.iter().any(|known| known == form), "{form} is not among {forms:?}");
-        }
-        assert!(forms.is_sorted_by_key(|form| std::cmp::Reverse(form.len())), "{forms:?}");
-        assert!(!forms.iter().any(|form| form == "me" || form == "Bearer"));
-    }
 }

@@ -15,6 +15,7 @@ mod ping;
 mod plain;
 mod proxy;
 mod record;
+mod secrets;
 mod token_file;
 mod wire;
 
@@ -38,6 +39,7 @@ pub(crate) use budget::{Budget, Held, kept};
 pub(crate) use exact::OpenBody;
 pub use ping::Reached;
 pub(crate) use record::json_of;
+pub use secrets::Secrets;
 pub(crate) use token_file::TokenFile;
 
 /// A request to be sent.
@@ -148,9 +150,9 @@ impl Client {
         self.shared.identities.has_second()
     }
 
-    /// The tokens and passwords that go out with requests now, for whoever has to keep them out of sight.
-    pub async fn secrets(&self) -> Vec<String> {
-        self.shared.identities.secrets().await
+    /// The tokens and passwords that go out with requests, for whoever has to keep them out of sight.
+    pub fn secrets(&self) -> Secrets {
+        self.shared.identities.secrets()
     }
 
     /// Whether the run itself authenticates by a bearer token.

@@ -16,7 +16,7 @@ use crate::args::{high, low};
 use crate::error::Error;
 use crate::exit_code::Exit;
 
-/// Servers at once, for each core: most of the time of a case is waiting.
+/// Servers at once, for each core, with few cases each: most of the time of a case is waiting.
 const SERVERS_PER_CORE: usize = 24;
 
 /// Tests the suite.
@@ -53,7 +53,12 @@ async fn against_faults(
     let breadth = if asked.full { Breadth::Full } else { Breadth::Claimed };
     let width = chosen.iter().map(|fault| fault.name().len()).max().unwrap_or_default();
     let mut findings = if asked.fault.is_empty() { matrix::on_paper(catalogue) } else { BTreeSet::new() };
-    let at_once = SERVERS_PER_CORE * available_parallelism().map_or(1, usize::from);
+    let cores = available_parallelism().map_or(1, usize::from);
+    let at_once = match breadth {
+        Breadth::Claimed => SERVERS_PER_CORE * cores,
+        // The whole suite keeps a core busy.
+        Breadth::Full => cores,
+    };
     // In the order of the table, so that two outputs can be compared line by line.
     let mut rows = stream::iter(chosen.clone())
         .map(|fault| {

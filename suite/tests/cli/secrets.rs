@@ -173,6 +173,29 @@ fn what_a_kubeconfig_logs_in_with_is_not_told(#[case] user: &str) {
     assert!(ended.stdout.contains("[redacted]"), "{:?}\n{}\n{}", ended.code, ended.stdout, ended.stderr);
 }
 
+/// A plugin whose tokens expire at once logs in anew for each request, each time with another token.
+#[test]
+fn tokens_that_a_run_is_given_on_its_way_are_not_told() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (script, logins) = (dir.path().join("plugin"), dir.path().join("logins"));
+    let credential = format!(
+        r#"{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {{"token": "'$$'-{CANARY}", "expirationTimestamp": "2020-01-01T00:00:00Z"}}}}"#
+    );
+    fs::write(&script, format!("echo $$ >> {}\necho '{credential}'\n", logins.display()))
+        .expect("it is written");
+    let user = format!(
+        "{{exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: sh, args: ['{}']}}}}",
+        script.display()
+    );
+    let file = kubeconfig(&echo(), &user);
+    let path = file.path().to_str().expect("a path");
+    let run = ["run", "--kubeconfig", path, "--only", "discovery/*"];
+    let ended = nothing_tells(&[CANARY], &run);
+    assert!(ended.stdout.contains("[redacted]"), "{:?}\n{}\n{}", ended.code, ended.stdout, ended.stderr);
+    let logins = fs::read_to_string(logins).expect("there were some").lines().count();
+    assert!(logins > 10, "the plugin logged in {logins} times");
+}
+
 /// A plugin that fails may have said the token already; and it may have been given a secret to get it.
 #[test]
 fn of_a_plugin_that_failed_its_complaint_alone_is_told() {

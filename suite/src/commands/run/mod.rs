@@ -14,7 +14,7 @@ use kubeproof_harness::event::{CaseResult, Event, RunFinished, RunStarted, Targe
 use kubeproof_harness::known_failures::KnownFailures;
 use kubeproof_harness::plan::{Plan, PlanError, plan, run_id};
 use kubeproof_harness::run::{RunOptions, run as run_plan};
-use kubeproof_harness::transport::{Client, Limits};
+use kubeproof_harness::transport::{Client, Limits, Secrets};
 use kubeproof_reports::ReportError;
 use kubeproof_reports::document::Document;
 use tokio::sync::mpsc::unbounded_channel;
@@ -91,11 +91,11 @@ async fn planned(
         planned = plan(catalogue, &client, &options) => Some(planned),
         () = interrupt.cancelled() => None,
     };
-    let server = target.config.display_url();
+    let known = (target.config.display_url(), client.secrets());
     match (planned, teller) {
         (Some(Err(error)), teller) => {
             if let (PlanError::Target(error), Some(teller)) = (&error, teller) {
-                told_early(teller, server, catalogue.digest(), &options, Some(error.to_string())).await?;
+                told_early(teller, known, catalogue.digest(), &options, Some(error.to_string())).await?;
             }
             Err(error.into())
         }
@@ -103,7 +103,7 @@ async fn planned(
         (Some(Ok(plan)), Some(teller)) => go(run, teller, plan, client, options, interrupt).await,
         (Some(Ok(plan)), None) => dry::tell(run, &plan, options.seed, &mut io::stdout().lock()),
         (None, Some(teller)) => {
-            told_early(teller, server, catalogue.digest(), &options, None).await?;
+            told_early(teller, known, catalogue.digest(), &options, None).await?;
             Ok(Exit::INTERRUPTED)
         }
         (None, None) => Ok(Exit::INTERRUPTED),
@@ -121,8 +121,7 @@ async fn go(
     let nothing_ran = plan.runs_nothing().then(|| Error::AllSkipped(dry::reasons(&plan)));
     let known_failures = options.known_failures.clone();
     let (events, heard) = unbounded_channel();
-    // Asked for when requests have gone out well, so that no login is waited for here.
-    let telling = teller.listen(heard, client.secrets().await);
+    let telling = teller.listen(heard, client.secrets());
     let interrupted = {
         let (events, interrupt) = (events.clone(), interrupt.clone());
         tokio::spawn(async move {
@@ -154,13 +153,13 @@ async fn go(
 /// The end came before there was a plan: the reports say that much, and why.
 async fn told_early(
     teller: Teller,
-    server: String,
+    (server, secrets): (String, Secrets),
     catalogue_digest: &str,
     options: &RunOptions,
     why: Option<String>,
 ) -> Result<(), Error> {
     let (events, heard) = unbounded_channel();
-    let telling = teller.listen(heard, Vec::new());
+    let telling = teller.listen(heard, secrets);
     // The teller listens until the end of the run.
     let _ = events.send(Event::RunStarted(RunStarted {
         target: Target { server, ..Target::default() },

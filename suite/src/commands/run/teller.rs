@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use kubeproof_cases::Catalogue;
 use kubeproof_harness::event::{CaseResult, Event, RunFinished};
+use kubeproof_harness::transport::Secrets;
 use kubeproof_reports::console::{Console, Live, Options, Verbosity};
 use kubeproof_reports::document::Document;
 use kubeproof_reports::github::Github;
@@ -60,11 +61,7 @@ impl Teller {
     }
 
     /// Tells what is heard, but no secret, to the end of the run. There is an end even when the run breaks off.
-    pub(super) fn listen(
-        self,
-        mut heard: UnboundedReceiver<Event>,
-        secrets: Vec<String>,
-    ) -> JoinHandle<Told> {
+    pub(super) fn listen(self, mut heard: UnboundedReceiver<Event>, secrets: Secrets) -> JoinHandle<Told> {
         tokio::task::spawn_blocking(move || {
             let Self { reports, keeps_results } = self;
             let mut reports = Reports::new(Redactor::new(secrets), reports);
