@@ -226,6 +226,8 @@ pub enum Capability {
     Portforward,
     /// Pods have the subresource proxy.
     Proxy,
+    /// Roles can be created and bound, and decide who may do what (`rbac.authorization.k8s.io/v1`).
+    Roles,
     /// Pods run: some node is ready to take them.
     RunningPods,
     /// The target runs pods that are scripted by kubeproof, so that what their ports answer is known, and reaches them.

@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::auth::{self, Authenticator, User};
+use crate::auth::{self, Authenticator, Rights, User};
 use crate::body::{self, Intake};
 use crate::builtin::ClusterIps;
 use crate::discover::Documents;
@@ -87,6 +87,11 @@ impl Api {
         api
     }
 
+    /// Who may do what.
+    pub(crate) fn rights(&self) -> Rights<'_> {
+        Rights { store: &self.store, faults: self.faults }
+    }
+
     /// Runs work in the background until it is done or the server stops.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let stop = self.stop.clone();
@@ -152,7 +157,7 @@ impl Api {
             return paths::answer(&self, &parts.method, path, &query, &parts.headers);
         }
         let user = self.auth.authenticate(&parts.headers, self.faults)?;
-        let user = auth::acting(user, &parts.headers, self.faults)?;
+        let user = auth::acting(user, &parts.headers, self.rights())?;
         if self.faults.on(Fault::AuthorizationAfterLookup)
             && let RequestInfo::Resource(info) = &info
         {
@@ -161,7 +166,7 @@ impl Api {
         if self.faults.on(Fault::AuthorizationAfterDecoding) && parts.method == Method::POST {
             body::require_json(&parts.headers, self.faults)?;
         }
-        auth::authorize(&user, &parts.method, &info, query.flag("watch"), self.faults)?;
+        auth::authorize(&user, &parts.method, &info, &query, self.rights())?;
         match info {
             RequestInfo::Path(path) => paths::answer(&self, &parts.method, &path, &query, &parts.headers),
             RequestInfo::Resource(info) => {

@@ -9,7 +9,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::builtin::Subresource;
+use crate::builtin::{Subresource, rbac};
 use crate::registry::ResourceType;
 
 macro_rules! cuts {
@@ -43,6 +43,7 @@ cuts! {
     Patch "patch" "Nothing can be patched."
     Pods "pods" "There are no pods."
     Reviews "reviews" "Nobody can ask who they are and what they may do."
+    Roles "roles" "There are no roles: rights follow from groups alone."
     Scale "scale" "There are no scale subresources."
     ServerSideApply "server-side-apply" "PATCH does not take applied configurations."
     Status "status" "There are no status subresources."
@@ -159,6 +160,7 @@ impl Cuts {
             || (self.on(Cut::Namespaces) && ty.is_core("namespaces"))
             || (self.on(Cut::Pods) && ty.is_core("pods"))
             || (self.on(Cut::Crds) && group == "apiextensions.k8s.io")
+            || (self.on(Cut::Roles) && group == rbac::GROUP)
             || (self.on(Cut::Reviews) && matches!(group, "authentication.k8s.io" | "authorization.k8s.io"))
     }
 
@@ -239,6 +241,7 @@ mod tests {
     #[case(Cut::Namespaces, "namespaces")]
     #[case(Cut::Crds, "customresourcedefinitions")]
     #[case(Cut::Reviews, "selfsubjectaccessreviews")]
+    #[case(Cut::Roles, "clusterroles")]
     fn resources_go_as_a_whole(#[case] cut: Cut, #[case] plural: &str) {
         let serves = |cuts| served(cuts).iter().any(|ty| ty.plural == plural);
         assert!(serves(Cuts::none()) && !serves(cut.into()));

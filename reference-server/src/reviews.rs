@@ -2,13 +2,14 @@
 
 use serde_json::{Value, json};
 
+use crate::Fault;
 use crate::auth::User;
+use crate::auth::roles::Rule;
 use crate::handlers::Call;
 use crate::object::Object;
 use crate::request_info::ResourceInfo;
 use crate::schema::FieldError;
 use crate::status::ApiError;
-use crate::{Fault, Faults};
 
 /// Answers a review: the same object, with a status.
 pub(crate) fn answer(call: &Call, mut review: Value) -> Result<Value, ApiError> {
@@ -21,17 +22,14 @@ pub(crate) fn answer(call: &Call, mut review: Value) -> Result<Value, ApiError> 
     let status = match call.ty.plural.as_str() {
         "tokenreviews" => token(call, &review)?,
         "selfsubjectreviews" => json!({ "userInfo": asker(Fault::SelfReviewOfAdmin).info() }),
-        "selfsubjectaccessreviews" => access(&call.user, &review, faults),
+        "selfsubjectaccessreviews" => access(call, &call.user, &review),
         "subjectaccessreviews" | "localsubjectaccessreviews" => {
             local_namespace(call, &review)?;
             let subject = subject(&review);
-            access(
-                if faults.on(Fault::AccessReviewOfTheAsker) { &call.user } else { &subject },
-                &review,
-                faults,
-            )
+            let about = if faults.on(Fault::AccessReviewOfTheAsker) { &call.user } else { &subject };
+            access(call, about, &review)
         }
-        "selfsubjectrulesreviews" => rules(asker(Fault::RulesReviewOfAdmin), &review, faults)?,
+        "selfsubjectrulesreviews" => rules(call, asker(Fault::RulesReviewOfAdmin), &review)?,
         _ => return Err(ApiError::method_not_allowed()),
     };
     review["status"] = status;
@@ -64,7 +62,8 @@ fn subject(review: &Value) -> User {
 }
 
 /// What the user may do, of what is asked: a resource or a path.
-fn access(user: &User, review: &Value, faults: Faults) -> Value {
+fn access(call: &Call, user: &User, review: &Value) -> Value {
+    let rights = call.api.rights();
     let resource = review.pointer("/spec/resourceAttributes").filter(|value| !value.is_null());
     let path = review.pointer("/spec/nonResourceAttributes").filter(|value| !value.is_null());
     let text =
@@ -80,12 +79,12 @@ fn access(user: &User, review: &Value, faults: Faults) -> Value {
                 subresource: text(resource, "subresource"),
                 ..ResourceInfo::default()
             };
-            user.may_access(&text(resource, "verb"), &info)
+            rights.may_access(user, &text(resource, "verb"), &info)
         }
-        (None, Some(path)) => user.may_read(&text(path, "verb"), &text(path, "path")),
+        (None, Some(path)) => rights.may_read(user, &text(path, "verb"), &text(path, "path")),
         (None, None) => true,
     };
-    let allowed = allowed || faults.on(Fault::AccessReviewAllowsAll);
+    let allowed = allowed || call.faults().on(Fault::AccessReviewAllowsAll);
     json!({ "allowed": allowed })
 }
 
@@ -101,26 +100,37 @@ fn local_namespace(call: &Call, review: &Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn rules(user: &User, review: &Value, faults: Faults) -> Result<Value, ApiError> {
-    let nowhere = review.pointer("/spec/namespace").and_then(Value::as_str).unwrap_or_default().is_empty();
-    if nowhere && !faults.on(Fault::RulesReviewNeedsNoNamespace) {
+fn rules(call: &Call, user: &User, review: &Value) -> Result<Value, ApiError> {
+    let namespace = review.pointer("/spec/namespace").and_then(Value::as_str).unwrap_or_default();
+    if namespace.is_empty() && !call.faults().on(Fault::RulesReviewNeedsNoNamespace) {
         return Err(ApiError::bad_request("no namespace on request"));
     }
-    let everything = json!([{ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] }]);
-    let about_self = json!([{
+    let everything = json!({ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] });
+    let about_self = json!({
         "verbs": ["create"],
         "apiGroups": ["authentication.k8s.io", "authorization.k8s.io"],
         "resources": ["selfsubjectreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"],
-    }]);
-    let paths = |paths: &[&str]| json!([{ "verbs": ["get"], "nonResourceURLs": paths }]);
+    });
+    let reads = |paths: &[&str]| json!({ "verbs": ["get"], "nonResourceURLs": paths });
     let public = ["/healthz", "/livez", "/readyz", "/version"];
     let discovery = ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"];
-    let (resources, paths) = if user.is_master() {
-        (everything, json!([{ "verbs": ["*"], "nonResourceURLs": ["*"] }]))
+    let (mut resources, mut paths) = if user.is_master() {
+        (vec![everything], vec![json!({ "verbs": ["*"], "nonResourceURLs": ["*"] })])
     } else if user.is_authenticated() {
-        (about_self, paths(&[discovery.as_slice(), &public].concat()))
+        (vec![about_self], vec![reads(&[discovery.as_slice(), &public].concat())])
     } else {
-        (json!([]), paths(&public))
+        (Vec::new(), vec![reads(&public)])
     };
+    for Rule { verbs, api_groups, resources: of, resource_names, paths: urls } in
+        call.api.rights().rules(user, namespace)
+    {
+        if urls.is_empty() {
+            resources.push(json!({
+                "verbs": verbs, "apiGroups": api_groups, "resources": of, "resourceNames": resource_names,
+            }));
+        } else {
+            paths.push(json!({ "verbs": verbs, "nonResourceURLs": urls }));
+        }
+    }
     Ok(json!({ "resourceRules": resources, "nonResourceRules": paths, "incomplete": false }))
 }

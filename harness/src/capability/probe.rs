@@ -14,6 +14,8 @@ use crate::watch::Next;
 /// It can, or why not.
 type Answer = Result<(), String>;
 
+const RBAC: &str = "rbac.authorization.k8s.io";
+
 type Resources = BTreeMap<ResourceName, Discovered>;
 
 /// Asks what the questions want to know, beyond what discovery said.
@@ -37,6 +39,7 @@ pub(super) async fn all(
             Capability::GarbageCollection => garbage_collection(asker).boxed(),
             Capability::Impersonation => impersonation(asker, questions).boxed(),
             Capability::Pods => pods(asker, resources, questions).boxed(),
+            Capability::Roles => roles(asker, resources, questions).boxed(),
             Capability::RunningPods => running_pods(asker, resources, questions).boxed(),
             Capability::ScriptedPods => scripted_pods(asker, questions).boxed(),
             Capability::SecondUser => second_user(asker, resources, questions).boxed(),
@@ -260,6 +263,32 @@ async fn impersonation(asker: &Asker<'_>, questions: &Questions<'_>) -> Answer {
         Some(true) => Ok(()),
         Some(false) => Err("the run's user may not act as others".into()),
         None => Err(format!("the server does not review access: {}", exchange.in_words())),
+    }
+}
+
+/// Roles say nothing where everybody may do everything. A server that does not review access is taken to heed them.
+async fn roles(asker: &Asker<'_>, resources: &Resources, questions: &Questions<'_>) -> Answer {
+    let (roles, bindings) = (named("roles", "v1", RBAC), named("rolebindings", "v1", RBAC));
+    creatable(resources, &roles)?;
+    creatable(resources, &bindings)?;
+    let collection = collection(&roles, true, questions);
+    let manifest = json!({
+        "apiVersion": format!("{RBAC}/v1"), "kind": "Role", "metadata": {"name": questions.probe_name},
+        "rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"]}],
+    });
+    asked(asker, questions, &collection, &manifest).await?;
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+        "spec": {"user": questions.probe_name, "resourceAttributes": {"verb": "get", "resource": "secrets"}},
+    });
+    let reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    if !questions.may_send("POST", reviews) {
+        return Ok(());
+    }
+    let exchange = asker.send("POST", reviews, Some(&review)).await;
+    match exchange.json().and_then(|review| review["status"]["allowed"].as_bool()) {
+        Some(true) => Err("everybody may read secrets here, so it is not roles that decide".into()),
+        _ => Ok(()),
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use percent_encoding::percent_decode_str;
 
-use super::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User, denied};
+use super::{ANONYMOUS, AUTHENTICATED, Rights, UNAUTHENTICATED, User, denied};
 use crate::request_info::ResourceInfo;
 use crate::status::ApiError;
 use crate::{Fault, Faults};
@@ -23,13 +23,18 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
 /// The user that a request acts as: the one who sent it, unless it names another.
-pub(crate) fn acting(user: Arc<User>, headers: &HeaderMap, faults: Faults) -> Result<Arc<User>, ApiError> {
+pub(crate) fn acting(
+    user: Arc<User>,
+    headers: &HeaderMap,
+    rights: Rights<'_>,
+) -> Result<Arc<User>, ApiError> {
+    let faults = rights.faults;
     if faults.on(Fault::ImpersonationIgnored) {
         return Ok(user);
     }
     let Some(mut wanted) = wanted(headers, faults)? else { return Ok(user) };
     if !faults.on(Fault::ImpersonationUnchecked) {
-        check(&user, &wanted)?;
+        check(&user, &wanted, rights)?;
     }
     if faults.on(Fault::ImpersonationKeepsGroups) {
         wanted.groups.extend(user.groups.iter().cloned());
@@ -68,7 +73,7 @@ fn wanted(headers: &HeaderMap, faults: Faults) -> Result<Option<User>, ApiError>
 }
 
 /// Whether the one who asks may act as each part of that user.
-fn check(user: &User, wanted: &User) -> Result<(), ApiError> {
+fn check(user: &User, wanted: &User, rights: Rights<'_>) -> Result<(), ApiError> {
     let core = |resource: &str, name: &str| ResourceInfo {
         resource: resource.to_owned(),
         name: name.to_owned(),
@@ -90,7 +95,7 @@ fn check(user: &User, wanted: &User) -> Result<(), ApiError> {
         })
     });
     let mut parts = std::iter::once(named).chain(groups).chain(uid).chain(extra);
-    match parts.find(|part| !user.may_access("impersonate", part)) {
+    match parts.find(|part| !rights.may_access(user, "impersonate", part)) {
         Some(part) => Err(denied(user, "impersonate", &part)),
         None => Ok(()),
     }
@@ -129,13 +134,16 @@ mod tests {
 
     use super::super::MASTERS;
     use super::*;
+    use crate::store::Store;
 
     fn act(groups: &[&str], headers: &[(&'static str, &'static str)]) -> Result<Arc<User>, ApiError> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
-        acting(Arc::new(User::known("me", groups)), &map, Faults::none())
+        let store = Store::new(1);
+        let rights = Rights { store: &store, faults: Faults::none() };
+        acting(Arc::new(User::known("me", groups)), &map, rights)
     }
 
     #[rstest]

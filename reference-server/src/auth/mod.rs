@@ -1,22 +1,28 @@
 //! Who asks, and whether they may: a fixed administrator, a user who reads, one without rights, anybody, and whom the administrator acts as.
 //!
 //! Rights follow from groups, as if five roles were bound: the masters may do everything, viewers read everything, the authenticated read discovery and
-//! ask about themselves, everybody reads what a load balancer reads. So a user that nobody knows has the rights of its groups.
+//! ask about themselves, everybody reads what a load balancer reads. So a user that nobody knows has the rights of its groups. What roles in the
+//! store give comes on top ([`Rights`]).
 
 mod impersonate;
+pub(crate) mod roles;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::{HeaderMap, Method, header};
 use serde_json::{Value, json};
 
+use crate::query::Query;
 use crate::request_info::{RequestInfo, ResourceInfo};
+use crate::selector::FieldSelector;
 use crate::status::{ApiError, Subject};
 use crate::streams;
 use crate::{Config, Fault, Faults};
 
 pub(crate) use impersonate::acting;
+pub(crate) use roles::Rights;
 
 /// The group of those who may do everything.
 const MASTERS: &str = "system:masters";
@@ -73,8 +79,8 @@ impl User {
         self.is_in(AUTHENTICATED)
     }
 
-    /// Whether this user may do `verb` on the resource.
-    pub(crate) fn may_access(&self, verb: &str, info: &ResourceInfo) -> bool {
+    /// Whether the groups of this user let it do `verb` on the resource.
+    fn may_access(&self, verb: &str, info: &ResourceInfo) -> bool {
         let about_self = matches!(
             info.resource.as_str(),
             "selfsubjectreviews" | "selfsubjectaccessreviews" | "selfsubjectrulesreviews"
@@ -85,8 +91,8 @@ impl User {
         self.is_master() || reads || (self.is_authenticated() && verb == "create" && about_self)
     }
 
-    /// Whether this user may do `verb` on a path outside the resources.
-    pub(crate) fn may_read(&self, verb: &str, path: &str) -> bool {
+    /// Whether the groups of this user let it do `verb` on a path outside the resources.
+    fn may_read(&self, verb: &str, path: &str) -> bool {
         let path = path.trim_end_matches('/');
         let public = matches!(path, "/healthz" | "/livez" | "/readyz" | "/version");
         let discovery = ["/api", "/apis", "/openapi"]
@@ -164,23 +170,24 @@ pub(crate) fn authorize(
     user: &User,
     method: &Method,
     info: &RequestInfo,
-    watch: bool,
-    faults: Faults,
+    query: &Query,
+    rights: Rights<'_>,
 ) -> Result<(), ApiError> {
+    let faults = rights.faults;
     if faults.on(Fault::EverybodyMayEverything) && user.is_authenticated() {
         return Ok(());
     }
     match info {
         RequestInfo::Path(path) => {
             let verb = method.as_str().to_ascii_lowercase();
-            if user.may_read(&verb, path) {
+            if rights.may_read(user, &verb, path) {
                 return Ok(());
             }
             Err(ApiError::forbidden_path(&format!("User {:?} cannot {verb} path {path:?}", user.name)))
         }
         RequestInfo::Resource(resource) => {
-            let verb = resource.verb(method, watch);
-            if user.may_access(verb, resource) {
+            let verb = resource.verb(method, query.flag("watch"));
+            if rights.may_access(user, verb, &selected(resource, verb, query)) {
                 return Ok(());
             }
             if faults.on(Fault::ForbiddenAsNotFound) {
@@ -189,6 +196,17 @@ pub(crate) fn authorize(
             }
             Err(denied(user, verb, resource))
         }
+    }
+}
+
+/// A collection of which one object is asked for by name counts as that object.
+fn selected<'a>(info: &'a ResourceInfo, verb: &str, query: &Query) -> Cow<'a, ResourceInfo> {
+    let selects = info.name.is_empty() && matches!(verb, "list" | "watch" | "deletecollection");
+    let selector =
+        query.text("fieldSelector").filter(|_| selects).and_then(|text| FieldSelector::parse(text).ok());
+    match selector.as_ref().and_then(|selector| selector.exact("metadata.name")) {
+        Some(name) => Cow::Owned(ResourceInfo { name: name.to_owned(), ..info.clone() }),
+        None => Cow::Borrowed(info),
     }
 }
 

@@ -14,6 +14,7 @@ mod core;
 pub mod meta;
 pub mod names;
 mod policy;
+pub(crate) mod rbac;
 mod workload;
 
 use std::sync::Arc;
@@ -218,6 +219,7 @@ pub fn types() -> Vec<BuiltinType> {
         authorization::types(),
         coordination::types(),
         policy::types(),
+        rbac::types(),
     ]
     .concat()
 }

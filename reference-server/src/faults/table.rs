@@ -567,7 +567,14 @@ macro_rules! rows {
             WatchLosesUnderLoad "watch-loses-under-load" "Every sixteenth event of a watch is lost, where the ring of a buffer begins anew."
             HistoryOffByOne "history-off-by-one" "A list at an exact version shows the version before it."
             WebsocketVersionUnchecked "websocket-version-unchecked" "WebSocket handshakes of any version are accepted."
-            StreamsByAnyMethod "streams-by-any-method" "exec, attach and portforward are served to every method."
+            RolesWithoutEffect "roles-without-effect" "Roles are stored, and nobody gets a right from them."
+        RightsCoverSubresources "rights-cover-subresources" "Who has a right to a resource has it to all of its subresources."
+        SubresourceRightsCoverParents "subresource-rights-cover-parents" "Who has a right to a subresource has it to the resource."
+        RoleBindingsReachEverywhere "role-bindings-reach-everywhere" "What a RoleBinding gives in one namespace counts in all."
+        RoleNamesIgnored "role-names-ignored" "The resourceNames of a rule are not looked at."
+        RoleGroupsIgnored "role-groups-ignored" "The apiGroups of a rule are not looked at."
+        RoleVerbsIgnored "role-verbs-ignored" "Who may do something to a resource may do everything to it."
+        StreamsByAnyMethod "streams-by-any-method" "exec, attach and portforward are served to every method."
         }
     };
 }

@@ -5,7 +5,7 @@ use hyper::body::Incoming;
 use rand::RngExt;
 use serde_json::Value;
 
-use super::{Call, crds};
+use super::{Call, crds, grants};
 use crate::apply::Operation;
 use crate::body::{self, Decoded};
 use crate::builtin::meta::{self, MetaRules};
@@ -119,6 +119,7 @@ pub(super) fn create(
             }
             return Err(error);
         }
+        grants::check(call, &object, None)?;
         match origin {
             Origin::Created => call.ownership(Operation::Update).track(None, &mut object, None),
             Origin::Applied(config) => call.ownership(Operation::Apply).claim(config, &mut object)?,

@@ -6,6 +6,7 @@ mod create;
 mod delete;
 mod eviction;
 mod get;
+mod grants;
 mod list;
 mod log;
 mod modify;

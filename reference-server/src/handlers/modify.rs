@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::update::Part;
-use super::{Call, crds, create, object_gone, services};
+use super::{Call, crds, create, grants, object_gone, services};
 use crate::apply::Operation;
 use crate::builtin::meta::{self, MetaRules};
 use crate::encode;
@@ -63,6 +63,7 @@ pub(super) async fn modify(
         let sent = new.metadata().and_then(|metadata| metadata.get("managedFields")).cloned();
         let unaddressed = ty.is_core("services") && new.pointer("/spec/clusterIP").is_none();
         settle(call, manner.part, &mut new, &old)?;
+        grants::check(call, &new, Some(&old))?;
         match sent {
             Some(owners) if manner.owned => new.set_meta("managedFields", owners),
             None if manner.owned => new.unset_meta("managedFields"),

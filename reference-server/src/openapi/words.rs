@@ -9,6 +9,8 @@ use super::definitions::Dialect;
 /// Sentences about kinds and parts of them.
 const TYPES: &[(&str, &str)] = &[
     ("Binding", "Assigns a pod to a node."),
+    ("ClusterRole", "What may be done in the whole cluster, or wherever it is bound."),
+    ("ClusterRoleBinding", "Gives a role to users in the whole cluster."),
     ("ConfigMap", "Configuration for programs, by key."),
     ("Container", "One program of a pod, in an image of its own."),
     ("CustomResourceDefinition", "A resource that the server learns to serve."),
@@ -34,8 +36,11 @@ const TYPES: &[(&str, &str)] = &[
     ("PodSpec", "The containers of a pod and what they need."),
     ("PodStatus", "What became of a pod, as its node last reported."),
     ("PodTemplateSpec", "What pods are made from."),
+    ("PolicyRule", "Verbs, and the resources or paths that they may be done to."),
     ("ReplicaSet", "Keeps a number of equal pods running."),
     ("ReplicationController", "Keeps a number of equal pods running; replica sets have taken its place."),
+    ("Role", "What may be done in a namespace."),
+    ("RoleBinding", "Gives a role to users in a namespace."),
     ("Scale", "How many copies something has and should have."),
     ("Secret", "Confidential data, by key."),
     ("SelfSubjectAccessReview", "Asks whether the asker may do something."),

@@ -7,6 +7,7 @@ mod http;
 mod lists;
 mod objects;
 mod pods;
+mod roles;
 mod siege;
 mod streams;
 mod support;

@@ -166,6 +166,7 @@ impl Lack {
                 90,
                 &["users/*"],
             ),
+            Cut::Roles => (&["does not serve roles.v1"], 95, &["users/*"]),
             Cut::Scale => (&["subresource scale"], 95, &["scale/*", "status/missing-object"]),
             Cut::ServerSideApply => {
                 (&["application/apply-patch+yaml"], 90, &["apply/creates*", "patch/merge-patch-malformed"])
