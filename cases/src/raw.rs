@@ -98,6 +98,7 @@ impl Verb {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Subresource {
     Eviction,
+    Proxy,
     Scale,
     Status,
 }
@@ -106,6 +107,7 @@ impl Subresource {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Eviction => "eviction",
+            Self::Proxy => "proxy",
             Self::Scale => "scale",
             Self::Status => "status",
         }

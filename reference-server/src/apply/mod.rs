@@ -133,6 +133,10 @@ impl Write<'_> {
         managed.take(&self.owner, &changes.removed.union(&written));
         managed.set(&self.owner, owned, (!written.is_empty()).then(now));
         managed.write(new);
+        if self.faults.on(Fault::OwnersWithoutTime) {
+            let entries = new["metadata"]["managedFields"].as_array_mut().into_iter().flatten();
+            entries.filter_map(Value::as_object_mut).for_each(|entry| drop(entry.remove("time")));
+        }
     }
 
     /// The object with the configuration applied, `managedFields` included. `settle` makes of a merged value what the

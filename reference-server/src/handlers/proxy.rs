@@ -216,7 +216,9 @@ fn of_service(call: &Call, service: &Value, name: &Target<'_>) -> Result<Backend
         host: chosen.host.clone(),
     });
     chosen.ok_or_else(|| {
-        ApiError::unavailable(format!("no endpoints available for service {:?}", service.meta("name")))
+        let why = format!("no endpoints available for service {:?}", service.meta("name"));
+        let internal = call.faults().on(Fault::NothingBehindIsInternal);
+        if internal { ApiError::internal(why) } else { ApiError::unavailable(why) }
     })
 }
 
