@@ -16,7 +16,7 @@ use crate::cleanup::Tracker;
 use crate::event::{CheckResult, Verdict};
 use crate::exchange::Exchange;
 use crate::plan::PlannedRun;
-use crate::stream::OpenStream;
+use crate::stream::{OpenStream, Patience};
 use crate::values::Values;
 use crate::verdict::{exchange_value, judge, synthetic};
 use crate::watch::OpenWatch;
@@ -120,6 +120,12 @@ impl<'a> Scope<'a> {
         if spent < self.session.case_timeout / QUICK {
             self.deadline = (self.deadline + spent).min(self.limit);
         }
+    }
+
+    /// For a stream: until it has been silent for so long, or the time of the case is over.
+    pub(super) fn patience_of(&self, silence: Duration) -> Patience {
+        let quick = self.session.case_timeout / QUICK;
+        Patience { deadline: self.deadline, limit: self.limit, silence, quick }
     }
 
     /// The step's name with its iterations.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kubeproof_cases::case::Close;
+use kubeproof_cases::case::{Close, Level};
 use kubeproof_cases::stream::{
     Arrival, Carrier, Creation, Finish, Outbound, Payload, Receiving, Sending, Stream, StreamKind, TUNNEL,
 };
@@ -12,8 +12,10 @@ use serde_json::{Value, json};
 
 use super::build;
 use super::scope::{Ended, Flow, Scope};
-use crate::event::CheckResult;
-use crate::stream::{Handshake, OpenStream, Patience, SendError, Sent, Shape, StreamEnd, Transcript, Waited};
+use crate::event::{CheckResult, Verdict};
+use crate::stream::{
+    Handshake, Impatience, OpenStream, Patience, SendError, Sent, Shape, StreamEnd, Transcript, Waited,
+};
 use crate::transport::Outgoing;
 use crate::values::Undefined;
 use crate::verdict::{curl, describe, describe_text, failed_at, matches, shorten, text_matches};
@@ -217,13 +219,17 @@ impl Scope<'_> {
 
     /// Sends. A connection that has ended is not told here: how it ended is for later steps to say.
     async fn transmit(&mut self, open: &OpenStream, sent: Sent, id: &str) -> Flow {
-        match open.send(sent, self.deadline).await {
+        let mut patience = self.patience();
+        let sent = open.send(sent, &mut patience).await;
+        self.deadline = patience.deadline;
+        match sent {
             Ok(()) | Err(SendError::Ended) => Ok(()),
             Err(SendError::Unfit(why)) => Err(self.stuck(id, why)),
-            Err(SendError::Stalled) => {
+            Err(untaken @ SendError::Untaken(why)) => {
                 let mut check = self.stream_check(&format!("{id}-takes"), id, open);
+                check.verdict = out_of_patience(why, check.level);
                 check.expected = json!("the server takes what is sent");
-                check.message = format!("{} before the deadline of the case", SendError::Stalled);
+                check.message = format!("{untaken}: {why}");
                 self.record.check(check);
                 Err(Ended)
             }
@@ -234,8 +240,9 @@ impl Scope<'_> {
         let (id, open) = (&receiving.stream, self.stream(&receiving.stream)?);
         let mut undefined = None;
         let (until, values) = (&receiving.until, &self.values);
+        let mut patience = self.patience();
         let waited = open
-            .wait(self.patience(), |transcript, seen| match arrived(until, transcript, seen, values) {
+            .wait(&mut patience, |transcript, seen| match arrived(until, transcript, seen, values) {
                 Ok(true) => Some(()),
                 Ok(false) => None,
                 Err(error) => {
@@ -244,6 +251,7 @@ impl Scope<'_> {
                 }
             })
             .await;
+        self.deadline = patience.deadline;
         if let Some(undefined) = undefined {
             return Err(self.stuck(&receiving.id, undefined.to_string()));
         }
@@ -256,6 +264,9 @@ impl Scope<'_> {
         }
         let snapshot = open.snapshot();
         let transcript = snapshot.answer().and_then(|answer| answer.stream.clone()).unwrap_or_default();
+        if let Waited::Not(why) = waited {
+            check.verdict = out_of_patience(why, check.level);
+        }
         check.actual = seen(until, &transcript);
         check.message = format!("it does not come: {}", in_words(&waited, &transcript));
         self.record.check(check);
@@ -275,7 +286,9 @@ impl Scope<'_> {
     pub(super) async fn finish_stream(&mut self, finish: &Finish) -> Flow {
         let (id, open) = (&finish.stream, self.stream(&finish.stream)?);
         if open.is_open() {
-            let waited = open.finish(self.patience()).await;
+            let mut patience = self.patience();
+            let waited = open.finish(&mut patience).await;
+            self.deadline = patience.deadline;
             let mut check = self.stream_check(&finish.id, id, &open);
             check.expected = json!("the server ends the stream");
             let snapshot = open.snapshot();
@@ -284,6 +297,9 @@ impl Scope<'_> {
                 Waited::Came(StreamEnd::Server) => self.pass(check),
                 Waited::Came(StreamEnd::Dropped(_)) if finish.dropped => self.pass(check),
                 waited => {
+                    if let Waited::Not(why) = waited {
+                        check.verdict = out_of_patience(*why, check.level);
+                    }
                     check.message = format!("the stream does not end: {}", in_words(waited, &transcript));
                     self.record.check(check);
                 }
@@ -305,7 +321,7 @@ impl Scope<'_> {
     /// A server that is slow says something now and then; one that is silent for half the time of a case has stalled.
     fn patience(&self) -> Patience {
         let silence = self.session.stalled_after.unwrap_or(self.session.case_timeout / 2);
-        Patience { deadline: self.deadline, silence }
+        self.patience_of(silence)
     }
 
     fn stream(&mut self, id: &str) -> Result<Arc<OpenStream>, Ended> {
@@ -324,7 +340,7 @@ impl Scope<'_> {
     }
 
     fn pass(&mut self, mut check: CheckResult) {
-        check.verdict = crate::event::Verdict::Pass;
+        check.verdict = Verdict::Pass;
         check.curl = None;
         self.record.check(check);
     }
@@ -428,11 +444,17 @@ fn seen(until: &Arrival, transcript: &Transcript) -> Value {
     }
 }
 
+/// A server that stands still is wrong. Of one that moves, and not quickly enough, nothing can be told.
+fn out_of_patience(why: Impatience, level: Level) -> Verdict {
+    match why {
+        Impatience::Silence(_) => failed_at(level),
+        Impatience::Deadline => Verdict::Error,
+    }
+}
+
 fn in_words<T>(waited: &Waited<T>, transcript: &Transcript) -> String {
     match (waited, &transcript.end) {
-        (Waited::Deadline, _) => {
-            "nothing more came for half the time of the case, or before its end".to_owned()
-        }
+        (Waited::Not(why), _) => why.to_string(),
         (_, Some(StreamEnd::Server)) => "the server ended the stream".to_owned(),
         (_, Some(StreamEnd::Client)) => "the client hung up".to_owned(),
         (_, Some(StreamEnd::Dropped(why))) => format!("the connection ended without a close: {why}"),

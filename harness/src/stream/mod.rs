@@ -9,14 +9,16 @@ mod framing;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 mod handshake;
+mod patience;
 mod spdy;
 mod transcript;
 mod websocket;
 
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use kubeproof_cases::stream::{Carrier, FrameHead, StreamKind};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -25,6 +27,7 @@ use tokio::time::Instant;
 
 use self::connection::Connection;
 pub use self::handshake::Handshake;
+pub use self::patience::{Impatience, Patience};
 pub use self::transcript::{Channel, Close, Flow, Frame, StreamEnd, Transcript};
 use crate::exchange::{Exchange, Outcome};
 
@@ -76,6 +79,8 @@ impl Drop for Live {
 struct Shared {
     state: Mutex<State>,
     news: Notify,
+    /// Told when the connection has taken some of what is to be written.
+    taken: Notify,
     origin: Instant,
 }
 
@@ -132,21 +137,12 @@ pub enum SendError {
     /// The connection that is there cannot carry it.
     #[error("{0}")]
     Unfit(String),
-    /// The server reads no more.
+    /// The server reads no more, or too slowly.
     #[error("the server does not take what is sent")]
-    Stalled,
+    Untaken(Impatience),
     /// The connection has ended; how, the transcript says.
     #[error("the connection has ended")]
     Ended,
-}
-
-/// How long to wait.
-#[derive(Clone, Copy, Debug)]
-pub struct Patience {
-    /// Not beyond.
-    pub deadline: Instant,
-    /// Nor when nothing has come for so long.
-    pub silence: Duration,
 }
 
 /// What became of waiting.
@@ -156,8 +152,8 @@ pub enum Waited<T> {
     Came(T),
     /// The stream ended first, or what came broke its framing.
     Ended,
-    /// Nothing before the deadline, or for too long.
-    Deadline,
+    /// Nothing, for as long as there was patience.
+    Not(Impatience),
 }
 
 impl OpenStream {
@@ -183,13 +179,14 @@ impl OpenStream {
             transcript.channel(&name);
         }
         let state = State { connection, transcript, seen: 0 };
-        let shared = Arc::new(Shared { state: Mutex::new(state), news: Notify::new(), origin });
+        let shared =
+            Arc::new(Shared { state: Mutex::new(state), news: Notify::new(), taken: Notify::new(), origin });
         let (writes, queue) = mpsc::channel(BACKLOG);
         let (incoming, outgoing) = tokio::io::split(io);
         let is_websocket = over == Carrier::Websocket;
         let tasks = [
             tokio::spawn(read(incoming, Arc::clone(&shared), writes.clone(), is_websocket)),
-            tokio::spawn(write(outgoing, queue)),
+            tokio::spawn(write(outgoing, queue, Arc::clone(&shared))),
         ];
         Self { live: Some(Live { shared, writes, tasks }), ..Self::refused(head, Vec::new()) }
     }
@@ -211,8 +208,8 @@ impl OpenStream {
         state.connection.half_closes().then(|| state.connection.ends_with_data())
     }
 
-    /// Sends, and waits until the server's side of the connection has room for it.
-    pub async fn send(&self, sent: Sent, deadline: Instant) -> Result<(), SendError> {
+    /// Sends, and waits until the server's side of the connection has room for it. What moves meanwhile moves the deadline.
+    pub async fn send(&self, sent: Sent, patience: &mut Patience) -> Result<(), SendError> {
         let live = self.live.as_ref().ok_or(SendError::Ended)?;
         let bytes = {
             let mut state = live.shared.lock();
@@ -226,16 +223,31 @@ impl OpenStream {
             live.writes.send(Write { bytes, done: Some(done) }).await.map_err(|_| SendError::Ended)?;
             written.await.map_err(|_| SendError::Ended)
         };
-        tokio::time::timeout_at(deadline, written).await.map_err(|_| SendError::Stalled)?
+        tokio::pin!(written);
+        loop {
+            let since = Instant::now();
+            let (end, why) = patience.ends();
+            let moved = tokio::select! {
+                biased;
+                written = &mut written => Some(written),
+                () = live.shared.taken.notified() => None,
+                () = tokio::time::sleep_until(end) => return Err(SendError::Untaken(why)),
+            };
+            patience.moved(since.elapsed());
+            if let Some(written) = moved {
+                return written;
+            }
+        }
     }
 
-    /// Waits until the transcript holds something: until the deadline at most, and while anything comes at all.
+    /// Waits until the transcript holds something, for as long as there is patience. What comes meanwhile moves the deadline.
     pub async fn wait<T>(
         &self,
-        Patience { deadline, silence }: Patience,
+        patience: &mut Patience,
         mut holds: impl FnMut(&Transcript, &mut usize) -> Option<T>,
     ) -> Waited<T> {
         let Some(live) = &self.live else { return Waited::Ended };
+        let (mut messages, mut since) = (None, Instant::now());
         loop {
             let news = live.shared.news.notified();
             tokio::pin!(news);
@@ -243,6 +255,12 @@ impl OpenStream {
             {
                 let mut state = live.shared.lock();
                 let State { transcript, seen, .. } = &mut *state;
+                // Pings, and what else costs a server nothing, buy no time.
+                let now = transcript.channels.values().map(|channel| channel.received.messages).sum::<u64>();
+                if messages.replace(now).is_some_and(|before| before < now) {
+                    patience.moved(since.elapsed());
+                    since = Instant::now();
+                }
                 if let Some(found) = holds(transcript, seen) {
                     return Waited::Came(found);
                 }
@@ -250,14 +268,15 @@ impl OpenStream {
                     return Waited::Ended;
                 }
             }
-            if tokio::time::timeout_at(deadline.min(Instant::now() + silence), news).await.is_err() {
-                return Waited::Deadline;
+            let (end, why) = patience.ends();
+            if tokio::time::timeout_at(end, news).await.is_err() {
+                return Waited::Not(why);
             }
         }
     }
 
     /// Waits for the end that the server makes.
-    pub async fn finish(&self, patience: Patience) -> Waited<StreamEnd> {
+    pub async fn finish(&self, patience: &mut Patience) -> Waited<StreamEnd> {
         let is_spdy = self.is_spdy();
         let waited = self.wait(patience, |transcript, _| ended(transcript, is_spdy)).await;
         if let (Waited::Came(end), Some(live)) = (&waited, &self.live) {
@@ -415,10 +434,15 @@ async fn read(
     shared.news.notify_waiters();
 }
 
-async fn write(mut io: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Write>) {
-    while let Some(Write { bytes, done }) = queue.recv().await {
+async fn write(mut io: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Write>, shared: Arc<Shared>) {
+    while let Some(Write { mut bytes, done }) = queue.recv().await {
         let written = async {
-            io.write_all(&bytes).await?;
+            while bytes.has_remaining() {
+                if io.write_buf(&mut bytes).await? == 0 {
+                    return Err(io::Error::from(io::ErrorKind::WriteZero));
+                }
+                shared.taken.notify_waiters();
+            }
             io.flush().await
         };
         if written.await.is_err() {

@@ -107,8 +107,8 @@ async fn an_upgrade_is_refused_or_a_stream_that_is_dropped() {
         let stream = client.stream(request, &handshake, &shape, false, ample()).await;
         assert_eq!(stream.is_open(), length >= head, "{length}: {:?}", stream.head.outcome);
         if stream.is_open() {
-            let patience = Patience { deadline: ample(), silence: Duration::from_secs(20) };
-            let Waited::Came(end) = stream.finish(patience).await else { panic!("{length}: no end") };
+            let mut patience = Patience::fixed(ample(), Duration::from_secs(20));
+            let Waited::Came(end) = stream.finish(&mut patience).await else { panic!("{length}: no end") };
             let goodbye = length == UPGRADE.len();
             assert!(goodbye == (end == StreamEnd::Server), "{length}: {end:?}");
             let inside = matches!(&end, StreamEnd::Dropped(why) if why.contains("inside a frame"));

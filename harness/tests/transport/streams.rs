@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use kubeproof_cases::stream::{Carrier, StreamKind};
 use kubeproof_harness::stream::{
-    Handshake, OpenStream, Patience, SendError, Sent, Shape, StreamEnd, Transcript, Waited,
+    Handshake, Impatience, OpenStream, Patience, SendError, Sent, Shape, StreamEnd, Transcript, Waited,
 };
 use kubeproof_harness::transport::Outgoing;
 use tokio::time::{Duration, Instant};
@@ -29,7 +29,13 @@ fn bytes(hex: &str) -> Bytes {
 }
 
 fn patience(deadline: Instant) -> Patience {
-    Patience { deadline, silence: Duration::from_secs(20) }
+    Patience::fixed(deadline, Duration::from_secs(20))
+}
+
+/// Whatever comes is quick, and nothing is a silence.
+fn generous() -> Patience {
+    let long = Duration::from_secs(20);
+    Patience { deadline: ample(), limit: ample(), silence: long, quick: long }
 }
 
 async fn open(peer: &Peer, over: Carrier, token_in_protocols: bool) -> OpenStream {
@@ -46,7 +52,7 @@ async fn create(stream: &OpenStream, channel: &str) {
         headers: vec![("streamtype".to_owned(), channel.to_owned())],
         end: false,
     };
-    stream.send(sent, ample()).await.unwrap();
+    stream.send(sent, &mut patience(ample())).await.unwrap();
 }
 
 fn transcript(stream: &OpenStream) -> Transcript {
@@ -63,7 +69,7 @@ async fn a_recorded_session_is_understood_byte_by_byte() {
     for channel in ["error", "stdout"] {
         create(&stream, channel).await;
     }
-    assert_eq!(stream.finish(patience(ample())).await, Waited::Came(StreamEnd::Server));
+    assert_eq!(stream.finish(&mut patience(ample())).await, Waited::Came(StreamEnd::Server));
     let seen = transcript(&stream);
     assert_eq!(seen.channels["stdout"].received.text(), "hi\n");
     assert_eq!(seen.channels["error"].received.text(), r#"{"status":"Success"}"#);
@@ -74,7 +80,60 @@ async fn a_peer_that_says_nothing_meets_the_deadline() {
     let peer = Peer::start(vec![Act::Head, send(SPDY), Act::Hang]).await;
     let stream = open(&peer, Carrier::Spdy, false).await;
     create(&stream, "stdout").await;
-    assert_eq!(stream.finish(patience(soon())).await, Waited::Deadline);
+    assert_eq!(stream.finish(&mut patience(soon())).await, Waited::Not(Impatience::Deadline));
+}
+
+/// A silence that is over before long.
+fn short() -> Duration {
+    Duration::from_millis(150)
+}
+
+#[tokio::test]
+async fn a_peer_that_falls_silent_has_stalled() {
+    let peer = Peer::start(vec![Act::Head, send(SPDY), Act::Hang]).await;
+    let stream = open(&peer, Carrier::Spdy, false).await;
+    create(&stream, "stdout").await;
+    let waited = stream.finish(&mut Patience::fixed(ample(), short())).await;
+    assert_eq!(waited, Waited::Not(Impatience::Silence(short())));
+}
+
+/// On a machine that has much else to do, data comes late.
+#[tokio::test]
+async fn data_that_comes_moves_the_deadline() {
+    let peer = Peer::start(vec![Act::Head, send(SPDY), Act::Trickle(bytes(&RECORDED.concat()))]).await;
+    let stream = open(&peer, Carrier::Spdy, false).await;
+    for channel in ["error", "stdout"] {
+        create(&stream, channel).await;
+    }
+    let (deadline, ever) = (ample(), ample() + Duration::from_mins(1));
+    let mut patience = Patience { deadline, limit: ever, ..generous() };
+    assert_eq!(stream.finish(&mut patience).await, Waited::Came(StreamEnd::Server));
+    assert!(patience.deadline > deadline && patience.deadline < ever);
+}
+
+/// Whoever only pings would be waited for as long as it likes.
+#[tokio::test]
+async fn pings_do_not_move_the_deadline() {
+    let ping = bytes("800300060000000400000002");
+    let peer = Peer::start(vec![Act::Head, send(SPDY), Act::Flood(ping)]).await;
+    let stream = open(&peer, Carrier::Spdy, false).await;
+    create(&stream, "stdout").await;
+    let deadline = soon();
+    let mut patience = Patience { deadline, ..generous() };
+    assert_eq!(stream.finish(&mut patience).await, Waited::Not(Impatience::Deadline));
+    assert_eq!(patience.deadline, deadline);
+}
+
+/// Of what is sent, all that fits on the way is taken at once, and nothing after it.
+#[tokio::test]
+async fn a_peer_that_reads_nothing_has_stalled() {
+    let ping = bytes("800300060000000400000002");
+    let peer = Peer::start(vec![Act::Head, send(SPDY), Act::Flood(ping)]).await;
+    let stream = open(&peer, Carrier::Spdy, false).await;
+    let data = Bytes::from(vec![0; 64 << 20]);
+    let sent = Sent::Data { channel: "1".to_owned(), bytes: data, end: false };
+    let stalled = stream.send(sent, &mut Patience::fixed(ample(), short())).await;
+    assert_eq!(stalled, Err(SendError::Untaken(Impatience::Silence(short()))));
 }
 
 /// It sends for ever and reads nothing: neither do its pings block us, nor do our data wait past the deadline.
@@ -88,11 +147,11 @@ async fn a_peer_that_takes_nothing_meets_the_deadline() {
     let stalled = loop {
         let data = Bytes::from(vec![0; 1 << 20]);
         let sent = Sent::Data { channel: "stdin".to_owned(), bytes: data, end: false };
-        if let Err(error) = stream.send(sent, deadline).await {
+        if let Err(error) = stream.send(sent, &mut patience(deadline)).await {
             break error;
         }
     };
-    assert_eq!(stalled, SendError::Stalled);
+    assert_eq!(stalled, SendError::Untaken(Impatience::Deadline));
 }
 
 #[tokio::test]
@@ -100,7 +159,7 @@ async fn a_connection_that_ends_inside_a_frame_is_dropped() {
     let script = vec![Act::Head, send(SPDY), Act::Send(bytes("00000003000000ff68"))];
     let peer = Peer::start(script).await;
     let stream = open(&peer, Carrier::Spdy, false).await;
-    let Waited::Came(StreamEnd::Dropped(why)) = stream.finish(patience(ample())).await else {
+    let Waited::Came(StreamEnd::Dropped(why)) = stream.finish(&mut patience(ample())).await else {
         panic!("it was dropped");
     };
     assert!(why.contains("inside a frame"), "{why}");

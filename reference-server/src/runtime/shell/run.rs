@@ -288,7 +288,7 @@ impl Shell {
                         Err(stop) => return Err(stop),
                     }
                     // A loop of commands that never wait would keep everybody else from running.
-                    tokio::task::yield_now().await;
+                    tokio::task::coop::consume_budget().await;
                 }
                 Ok(status)
             }
@@ -306,7 +306,7 @@ impl Shell {
                         Err(Stop::Break) => break,
                         Err(stop) => return Err(stop),
                     }
-                    tokio::task::yield_now().await;
+                    tokio::task::coop::consume_budget().await;
                 }
                 Ok(status)
             }

@@ -94,3 +94,24 @@ async fn codes(#[case] script: &str, #[case] expected: i32) {
 async fn what_it_does_not_know_is_told(#[case] script: &str, #[case] expected: &str) {
     assert_eq!(run(script, "").await.1, expected);
 }
+
+/// On a busy machine a turn is long to come by: a loop that gives each of its own away takes minutes.
+#[rstest]
+#[case::over_words("for i in $(seq 300); do :; done")]
+#[case::while_it_holds("i=0; while [ $i -lt 300 ]; do i=$((i + 1)); done")]
+#[tokio::test]
+async fn a_loop_lets_others_run_and_not_each_time(#[case] script: &str) {
+    let mut turns = 0;
+    let others = async {
+        loop {
+            turns += 1;
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        (_, _, code) = run(script, "") => assert_eq!(code, 0),
+        () = others => {}
+    }
+    assert!((1..30).contains(&turns), "{turns}");
+}
