@@ -30,6 +30,11 @@ const AFTER_VERSION: [&str; 9] = [
 
 /// Writes an object of type `ty`, but for its version.
 pub(crate) fn draft(ty: &ResourceType, object: &Value) -> Draft {
+    if let Some(storage) = &ty.storage {
+        let mut stored = object.clone();
+        (storage.encode)(&mut stored);
+        return draft(&storage.ty, &stored);
+    }
     let empty = Map::new();
     let metadata = object.metadata().unwrap_or(&empty);
 

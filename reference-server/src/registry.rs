@@ -58,6 +58,16 @@ pub(crate) struct ResourceType {
     pub(crate) head: String,
     /// Tells the schemas of one table apart.
     pub(crate) schema_id: u64,
+    /// The type that its objects are stored as, if it is another one.
+    pub(crate) storage: Option<Arc<StoredAs>>,
+}
+
+/// The type that objects of another one are stored as.
+#[derive(Debug)]
+pub(crate) struct StoredAs {
+    pub(crate) ty: ResourceType,
+    pub(crate) encode: fn(&mut Value),
+    decode: fn(&mut Value),
 }
 
 /// Media types of the bodies of POST and PUT.
@@ -140,6 +150,18 @@ impl ResourceType {
         self.selectable.iter().map(|field| (field.label.clone(), field.value(object))).collect()
     }
 
+    /// The name under which the store knows a selectable field.
+    pub(crate) fn stored_label<'a>(&'a self, label: &'a str) -> &'a str {
+        let pointer = |ty: &ResourceType| {
+            ty.selectable.iter().find(|own| own.label == label).map(|own| own.pointer.clone())
+        };
+        let stored = self.storage.as_ref().and_then(|storage| {
+            let pointer = pointer(self)?;
+            storage.ty.selectable.iter().find(|known| known.pointer == pointer)
+        });
+        stored.map_or(label, |known| &known.label)
+    }
+
     /// Whether the text in the store is what this version of the API serves.
     pub(crate) fn serves_as_stored(&self, stored: &Stored) -> bool {
         stored.facts.schema == self.schema_id
@@ -152,6 +174,11 @@ impl ResourceType {
         if !self.serves_as_stored(stored) {
             if !faults.on(Fault::ConversionKeepsVersion) {
                 object["apiVersion"] = self.api_version().into();
+            }
+            if let Some(storage) = &self.storage
+                && !faults.on(Fault::EventFieldsUnconverted)
+            {
+                (storage.decode)(&mut object);
             }
             self.schema.prune(&mut object, faults);
             if !faults.on(Fault::OldObjectsNotDefaulted) {
@@ -264,7 +291,14 @@ impl From<BuiltinType> for ResourceType {
             table: table_name(ty.group, ty.plural),
             head: String::new(),
             schema_id: 0,
+            storage: None,
         };
+        if let Some(builtin::Storage { ty, encode, decode }) = ty.storage {
+            let ty = Self::from(ty());
+            built.table.clone_from(&ty.table);
+            built.schema_id = next_schema_id();
+            built.storage = Some(Arc::new(StoredAs { ty, encode, decode }));
+        }
         built.head = format!(r#"{{"kind":"{}","apiVersion":"{}","#, built.kind, built.api_version());
         built
     }

@@ -12,13 +12,15 @@ use crate::{Fault, Faults};
 pub(crate) struct Selection {
     labels: Option<LabelSelector>,
     fields: Option<FieldSelector>,
+    /// The fields by the names under which the store knows them, where it has others.
+    stored_labels: Vec<(String, String)>,
     faults: Faults,
 }
 
 impl Selection {
     /// Everything.
     pub(crate) fn all() -> Self {
-        Self { labels: None, fields: None, faults: Faults::none() }
+        Self { labels: None, fields: None, stored_labels: Vec::new(), faults: Faults::none() }
     }
 
     pub(crate) fn parse(query: &Query, ty: &ResourceType, faults: Faults) -> Result<Self, ApiError> {
@@ -40,7 +42,14 @@ impl Selection {
             }
             _ => None,
         };
-        Ok(Self { labels, fields, faults })
+        let terms = fields.iter().flat_map(FieldSelector::terms).map(|term| term.field.as_str());
+        let stored_labels = terms.map(|label| (label.to_owned(), ty.stored_label(label).to_owned()));
+        let stored_labels = stored_labels.filter(|(label, stored)| label != stored).collect();
+        Ok(Self { labels, fields, stored_labels, faults })
+    }
+
+    fn stored_label<'a>(&'a self, label: &'a str) -> &'a str {
+        self.stored_labels.iter().find(|(own, _)| own == label).map_or(label, |(_, stored)| stored)
     }
 
     /// Whether it leaves anything out.
@@ -55,7 +64,7 @@ impl Selection {
                 // A fault that knows the metadata only takes any other field for a match.
                 let blind = faults.on(Fault::FieldSelectorMetadataOnly)
                     && fields.terms().iter().any(|term| !term.field.starts_with("metadata."));
-                blind || fields.matches(|label| field(object, label), faults)
+                blind || fields.matches(|label| field(object, self.stored_label(label)), faults)
             })
     }
 }

@@ -11,6 +11,7 @@ pub mod bodies;
 mod columns;
 mod coordination;
 mod core;
+mod events;
 pub mod meta;
 pub mod names;
 mod policy;
@@ -73,6 +74,19 @@ pub struct BuiltinType {
     pub columns: Vec<Column>,
     /// What its kind does on top of the schema.
     pub hooks: Hooks,
+    /// The type that its objects are stored as, if it is another one.
+    pub storage: Option<Storage>,
+}
+
+/// How one type shares the objects of another.
+#[derive(Clone, Copy, Debug)]
+pub struct Storage {
+    /// The other type. Its field labels and those of the one that shares are told together by their pointers.
+    pub ty: fn() -> BuiltinType,
+    /// Makes an object one of the other type, but for kind and version.
+    pub encode: fn(&mut Value),
+    /// Makes an object of the other type one of this.
+    pub decode: fn(&mut Value),
 }
 
 impl BuiltinType {
@@ -106,6 +120,7 @@ impl BuiltinType {
             field_labels: &[],
             columns: vec![columns::age()],
             hooks: Hooks::NONE,
+            storage: None,
         }
     }
 
@@ -218,6 +233,7 @@ pub fn types() -> Vec<BuiltinType> {
         authentication::types(),
         authorization::types(),
         coordination::types(),
+        events::types(),
         policy::types(),
         rbac::types(),
     ]

@@ -131,6 +131,7 @@ fn resource_type(custom: &CustomType, version: &Version) -> ResourceType {
         table: table_name(&custom.group, &names.plural),
         head: String::new(),
         schema_id: next_schema_id(),
+        storage: None,
     };
     ty.head = format!(r#"{{"apiVersion":"{}","kind":"{}","#, ty.api_version(), ty.kind);
     ty

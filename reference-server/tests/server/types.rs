@@ -301,3 +301,32 @@ async fn the_finalizers_of_a_namespace_change_at_their_own_endpoint_only() {
     let dropped = server.put("/api/v1/namespaces/n/finalize", &namespace).await.expect(200);
     assert_eq!(dropped.json["spec"].get("finalizers"), None);
 }
+
+#[tokio::test]
+async fn an_event_is_selected_and_watched_in_either_group() {
+    let server = TestServer::start().await;
+    let (core, group) =
+        ("/api/v1/namespaces/default/events", "/apis/events.k8s.io/v1/namespaces/default/events");
+    let event = json!({
+        "metadata": {"name": "e"}, "regarding": {"kind": "Pod", "namespace": "default", "name": "p"}, "note": "n",
+        "eventTime": "2024-05-06T07:08:09.123456Z", "reportingController": "example.com/c", "reportingInstance": "i",
+        "action": "Act", "reason": "Because", "type": "Normal",
+    });
+    let created = server.post(group, &event).await.expect(201);
+    let select = |field: &str, name: &str| format!("?fieldSelector={field}%3D{name}");
+    for (path, field) in [(core, "involvedObject.name"), (group, "regarding.name")] {
+        let found = server.get(&format!("{path}{}", select(field, "p"))).await.expect(200);
+        assert_eq!(found.names(), ["e"], "{path}");
+        assert!(server.get(&format!("{path}{}", select(field, "q"))).await.expect(200).names().is_empty());
+    }
+    server.get(&format!("{core}{}", select("regarding.name", "p"))).await.refused(400, "BadRequest");
+    server.get(&format!("{group}{}", select("involvedObject.name", "p"))).await.refused(400, "BadRequest");
+
+    let changed = server.merge(&format!("{core}/e"), &json!({"message": "m"})).await.expect(200);
+    assert!(changed.version() > created.version());
+    let watch = format!("{group}?watch=1&resourceVersion={}", created.version());
+    let seen = server.watch(&watch).await.next().await.expect("an event");
+    assert_eq!(seen["object"]["note"], "m");
+    assert_eq!(seen["object"]["apiVersion"], "events.k8s.io/v1");
+    assert_eq!(seen["object"]["metadata"]["uid"], created.json["metadata"]["uid"]);
+}

@@ -22,7 +22,7 @@ definitions! {
     event_source EventSource { component: string(), host: string() }
 }
 
-pub(super) fn events() -> BuiltinType {
+pub(in crate::builtin) fn events() -> BuiltinType {
     let schema = with_type_meta(object("io.k8s.api.core.v1.Event"))
         .field("action", string())
         .field("count", int32())
@@ -79,14 +79,17 @@ const FIELD_LABELS: &[FieldLabel] = &[
 ];
 
 /// An event lives beside the object that it is about; those about cluster-scoped objects live in `default`.
-fn validate(event: &Value, _: Faults) -> Vec<FieldError> {
+pub(in crate::builtin) fn lives_beside(event: &Value, about: &Value) -> bool {
     let own = text(&event["metadata"], "namespace");
-    let about = &event["involvedObject"]["namespace"];
-    let fits = match about.as_str().unwrap_or_default() {
+    match text(about, "namespace") {
         "" => matches!(own, "" | "default" | "kube-system"),
         about => about == own,
-    };
-    if fits {
+    }
+}
+
+fn validate(event: &Value, _: Faults) -> Vec<FieldError> {
+    let about = &event["involvedObject"]["namespace"];
+    if lives_beside(event, &event["involvedObject"]) {
         Vec::new()
     } else {
         let about = if about.is_null() { &json!("") } else { about };

@@ -2,7 +2,7 @@
 
 mod configmap;
 mod endpoints;
-mod event;
+pub(super) mod event;
 mod namespace;
 mod node;
 pub(crate) mod pod;
