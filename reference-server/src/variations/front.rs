@@ -12,6 +12,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
+use hyper::server::conn::http1 as server_http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -76,16 +77,18 @@ impl Front {
             standing.trust();
             async move { Ok::<_, Infallible>(front.handle(request).await) }
         });
-        let mut builder = auto::Builder::new(TokioExecutor::new());
+        let (io, title_case) = (TokioIo::new(stream), self.variations.on(Variation::HeadersInTitleCase));
+        // How a connection ends is the affair of its client.
         if self.variations.on(Variation::Http1Only) {
-            builder = builder.http1_only();
+            let mut builder = server_http1::Builder::new();
+            builder.timer(TokioTimer::new()).title_case_headers(title_case);
+            let _ = builder.serve_connection(io, service).with_upgrades().await;
+        } else {
+            let mut builder = auto::Builder::new(TokioExecutor::new());
+            builder.http1().timer(TokioTimer::new()).title_case_headers(title_case);
+            builder.http2().timer(TokioTimer::new());
+            let _ = builder.serve_connection_with_upgrades(io, service).await;
         }
-        builder
-            .http1()
-            .timer(TokioTimer::new())
-            .title_case_headers(self.variations.on(Variation::HeadersInTitleCase));
-        builder.http2().timer(TokioTimer::new());
-        let _ = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
     }
 
     async fn handle(&self, mut request: Request<Incoming>) -> Response<Payload> {
@@ -270,7 +273,10 @@ impl Front {
         {
             let now = std::time::UNIX_EPOCH + Duration::from_secs(now);
             let now = httpdate::fmt_http_date(now);
-            headers.extend(HeaderValue::from_str(&now).ok().map(|now| (header::DATE, now)));
+            // In place of the one that came from behind.
+            if let Ok(now) = HeaderValue::from_str(&now) {
+                headers.insert(header::DATE, now);
+            }
         }
         if self.variations.on(Variation::ConnectionsClose)
             && is_http1

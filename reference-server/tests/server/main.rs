@@ -12,4 +12,5 @@ mod siege;
 mod streams;
 mod support;
 mod types;
+mod variations;
 mod wire;
