@@ -220,6 +220,37 @@ mod tests {
         assert_eq!(managed.fields_of(&owner("m", Operation::Update)), fields);
     }
 
+    /// A configuration is the same manager's in every version; an update is of one version.
+    #[test]
+    fn versions_tell_updaters_apart_and_no_appliers() {
+        for (operation, same) in [(Operation::Apply, true), (Operation::Update, false)] {
+            let one = owner("m", operation);
+            let other = Owner { api_version: "v2".to_owned(), ..one.clone() };
+            assert_eq!(one.is(&other), same);
+            assert!(one.is(&one.clone()));
+        }
+        let main = owner("m", Operation::Apply);
+        assert!(!main.is(&Owner { subresource: "status".to_owned(), ..main.clone() }));
+        assert!(!main.is(&owner("n", Operation::Apply)));
+    }
+
+    #[test]
+    fn an_entry_says_no_more_than_it_knows() {
+        let mut entry = json!({"operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:a": {}}});
+        assert_eq!(Entry::parse(&entry).unwrap().to_value(), entry);
+        for (field, value) in [("manager", "m"), ("time", "2001-01-01T00:00:00Z"), ("subresource", "status")]
+        {
+            entry[field] = value.into();
+            assert_eq!(Entry::parse(&entry).unwrap().to_value(), entry);
+        }
+        for (field, value) in [("fieldsType", "FieldsV2"), ("apiVersion", ""), ("operation", "Guess")] {
+            let mut unreadable = entry.clone();
+            unreadable[field] = value.into();
+            assert_eq!(Entry::parse(&unreadable), None, "{unreadable}");
+        }
+        assert!(now().parse::<jiff::Timestamp>().is_ok());
+    }
+
     #[test]
     fn the_time_of_an_entry_moves_only_when_something_changed() {
         let mut managed = Managed::default();

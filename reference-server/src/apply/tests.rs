@@ -1,3 +1,9 @@
+use std::collections::BTreeMap;
+
+use proptest::collection::{btree_map, btree_set};
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -10,7 +16,9 @@ fn schema() -> Schema {
             "labels": {"type": "object", "additionalProperties": {"type": "string"}},
             "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
             "items": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
-                "items": {"type": "object", "properties": {"name": {"type": "string"}, "weight": {"type": "integer"}}}},
+                "items": {"type": "object", "properties": {"name": {"type": "string"}, "weight": {"type": "integer"},
+                    "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}}}},
+            "plain": {"type": "array", "items": {"type": "string"}},
         }},
         "status": {"type": "object", "properties": {"size": {"type": "integer"}}},
     }});
@@ -139,4 +147,191 @@ fn an_item_twice_is_no_configuration() {
     let mut world = World::applied("a", json!({}));
     let twice = json!({"items": [{"name": "i"}, {"name": "i"}]});
     assert!(matches!(world.apply("a", &twice, false), Err(Refusal::Ambiguous(_))));
+}
+
+const LONG_AGO: &str = "2001-01-01T00:00:00Z";
+
+impl World {
+    /// The object with all its entries as they were long ago.
+    fn aged(mut self) -> Self {
+        let entries = self.object["metadata"]["managedFields"].as_array_mut().unwrap();
+        for entry in entries.iter_mut() {
+            entry["time"] = LONG_AGO.into();
+        }
+        // Entries of one time stand in the order of their managers.
+        entries.sort_by_key(|entry| entry["manager"].to_string());
+        self
+    }
+
+    fn time_of(&self, manager: &str) -> String {
+        let list = self.object["metadata"]["managedFields"].as_array().unwrap();
+        let entry = list.iter().find(|entry| entry["manager"] == manager).unwrap();
+        entry["time"].as_str().unwrap().to_owned()
+    }
+}
+
+/// It is the time of the last write that changed something: whole seconds, as all times of an object.
+#[rstest]
+#[case::the_same(json!({"size": 1, "labels": {"l": "1"}}), false)]
+#[case::another_value(json!({"size": 2, "labels": {"l": "1"}}), true)]
+#[case::one_field_more(json!({"size": 1, "labels": {"l": "1"}, "tags": ["x"]}), true)]
+#[case::one_field_less(json!({"labels": {"l": "1"}}), true)]
+fn an_entry_tells_when_something_changed(#[case] spec: Value, #[case] moves: bool) {
+    let first = json!({"size": 1, "labels": {"l": "1"}});
+    let mut applied = World::applied("m", first.clone()).aged();
+    applied.apply("m", &spec, false).unwrap();
+    let mut updated = World::created("m", first).aged();
+    updated.update("m", spec);
+    for time in [applied.time_of("m"), updated.time_of("m")] {
+        assert_eq!(time != LONG_AGO, moves, "{time}");
+        assert!(time.parse::<jiff::Timestamp>().is_ok() && time.len() == LONG_AGO.len(), "{time}");
+    }
+}
+
+#[rstest]
+#[case(Reach::Whole, json!({"f:spec": {"f:size": {}}, "f:status": {"f:size": {}}}))]
+#[case(Reach::NoStatus, json!({"f:spec": {"f:size": {}}}))]
+#[case(Reach::Status, json!({"f:status": {"f:size": {}}}))]
+fn each_endpoint_owns_its_part(#[case] reach: Reach, #[case] expected: Value) {
+    let (schema, config) =
+        (schema(), json!({"metadata": {"name": "w"}, "spec": {"size": 1}, "status": {"size": 1}}));
+    let mut object = config.clone();
+    Write { reach, ..write(&schema, "m", Operation::Apply) }.claim(&config, &mut object).unwrap();
+    assert_eq!(World { schema, object }.owns("m"), expected);
+}
+
+#[test]
+fn who_was_before_the_first_apply_wrote_through_the_main_endpoint() {
+    let (schema, live) = (schema(), json!({"metadata": {"name": "w"}, "status": {"size": 1}}));
+    let mut status = Write { reach: Reach::Status, ..write(&schema, "m", Operation::Apply) };
+    status.owner.subresource = "status".to_owned();
+    let error = status
+        .apply(&live, &json!({"metadata": {"name": "w"}, "status": {"size": 2}}), false, Ok)
+        .unwrap_err();
+    let text = "Apply failed with 1 conflict: conflict with \"before-first-apply\" using example.com/v1: .status.size";
+    assert_eq!(error.to_string(), text);
+}
+
+#[rstest]
+#[case("example.com/v1")]
+#[case("example.com/v2")]
+fn versions_of_an_api_share_their_owners(#[case] version: &str) {
+    let world = World::applied("a", json!({"size": 1}));
+    let mut other = write(&world.schema, "b", Operation::Apply);
+    other.owner.api_version = version.to_owned();
+    let config = json!({"metadata": {"name": "w"}, "spec": {"size": 2}});
+    assert!(matches!(other.apply(&world.object, &config, false, Ok), Err(Refusal::Conflict(_))));
+}
+
+/// Lists of which nothing is said are owned whole, those that say so item by item, at every depth.
+#[test]
+fn a_list_is_owned_as_it_says() {
+    let deep = |tag: &str| json!({"items": [{"name": "i", "tags": [tag]}]});
+    let mut world = World::applied("a", deep("x"));
+    world.apply("b", &deep("y"), false).unwrap();
+    assert_eq!(world.object["spec"]["items"][0]["tags"], json!(["x", "y"]));
+    world.apply("a", &json!({}), false).unwrap();
+    assert_eq!(world.object["spec"], deep("y"));
+
+    let mut world = World::applied("a", json!({"plain": ["x"]}));
+    let error = world.apply("b", &json!({"plain": ["y"]}), false).unwrap_err();
+    assert!(error.to_string().ends_with(": .spec.plain"), "{error}");
+    assert_eq!(world.owns("a"), json!({"f:spec": {"f:plain": {}}}));
+}
+
+/// A configuration over few names, so that two of them often meet. No list in it is empty: one that becomes so by what is given up
+/// goes, and comes back when it is applied again, as with a kube-apiserver.
+fn spec() -> impl Strategy<Value = Value> {
+    let labels = btree_map(select(vec!["a", "b", "c"]), select(vec!["1", "2"]), 0..3);
+    let tags = btree_set(select(vec!["x", "y", "z"]), 1..3);
+    let items = btree_map(select(vec!["i", "j", "k"]), option::of(0..3), 1..3);
+    (option::of(0..3), option::of(labels), option::of(tags), option::of(items)).prop_map(
+        |(size, labels, tags, items)| {
+            let mut spec = serde_json::Map::new();
+            spec.extend(size.map(|size: i32| ("size".to_owned(), size.into())));
+            spec.extend(labels.map(|labels| ("labels".to_owned(), json!(labels))));
+            spec.extend(tags.map(|tags| ("tags".to_owned(), json!(tags))));
+            let item = |(name, weight): (&str, Option<i32>)| match weight {
+                Some(weight) => json!({"name": name, "weight": weight}),
+                None => json!({"name": name}),
+            };
+            spec.extend(items.map(|items| ("items".to_owned(), items.into_iter().map(item).collect())));
+            spec.into()
+        },
+    )
+}
+
+/// A configuration as the places that it says something about, and what it says; told apart by the names in it alone.
+fn places(spec: &Value) -> BTreeMap<String, Value> {
+    let mut places = BTreeMap::new();
+    for (field, value) in spec.as_object().unwrap() {
+        match (field.as_str(), value) {
+            ("labels", Value::Object(labels)) => {
+                places.extend(labels.iter().map(|(key, value)| (format!("labels {key}"), value.clone())));
+            }
+            ("tags", Value::Array(tags)) => {
+                places.extend(tags.iter().map(|tag| (format!("tags {tag}"), tag.clone())));
+            }
+            ("items", Value::Array(items)) => {
+                for item in items {
+                    places.insert(format!("items {}", item["name"]), item["name"].clone());
+                    if let Some(weight) = item.get("weight") {
+                        places.insert(format!("items {} weight", item["name"]), weight.clone());
+                    }
+                }
+            }
+            _ => {
+                places.insert(field.clone(), value.clone());
+            }
+        }
+    }
+    places
+}
+
+proptest! {
+    #[test]
+    fn to_apply_twice_is_to_apply_once(first in spec(), others in spec(), spec in spec(), force: bool) {
+        let mut world = World::applied("b", first);
+        world.apply("a", &others, true).unwrap();
+        if world.apply("a", &spec, force).is_ok() {
+            let once = World { schema: schema(), object: world.object }.aged();
+            let mut twice = World { schema: schema(), object: once.object.clone() };
+            twice.apply("a", &spec, false).unwrap();
+            prop_assert_eq!(twice.object, once.object);
+        }
+    }
+
+    /// Two appliers conflict over what both name and want otherwise, and over nothing else; what both say is there.
+    #[test]
+    fn appliers_conflict_over_what_they_want_otherwise(one in spec(), other in spec()) {
+        let mut world = World::applied("a", one.clone());
+        let (of_one, of_other) = (places(&one), places(&other));
+        let disputed = of_other.iter().any(|(place, value)| of_one.get(place).is_some_and(|theirs| theirs != value));
+        let before = world.object.clone();
+        let applied = world.apply("b", &other, false);
+        prop_assert_eq!(applied.is_err(), disputed, "{:?}", applied);
+        if disputed {
+            prop_assert_eq!(&world.object, &before, "a conflict changes nothing");
+            world.apply("b", &other, true).unwrap();
+        }
+        let mut both = of_one;
+        both.extend(of_other);
+        prop_assert_eq!(places(&world.object["spec"]), both);
+    }
+
+    /// What nobody names any more is gone, what somebody else names stays as they want it.
+    #[test]
+    fn what_is_given_up_goes_unless_somebody_else_has_it(one in spec(), other in spec(), less in spec()) {
+        let mut world = World::applied("a", one);
+        world.apply("b", &other, true).unwrap();
+        world.apply("a", &less, true).unwrap();
+        let mut both = places(&other);
+        both.extend(places(&less));
+        prop_assert_eq!(places(&world.object["spec"]), both);
+        world.apply("a", &json!({}), false).unwrap();
+        let mut left = places(&other);
+        left.retain(|place, value| places(&less).get(place).is_none_or(|taken| taken == value));
+        prop_assert_eq!(places(&world.object["spec"]), left);
+        prop_assert_eq!(world.owns("a"), json!({"f:spec": {}}));
+    }
 }

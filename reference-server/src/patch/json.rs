@@ -339,6 +339,76 @@ mod tests {
         assert_eq!(patched(&json!({}), &deeper.collect()).map_err(|e| e.code()), Err(422));
     }
 
+    #[rstest::rstest]
+    #[case::other_number(json!([1, 2]), json!([1, 2.5]))]
+    #[case::neighbouring_numbers(json!(9_007_199_254_740_993_u64), json!(9_007_199_254_740_992_u64))]
+    #[case::other_item(json!(["a"]), json!(["b"]))]
+    #[case::one_item_more(json!(["a"]), json!(["a", "b"]))]
+    #[case::other_member(json!({"a": 1}), json!({"a": 2}))]
+    #[case::one_member_more(json!({"a": 1}), json!({"a": 1, "b": 2}))]
+    #[case::other_type(json!({}), json!([]))]
+    fn test_tells_values_apart(#[case] one: Value, #[case] other: Value) {
+        for (document, value) in [(&one, &other), (&other, &one)] {
+            let patch = json!([{"op": "test", "path": "", "value": value}]);
+            assert_eq!(patched(document, &patch).map_err(|error| error.code()), Err(422));
+        }
+    }
+
+    #[test]
+    fn the_whole_document_stays_where_it_is() {
+        let document = json!({"a": [1]});
+        assert_eq!(
+            patched(&document, &json!([{"op": "move", "from": "", "path": ""}])),
+            Ok(document.clone())
+        );
+        let error = patched(&document, &json!([{"op": "move", "from": "/a", "path": "/a/0"}])).unwrap_err();
+        assert_eq!(error.to_string(), "operation 0 (move): a value cannot be moved into itself");
+    }
+
+    #[rstest::rstest]
+    #[case("add")]
+    #[case("replace")]
+    fn a_value_may_lie_as_deep_as_a_document_may_be(#[case] op: &str) {
+        let nest = |depth: usize| (0..depth).fold(json!(0), |inner, _| json!([inner]));
+        let put = |depth| patched(&json!({"a": 0}), &json!([{"op": op, "path": "/a", "value": nest(depth)}]));
+        assert!(put(MAX_DEPTH - 1).is_ok());
+        for depth in [MAX_DEPTH, MAX_DEPTH + 1] {
+            assert_eq!(put(depth).map_err(|error| error.code()), Err(422));
+        }
+    }
+
+    #[test]
+    fn copies_are_counted_to_the_byte() {
+        let copied = |bytes: usize| {
+            let document = json!({"a": "x".repeat(bytes - 2)});
+            patched(&document, &json!([{"op": "copy", "from": "/a", "path": "/b"}]))
+                .map_err(|error| error.code())
+        };
+        assert!(copied(3_145_728).is_ok());
+        assert_eq!(copied(3_145_729), Err(413));
+    }
+
+    /// Nothing behind the last item moves.
+    #[test]
+    fn moves_are_counted_to_the_item() {
+        let mut target = Target {
+            document: json!({"l": [0, 1, 2, 3]}),
+            copied: 0,
+            moved: MAX_MOVED - 3,
+            faults: Faults::none(),
+        };
+        let at = |place: &str| Pointer::parse(place).unwrap();
+        assert!(target.add(&at("/l/-"), json!(4)).is_ok() && target.moved == MAX_MOVED - 3);
+        assert!(target.add(&at("/l/4"), json!(5)).is_ok() && target.moved == MAX_MOVED - 2);
+        assert!(target.remove(&at("/l/4")).is_ok_and(|item| item == 5) && target.moved == MAX_MOVED);
+        assert!(matches!(target.remove(&at("/l/4")), Err(Failure::MovesTooMuch)));
+        target.moved = MAX_MOVED - 2;
+        assert!(target.add(&at("/l/3"), json!(6)).is_ok() && target.moved == MAX_MOVED);
+        assert!(matches!(target.add(&at("/l/4"), json!(7)), Err(Failure::MovesTooMuch)));
+        target.moved = MAX_MOVED - 1;
+        assert!(matches!(target.remove(&at("/l/0")), Err(Failure::MovesTooMuch)));
+    }
+
     #[test]
     fn faults_bend_one_rule_each() {
         let document = json!({"a": 1, "l": [1]});

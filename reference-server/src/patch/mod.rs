@@ -55,3 +55,49 @@ fn type_name(value: &serde_json::Value) -> &'static str {
         Value::Object(_) => "an object",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest::rstest]
+    #[case(json!(null), PatchError::Malformed("an array of operations, not null".to_owned()), 400, "BadRequest")]
+    #[case(json!(true), PatchError::Malformed("an array of operations, not a boolean".to_owned()), 400, "BadRequest")]
+    #[case(json!({}), PatchError::Malformed("an array of operations, not an object".to_owned()), 400, "BadRequest")]
+    #[case(
+        json!([{"op": "test", "path": "/a", "value": 1}]),
+        PatchError::Unprocessable("operation 0 (test): the value at the path is another one".to_owned()),
+        422,
+        "Invalid"
+    )]
+    #[case(
+        json!([{"op": "test", "path": "/a", "value": null}, {"op": "move", "from": "/a", "path": "/b/c"}]),
+        PatchError::Unprocessable("operation 1 (move): no such place in the document".to_owned()),
+        422,
+        "Invalid"
+    )]
+    #[case(
+        json!(vec![json!({"op": "test", "path": "/a", "value": null}); 10_001]),
+        PatchError::TooLarge("got 10001".to_owned()),
+        413,
+        "RequestEntityTooLarge"
+    )]
+    fn a_refusal_says_what_is_wrong_and_whose_fault_it_is(
+        #[case] patch: serde_json::Value,
+        #[case] expected: PatchError,
+        #[case] code: u16,
+        #[case] reason: &str,
+    ) {
+        let error = json::apply(&json!({"a": null}), &patch, crate::Faults::none()).unwrap_err();
+        assert_eq!(std::mem::discriminant(&error), std::mem::discriminant(&expected));
+        assert!(
+            error
+                .to_string()
+                .ends_with(expected.to_string().trim_start_matches("Request entity too large: ")),
+            "{error}"
+        );
+        assert_eq!((error.code(), error.reason()), (code, reason));
+    }
+}

@@ -110,6 +110,34 @@ mod tests {
     }
 
     #[rstest::rstest]
+    #[case("/a/b", "/a", true)]
+    #[case("/a", "", true)]
+    #[case("/a", "/a", false)]
+    #[case("", "/a", false)]
+    #[case("/ab/c", "/a", false)]
+    #[case("/b/a", "/a", false)]
+    fn what_lies_inside_begins_with_the_whole_path(
+        #[case] inner: &str,
+        #[case] outer: &str,
+        #[case] inside: bool,
+    ) {
+        let [inner, outer] = [inner, outer].map(|text| Pointer::parse(text).unwrap());
+        assert_eq!(inner.is_inside(&outer), inside);
+    }
+
+    #[rstest::rstest]
+    #[case("/l/1/a", Some(2))]
+    #[case("/l/-", None)]
+    #[case("/l/2", None)]
+    #[case("/n/0", None)]
+    fn a_place_is_read_as_it_is_changed(#[case] place: &str, #[case] expected: Option<i64>) {
+        let (mut root, place) =
+            (serde_json::json!({"l": [1, {"a": 2}], "n": 3}), Pointer::parse(place).unwrap());
+        assert_eq!(place.get(&root).and_then(Value::as_i64), expected);
+        assert_eq!(place.get_mut(&mut root).and_then(|value| value.as_i64()), expected);
+    }
+
+    #[rstest::rstest]
     #[case("0", Some(0))]
     #[case("10", Some(10))]
     #[case("01", None)]

@@ -131,6 +131,10 @@ fn unescape(value: &str) -> Result<String, SelectorError> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
     use super::*;
 
     fn terms(text: &str) -> Vec<(String, bool, String)> {
@@ -180,5 +184,60 @@ mod tests {
             r#""data.a" is not a known field selector: only "metadata.name", "metadata.namespace""#;
         assert_eq!(error.to_string(), expected);
         assert_eq!(selector.exact("metadata.name"), Some("a"));
+    }
+
+    #[test]
+    fn only_an_equal_term_says_what_a_field_must_be() {
+        let selector = FieldSelector::parse("a!=1,b=2,a=3").unwrap();
+        assert_eq!(
+            [selector.exact("a"), selector.exact("b"), selector.exact("c")],
+            [Some("3"), Some("2"), None]
+        );
+    }
+
+    /// A term, put plainly; its value may hold what has a meaning in a selector.
+    fn term() -> impl Strategy<Value = (String, &'static str, String)> {
+        (select(FIELDS), select(vec!["=", "==", "!="]), "[ab,=\\\\! ]{0,3}")
+            .prop_map(|(field, operator, value)| (field.to_owned(), operator, value))
+    }
+
+    const FIELDS: &[&str] = &["metadata.name", "spec.nodeName", "status.phase"];
+
+    fn escaped(value: &str) -> String {
+        value.replace('\\', r"\\").replace(',', r"\,").replace('=', r"\=")
+    }
+
+    proptest! {
+        #[test]
+        fn means_what_its_terms_mean(
+            plain in vec(term(), 0..4),
+            values in vec("[ab,=\\\\! ]{0,3}", 3),
+            empty in select(vec!["", ",", ",,"]),
+        ) {
+            let field = |name: &str| FIELDS.iter().position(|known| *known == name).map(|at| values[at].as_str());
+            // Half of the terms are about what a field holds.
+            let plain: Vec<(String, &str, String)> = plain
+                .into_iter()
+                .map(|(name, operator, value)| {
+                    let held = field(&name).filter(|_| value.len() % 2 == 0).map(str::to_owned);
+                    (name, operator, held.unwrap_or(value))
+                })
+                .collect();
+            let text = plain.iter().map(|(name, operator, value)| format!("{name}{operator}{}", escaped(value)));
+            let text = text.collect::<Vec<_>>().join(",") + empty;
+            let selector = FieldSelector::parse(&text).map_err(|error| TestCaseError::fail(format!("{text}: {error}")))?;
+            let read: Vec<_> = selector.terms().iter().map(|term| (&term.field, term.operator, &term.value)).collect();
+            let meant: Vec<_> = plain
+                .iter()
+                .map(|(name, operator, value)| {
+                    (name, if *operator == "!=" { FieldOperator::NotEqual } else { FieldOperator::Equal }, value)
+                })
+                .collect();
+            prop_assert_eq!(read, meant, "{}", text);
+            let expected = plain.iter().all(|(name, operator, value)| (field(name) == Some(value)) != (*operator == "!="));
+            let matches = selector.matches(|name| field(name).unwrap_or_default(), Faults::none());
+            prop_assert_eq!(matches, expected, "{}", text);
+            prop_assert_eq!(selector.is_empty(), plain.is_empty());
+        }
     }
 }

@@ -333,6 +333,8 @@ mod tests {
     #[case("x in (,z)", &[3])]
     #[case("n>10", &[1])]
     #[case("n<10", &[0])]
+    #[case("n>5", &[1])]
+    #[case("n<5", &[])]
     #[case("in notin (x)", &[0, 1, 2, 3, 4])]
     fn selects(#[case] selector: &str, #[case] expected: &[usize]) {
         assert_eq!(selected(selector, Faults::none()), expected);
@@ -466,7 +468,16 @@ mod tests {
             let selector = LabelSelector::parse(&text).map_err(|error| TestCaseError::fail(format!("{text}: {error}")))?;
             let expected = parts.iter().all(|part| part.holds(&labels));
             prop_assert_eq!(selector.matches(&labels, Faults::none()), expected, "{}", text);
+            prop_assert!(!selector.is_empty());
+            prop_assert_eq!(LabelSelector::parse(&selector.to_string()), Ok(selector));
         }
+    }
+
+    #[test]
+    fn nothing_is_required_by_nothing() {
+        assert!(
+            LabelSelector::parse("").unwrap().is_empty() && LabelSelector::parse(" ").unwrap().is_empty()
+        );
     }
 
     #[test]

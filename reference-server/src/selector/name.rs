@@ -63,6 +63,10 @@ mod tests {
     #[rstest::rstest]
     #[case("app", true)]
     #[case("example.com/App_1.x-y", true)]
+    #[case("my-example.com/app", true)]
+    #[case("-example.com/app", false)]
+    #[case("example-.com/app", false)]
+    #[case("exa_mple.com/app", false)]
     #[case("", false)]
     #[case("/app", false)]
     #[case("example.com/", false)]
@@ -80,7 +84,7 @@ mod tests {
     fn lengths_are_limited() {
         assert!(check_value(&"x".repeat(63)).is_ok() && check_value("").is_ok());
         assert!(check_value(&"x".repeat(64)).is_err());
-        assert!(check_key(&"x".repeat(64)).is_err());
+        assert!(check_key(&"x".repeat(63)).is_ok() && check_key(&"x".repeat(64)).is_err());
         assert!(check_key(&format!("{}/x", "a.".repeat(126) + "a")).is_ok());
         assert!(check_key(&format!("{}/x", "a.".repeat(127) + "a")).is_err());
     }
