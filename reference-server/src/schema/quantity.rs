@@ -9,7 +9,8 @@ pub const PATTERN: &str = r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$";
 
 /// Digits after the decimal point that are kept (nano); finer amounts round up.
 const SCALE: u32 = 9;
-const UNIT: i128 = 10_i128.pow(SCALE);
+/// One, in the unit that amounts are kept in.
+pub const UNIT: i128 = 10_i128.pow(SCALE);
 
 const DECIMAL: [(&str, i32); 10] =
     [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
@@ -42,6 +43,11 @@ pub fn canonical(text: &str) -> Option<String> {
             format!("{mantissa}{suffix}")
         }
     })
+}
+
+/// A quantity in billionths; none if it is not one.
+pub fn nanos(text: &str) -> Option<i128> {
+    parse(text).map(|(nanos, _)| nanos)
 }
 
 /// Compares two quantities; none if one of them is not a quantity.

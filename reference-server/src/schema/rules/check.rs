@@ -159,7 +159,7 @@ impl<'s> Checker<'s> {
         }
         let result = match (start, step) {
             // A list grows by one item a round at most.
-            (Type::List(..), Type::List(item, _)) => Type::List(item, rounds),
+            (Type::List(_, most), Type::List(item, _)) => Type::List(item, most.saturating_add(rounds)),
             (start, step) => start.join(step),
         };
         if let Some((_, ty)) = self.scope.last_mut() {
@@ -200,6 +200,10 @@ fn cost_of(name: &str, arguments: &[Type<'_>]) -> u64 {
         ".matches" | "matches" | ".find" | ".findAll" => product() / 40,
         "sets.contains" | "sets.equivalent" | "sets.intersects" => product(),
         ".isSorted" | ".sum" | ".min" | ".max" => size(0),
+        ".validate" | ".containsIP" | ".containsCIDR" => size(1) / 10,
+        "quantity" | "url" | "ip" | "cidr" | "isQuantity" | "isURL" | "isIP" | "isCIDR" => size(0) / 10,
+        // What is put in may come again at each verb.
+        ".format" => size(0).saturating_add(product() / 10),
         _ if name.starts_with('.') => size(0) / 10,
         _ => 0,
     }
@@ -250,6 +254,11 @@ mod tests {
     #[case("optional.of(1).value() + 1", "int")]
     #[case("[1, 2].map(x, x * 2).sum()", "int")]
     #[case("self.name == null", "bool")]
+    #[case("self.?name.optMap(x, quantity(x)).orValue(quantity('1')).add(1)", "Quantity")]
+    #[case("format.named('uuid').value().validate(self.name).orValue([])", "list(string)")]
+    #[case("ip(self.name).family() + cidr(self.name).ip().family()", "int")]
+    #[case("url(self.name).getQuery()['a'][0] + string(ip(self.name))", "string")]
+    #[case("'%s'.format([self.name, self.size])", "string")]
     fn an_expression_has_a_type(#[case] text: &str, #[case] expected: &str) {
         assert_eq!(look(text).map(|(ty, _)| ty).as_deref(), Ok(expected));
     }
@@ -265,6 +274,8 @@ mod tests {
     #[case("self.size.all(x, true)", "cannot be range of a comprehension")]
     #[case("self.list.all(x, x.b == '')", "undefined field 'b'")]
     #[case("self.list.all(x, x.a)", "applied to '(bool, string)'")]
+    #[case("quantity('1') == url('/')", "applied to '(Quantity, URL)'")]
+    #[case("quantity(1)", "applied to '(int)'")]
     #[case("Widget{}", "undeclared reference to 'Widget'")]
     fn a_mistake_is_told_in_words(#[case] text: &str, #[case] expected: &str) {
         let error = look(text).expect_err("a mistake");
@@ -276,6 +287,8 @@ mod tests {
         let cost = |text: &str| look(text).expect("an expression").1;
         assert!(cost("self.size > 1") < 10);
         assert!(cost("self.list.all(x, x.a != '')") < 1_000);
+        let bound = cost("self.?wide.optMap(x, x.all(y, y != '')).orValue(true)");
+        assert!(bound > 1_000, "{bound}");
         let once = cost("self.wide.all(x, x != '')");
         let nested = cost("self.wide.all(x, self.wide.all(y, x != y))");
         assert!(once < 10_000_000, "{once}");

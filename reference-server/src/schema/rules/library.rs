@@ -10,14 +10,18 @@ use cel::{DeclarationError, Env, ExecutionError, Value as Cel, extensions};
 use regex::Regex;
 
 use super::super::{Format, quantity};
+use super::kinds;
 
-type Result<T> = std::result::Result<T, ExecutionError>;
+pub(super) type Result<T> = std::result::Result<T, ExecutionError>;
 
 /// Where all rules are compiled and evaluated.
 pub(super) fn env() -> Arc<Env> {
     static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
         let mut env = Env::stdlib();
-        let declared = env.add_extension(extensions::strings).and_then(|()| declare(&mut env));
+        let declared = env
+            .add_extension(extensions::strings)
+            .and_then(|()| declare(&mut env))
+            .and_then(|()| kinds::declare(&mut env));
         // The names are constants: a clash shows in the tests of this file.
         debug_assert!(declared.is_ok(), "{declared:?}");
         Arc::new(env)
@@ -146,7 +150,7 @@ fn pattern(arguments: &[CowVal<'_, '_>]) -> Result<Regex> {
     Regex::new(&string(arguments, 1)?).map_err(|error| ExecutionError::function_error("find", error))
 }
 
-fn argument(arguments: &[CowVal<'_, '_>], index: usize) -> Result<Cel> {
+pub(super) fn argument(arguments: &[CowVal<'_, '_>], index: usize) -> Result<Cel> {
     let value = arguments
         .get(index)
         .ok_or_else(|| ExecutionError::invalid_argument_count(index + 1, arguments.len()))?;
@@ -160,7 +164,7 @@ fn list(arguments: &[CowVal<'_, '_>], index: usize) -> Result<Arc<Vec<Cel>>> {
     }
 }
 
-fn string(arguments: &[CowVal<'_, '_>], index: usize) -> Result<Arc<String>> {
+pub(super) fn string(arguments: &[CowVal<'_, '_>], index: usize) -> Result<Arc<String>> {
     match argument(arguments, index)? {
         Cel::String(text) => Ok(text),
         other => Err(other.error_expected_type(cel::objects::ValueType::String)),
@@ -171,11 +175,11 @@ fn index(position: usize) -> i64 {
     i64::try_from(position).unwrap_or(i64::MAX)
 }
 
-fn give<'b, 'v>(value: impl Into<Cel>) -> Result<CowVal<'b, 'v>> {
+pub(super) fn give<'b, 'v>(value: impl Into<Cel>) -> Result<CowVal<'b, 'v>> {
     give_value(value.into())
 }
 
-fn give_value<'b, 'v>(value: Cel) -> Result<CowVal<'b, 'v>> {
+pub(super) fn give_value<'b, 'v>(value: Cel) -> Result<CowVal<'b, 'v>> {
     let value: Box<dyn Val> = value.try_into()?;
     Ok(CowVal::Owned(value))
 }

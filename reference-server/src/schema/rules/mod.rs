@@ -6,6 +6,7 @@
 
 mod check;
 mod judge;
+mod kinds;
 mod library;
 mod signatures;
 mod types;

@@ -147,7 +147,67 @@ const TABLE: &str = "
     isIP(string) bool
     isCIDR(string) bool
     isQuantity(string) bool
+    string.format(list(A)) string
+    strings.quote(string) string
+    quantity(string) Quantity
+    Quantity.sign() int
+    Quantity.isInteger() bool
+    Quantity.asInteger() int
+    Quantity.asApproximateFloat() double
+    Quantity.isLessThan(Quantity) bool
+    Quantity.isGreaterThan(Quantity) bool
+    Quantity.compareTo(Quantity) int
+    Quantity.add(Quantity) Quantity
+    Quantity.add(int) Quantity
+    Quantity.sub(Quantity) Quantity
+    Quantity.sub(int) Quantity
+    url(string) URL
+    URL.getScheme() string
+    URL.getHost() string
+    URL.getHostname() string
+    URL.getPort() string
+    URL.getEscapedPath() string
+    URL.getQuery() map(string, list(string))
+    ip(string) IP
+    ip.isCanonical(string) bool
+    string(IP) string
+    IP.family() int
+    IP.isUnspecified() bool
+    IP.isLoopback() bool
+    IP.isLinkLocalMulticast() bool
+    IP.isLinkLocalUnicast() bool
+    IP.isGlobalUnicast() bool
+    cidr(string) CIDR
+    string(CIDR) string
+    CIDR.containsIP(IP) bool
+    CIDR.containsIP(string) bool
+    CIDR.containsCIDR(CIDR) bool
+    CIDR.containsCIDR(string) bool
+    CIDR.ip() IP
+    CIDR.masked() CIDR
+    CIDR.prefixLength() int
+    format.named(string) optional(Format)
+    format.dns1123Label() Format
+    format.dns1123Subdomain() Format
+    format.dns1035Label() Format
+    format.dns1123LabelPrefix() Format
+    format.dns1123SubdomainPrefix() Format
+    format.dns1035LabelPrefix() Format
+    format.qualifiedName() Format
+    format.labelValue() Format
+    format.uri() Format
+    format.uuid() Format
+    format.byte() Format
+    format.date() Format
+    format.datetime() Format
+    Format.validate(string) optional(list(string))
 ";
+
+/// What stands before the dot of a function that is no method.
+const NAMESPACES: [&str; 5] = ["format", "ip", "optional", "sets", "strings"];
+
+/// The types that are more than those of the expression language.
+const KINDS: [&str; 5] = ["CIDR", "Format", "IP", "Quantity", "URL"];
 
 /// Types whose values have an order.
 const ORDERED: [&str; 8] = ["bool", "int", "uint", "double", "string", "bytes", "timestamp", "duration"];
@@ -259,6 +319,7 @@ impl Pattern {
                 "timestamp" => Type::Timestamp,
                 "duration" => Type::Duration,
                 "type" => Type::Meta,
+                name if KINDS.contains(&name) => Type::Kind(name),
                 _ => Type::Dyn,
             },
         }
@@ -277,7 +338,7 @@ fn read(line: &'static str) -> (String, Overload) {
     let (callee, arguments) = head.split_at(open.unwrap_or(head.len()));
     let mut parameters = patterns(arguments.trim_start_matches('('));
     let name = match callee.rsplit_once('.') {
-        Some((receiver, method)) if !matches!(receiver, "sets" | "optional") => {
+        Some((receiver, method)) if !NAMESPACES.contains(&receiver) => {
             parameters.insert(0, pattern(receiver));
             format!(".{method}")
         }

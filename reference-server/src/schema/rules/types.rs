@@ -35,6 +35,8 @@ pub(super) enum Type<'s> {
     /// With declared fields.
     Object(&'s Schema),
     Optional(Box<Type<'s>>),
+    /// One of the kinds that Kubernetes adds, by its name in signatures.
+    Kind(&'static str),
 }
 
 impl<'s> Type<'s> {
@@ -102,6 +104,7 @@ impl<'s> Type<'s> {
             (Self::List(a, _), Type::List(b, _)) | (Self::Optional(a), Type::Optional(b)) => a.agrees(b),
             (Self::Map(a, b, _), Type::Map(c, d, _)) => a.agrees(c) && b.agrees(d),
             (Self::Object(a), Type::Object(b)) => std::ptr::eq(*a, *b),
+            (Self::Kind(a), Type::Kind(b)) => a == b,
             _ => false,
         }
     }
@@ -159,6 +162,7 @@ impl fmt::Display for Type<'_> {
             Self::Map(key, value, _) => write!(f, "map({key}, {value})"),
             Self::Object(_) => f.write_str("object"),
             Self::Optional(inner) => write!(f, "optional({inner})"),
+            Self::Kind(name) => f.write_str(name),
         }
     }
 }
