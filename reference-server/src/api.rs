@@ -127,7 +127,7 @@ impl Api {
     }
 
     async fn route(self: Arc<Self>, mut request: Request<Incoming>) -> Result<Answer, ApiError> {
-        let upgrade = Upgrade::take(&mut request);
+        let upgrade = Upgrade::take(&mut request, self.faults);
         let (parts, mut body) = request.into_parts();
         // Who waits to be told to go on has nothing under way.
         let sends = !parts.headers.contains_key(header::EXPECT);

@@ -172,6 +172,9 @@ fn of_service(call: &Call, service: &Value, name: &Target<'_>) -> Result<Backend
     let all = service["spec"]["ports"].as_array().into_iter().flatten();
     let mut wanted = all.filter(|port| match name.port {
         "" => true,
+        text if call.faults().on(Fault::ServicePortNamesUnknown) => {
+            text.parse().is_ok_and(|text: u64| port["port"] == text)
+        }
         text => port["name"] == text || text.parse().is_ok_and(|text: u64| port["port"] == text),
     });
     let Some(port) = wanted.next() else {
@@ -246,6 +249,10 @@ fn request(call: &Call, method: &Method, backend: &Backend, rest: &str) -> Resul
     let target = query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
     let uri = Uri::try_from(target).map_err(|error| ApiError::bad_request(error.to_string()))?;
     let mut headers = without_hops(&call.headers);
+    if faults.on(Fault::ProxyHeadersLost) {
+        let length = headers.get(header::CONTENT_LENGTH).cloned();
+        headers = length.into_iter().map(|length| (header::CONTENT_LENGTH, length)).collect();
+    }
     // Whoever serves the port has no business with the client's credential.
     if !faults.on(Fault::ProxyLeaksToken) {
         headers.remove(header::AUTHORIZATION);

@@ -112,6 +112,9 @@ fn request(call: &Call) -> ExecRequest {
     if faults.on(Fault::CommandSplit) {
         command = command.join(" ").split(' ').map(str::to_owned).collect();
     }
+    if faults.on(Fault::EmptyWordsDropped) {
+        command.retain(|word| !word.is_empty());
+    }
     ExecRequest {
         command,
         stdin: query.flag("stdin"),

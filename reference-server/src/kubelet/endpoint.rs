@@ -187,7 +187,7 @@ impl Kubelet {
 
     /// Answers a request of an API server.
     fn answer(&self, mut request: Request<Incoming>, stop: &CancellationToken) -> Response<Payload> {
-        let upgrade = Upgrade::take(&mut request);
+        let upgrade = Upgrade::take(&mut request, Faults::none());
         let query = Query::parse(request.uri().query().unwrap_or_default());
         let Some(ask) = Ask::parse(request.uri().path()) else {
             return Answer::text(StatusCode::NOT_FOUND, "404 page not found\n").into_response();

@@ -271,9 +271,14 @@ impl Container {
     /// Joins the streams of the main process, from now on.
     pub(super) async fn attach(self: &Arc<Self>, request: &ExecRequest) -> Result<Process, StartError> {
         let mut changes = self.view.subscribe();
-        if !matches!(changes.borrow().state, State::Running { .. }) {
-            return Err(self.not_running());
-        }
+        // By its id, since the next one may run before anybody has seen this one's end.
+        let joined = {
+            let view = changes.borrow();
+            if !matches!(view.state, State::Running { .. }) {
+                return Err(self.not_running());
+            }
+            view.id.clone()
+        };
         let mut instance = self.instance.lock().await;
         let resize = instance.resize.clone().ok_or_else(|| self.not_running())?;
         let mut output = |wanted: bool, channel: Channel| {
@@ -296,7 +301,7 @@ impl Container {
             let mut exit = exit;
             tokio::select! {
                 // How the container ended is told by its pod; attaching to it has worked.
-                _ = changes.wait_for(|view| !matches!(view.state, State::Running { .. })) => {
+                _ = changes.wait_for(|view| view.id != joined || !matches!(view.state, State::Running { .. })) => {
                     let _ = exit.send(Exit::Code(0));
                 }
                 () = exit.closed() => {}

@@ -185,3 +185,20 @@ async fn a_container_that_fails_starts_again_and_its_first_log_stays() {
     let mut log = runtime.logs(&pod.key, "c", options).unwrap();
     assert_eq!(log.next().await.unwrap(), "once\n");
 }
+
+#[tokio::test]
+async fn attaching_ends_with_the_run_that_was_joined_though_the_next_begins_at_once() {
+    let mut fields = pod(&json!({"command": ["sh", "-c", "read a; echo got $a; exit 1"], "stdin": true}));
+    let runtime = Runtime::default();
+    fields["spec"]["restartPolicy"] = "Always".into();
+    let pod = runtime.run(PodSpec::read(&fields));
+    let mut changes = pod.containers[0].changes();
+    tokio::time::timeout(DEADLINE, changes.wait_for(running)).await.unwrap().unwrap();
+    let request = ExecRequest { stdin: true, stdout: true, ..ExecRequest::default() };
+    let mut process = runtime.attach(&pod.key, "c", request).await.unwrap();
+    process.stdin.as_mut().unwrap().write_all(b"x\n").await.unwrap();
+    let mut out = String::new();
+    process.stdout.as_mut().unwrap().read_to_string(&mut out).await.unwrap();
+    let exit = tokio::time::timeout(DEADLINE, process.exit).await.unwrap().unwrap();
+    assert_eq!((out.as_str(), exit), ("got x\n", Exit::Code(0)));
+}

@@ -56,7 +56,7 @@ impl Reply {
 
 /// The bearer token among the subprotocols of a WebSocket request.
 pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<Option<String>, handshake::UnusableToken> {
-    match upgrade::wish(headers) {
+    match upgrade::wish(headers, Faults::none()) {
         Some(Wish::Websocket) => handshake::token(headers),
         _ => Ok(None),
     }

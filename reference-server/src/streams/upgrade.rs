@@ -10,6 +10,7 @@ use hyper_util::rt::TokioIo;
 
 use super::{Connection, Reply};
 use crate::respond::Answer;
+use crate::{Fault, Faults};
 
 /// What the connection is wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +37,8 @@ impl fmt::Debug for Upgrade {
 
 impl Upgrade {
     /// Takes the connection out of a request that wants to upgrade it; none when it does not.
-    pub(crate) fn take(request: &mut Request<Incoming>) -> Option<Self> {
-        let wish = wish(request.headers())?;
+    pub(crate) fn take(request: &mut Request<Incoming>, faults: Faults) -> Option<Self> {
+        let wish = wish(request.headers(), faults)?;
         let (method, headers) = (request.method().clone(), request.headers().clone());
         Some(Self { method, headers, wish, connection: hyper::upgrade::on(request) })
     }
@@ -72,12 +73,13 @@ impl Upgrade {
 }
 
 /// What a request wants its connection for, if for anything.
-pub(crate) fn wish(headers: &HeaderMap) -> Option<Wish> {
+pub(crate) fn wish(headers: &HeaderMap, faults: Faults) -> Option<Wish> {
     let says = |name: HeaderName, word: &str| {
         let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
         values.into_iter().any(|value| value.to_ascii_lowercase().contains(word))
     };
-    if !says(header::CONNECTION, "upgrade") {
+    let taken_without = faults.on(Fault::UpgradeWithoutConnection) && headers.contains_key(header::UPGRADE);
+    if !says(header::CONNECTION, "upgrade") && !taken_without {
         return None;
     }
     Some(match () {
@@ -108,6 +110,6 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONNECTION, HeaderValue::from_static(connection));
         headers.insert(header::UPGRADE, HeaderValue::from_static(upgrade));
-        assert_eq!(wish(&headers), expected);
+        assert_eq!(wish(&headers, Faults::none()), expected);
     }
 }

@@ -2,6 +2,7 @@
 
 mod output;
 mod resize;
+mod shared;
 mod spdy;
 mod status;
 mod websocket;
@@ -74,8 +75,8 @@ where
 {
     let refusal = refusal.or_else(|| Refusal::of_streams(&request, faults));
     match upgrade.wish() {
-        Wish::Websocket => over_websocket(upgrade, effective(request), refusal, start, faults),
-        Wish::Spdy => over_spdy(upgrade, effective(request), refusal, start, faults),
+        Wish::Websocket => over_websocket(upgrade, effective(request, faults), refusal, start, faults),
+        Wish::Spdy => over_spdy(upgrade, effective(request, faults), refusal, start, faults),
         Wish::Other => {
             let why = "unable to upgrade: missing upgrade headers in request";
             Reply::refused(StatusCode::BAD_REQUEST, why)
@@ -99,7 +100,10 @@ impl Refusal {
 }
 
 /// What the streams of a request are worth: with a terminal, errors come with the rest of the output.
-fn effective(mut request: ExecRequest) -> ExecRequest {
+fn effective(mut request: ExecRequest, faults: Faults) -> ExecRequest {
+    request.tty |= faults.on(Fault::TerminalAlways);
+    request.tty &= !faults.on(Fault::TerminalNever);
+    request.stdin |= faults.on(Fault::UnaskedStdinStaysOpen);
     request.stderr &= !request.tty;
     request
 }

@@ -58,7 +58,25 @@ impl Outputs {
         if self.faults.on(Fault::LastOutputLost) {
             return self.next_but_last().await;
         }
+        if self.faults.on(Fault::OutputHalvesSwapped) {
+            return self.next_half().await;
+        }
         self.read().await
+    }
+
+    /// Of each piece the second half, and then the first.
+    async fn next_half(&mut self) -> Option<Piece> {
+        if let Some(first) = self.held.take() {
+            return Some(first);
+        }
+        let piece = self.read().await;
+        let Some(Piece::Content(kind, mut first)) = piece else { return piece };
+        let rest = first.split_off(first.len().div_ceil(2));
+        let mut second = BytesMut::with_capacity(1 + rest.len());
+        second.put_u8(0);
+        second.extend_from_slice(&rest);
+        self.held = Some(Piece::Content(kind, first));
+        Some(Piece::Content(kind, second))
     }
 
     async fn read(&mut self) -> Option<Piece> {

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 use super::output::{Kind, Outputs, Piece};
 use super::resize::Sizes;
+use super::shared::Session as Shared;
 use super::{Version, status};
 use crate::runtime::{ExecRequest, Exit, Pipe, Process, StartError, TerminalSize};
 use crate::streams::spdy::session::{Received, Receiver, Sender, Session, Stream};
@@ -120,6 +121,8 @@ async fn collect(session: &mut Session, request: &ExecRequest, version: Version)
 /// Carries everything between the streams and the process, and says what to tell of its end.
 async fn drive(streams: &mut Streams, process: Process, version: Version, faults: Faults) -> Option<String> {
     let Process { stdin, stdout, stderr, resize, exit } = process;
+    let ends_late = faults.on(Fault::EndWaitsForClient) && stdin.is_some();
+    let ends_early = faults.on(Fault::HalfCloseEndsSession) && stdin.is_some();
     let (stdout_sender, stderr_sender) = (streams.stdout.clone(), streams.stderr.clone());
     let output = async {
         let mut outputs = Outputs::new(stdout, stderr, faults);
@@ -140,6 +143,9 @@ async fn drive(streams: &mut Streams, process: Process, version: Version, faults
             }
         }
         let exit = exit.await.unwrap_or_else(|_| Exit::Failed("the container is gone".to_owned()));
+        if ends_late {
+            std::future::pending::<()>().await;
+        }
         status::of_exit(version, &exit, faults)
     };
     let input = async {
@@ -147,7 +153,9 @@ async fn drive(streams: &mut Streams, process: Process, version: Version, faults
             feed(streams.stdin.as_mut().map(|(_, receiver)| receiver), stdin, faults),
             resizes(streams.resize.as_mut().map(|(_, receiver)| receiver), resize, faults),
         );
-        std::future::pending::<()>().await;
+        if !ends_early {
+            std::future::pending::<()>().await;
+        }
     };
     tokio::select! {
         status = output => status,
@@ -158,7 +166,9 @@ async fn drive(streams: &mut Streams, process: Process, version: Version, faults
 /// Hands on stdin. Dropping the pipe is its end.
 async fn feed(receiver: Option<&mut Receiver>, stdin: Option<Pipe>, faults: Faults) {
     let (Some(receiver), Some(mut stdin)) = (receiver, stdin) else { return };
+    let shared = Shared::new(faults);
     while let Received::Data(mut bytes) = receiver.next().await {
+        bytes = shared.input(bytes);
         if faults.on(Fault::StdinFramesCut) {
             bytes.truncate(4096);
         }

@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use super::output::{Kind, Outputs, Piece};
 use super::resize::Sizes;
+use super::shared::Session;
 use super::{Version, status};
 use crate::runtime::{ExecRequest, Exit, Pipe, Process, StartError, TerminalSize};
 use crate::streams::websocket::channels::{Channels, Coding};
@@ -105,11 +106,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Output<S> {
     ) -> Result<(), Ended> {
         let Process { stdin, stdout, stderr, resize, exit } = process;
         let faults = self.channels.faults;
-        let input = Input { stdin, resize, sizes: Sizes::default(), channels: self.channels, version };
+        let session = Session::new(faults);
+        let waits = faults.on(Fault::EndWaitsForClient) && stdin.is_some();
+        let input = Input {
+            stdin,
+            resize,
+            sizes: Sizes::default(),
+            channels: self.channels,
+            version,
+            session: &session,
+        };
         let outputs = Outputs::new(stdout, stderr, faults);
         tokio::select! {
-            end = self.write(outputs, exit, version) => end,
-            end = input.read(incoming) => Err(end),
+            end = self.write(outputs, exit, version, waits) => end,
+            end = input.read(incoming) => {
+                if let Ended::Broken(_) = end {
+                    session.has_broken();
+                }
+                Err(end)
+            }
+            () = session.ended_by_others() => Err(Ended::Gone),
         }
     }
 
@@ -119,6 +135,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Output<S> {
         mut outputs: Outputs,
         mut exit: tokio::sync::oneshot::Receiver<Exit>,
         version: Version,
+        waits: bool,
     ) -> Result<(), Ended> {
         let faults = self.channels.faults;
         if faults.on(Fault::StatusBeforeOutput) {
@@ -139,12 +156,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Output<S> {
             return Ok(());
         }
         let exit = exit.await.unwrap_or_else(|_| Exit::Failed("the container is gone".to_owned()));
+        if waits {
+            std::future::pending::<()>().await;
+        }
         self.tell(status::of_exit(version, &exit, faults)).await
     }
 }
 
 /// Where the messages of the client go.
-struct Input {
+struct Input<'a> {
+    session: &'a Session,
     stdin: Option<Pipe>,
     resize: mpsc::Sender<TerminalSize>,
     sizes: Sizes,
@@ -152,7 +173,7 @@ struct Input {
     version: Version,
 }
 
-impl Input {
+impl Input<'_> {
     /// Hands on what comes until no more does; it is not for this side to end.
     async fn read<S: AsyncRead + AsyncWrite + Unpin>(mut self, incoming: &mut Incoming<S>) -> Ended {
         loop {
@@ -186,6 +207,7 @@ impl Input {
             }
             CLOSE if knows_close => match content.as_ref() {
                 [STDIN] if faults.on(Fault::StdinCloseIgnored) => {}
+                [STDIN] if faults.on(Fault::HalfCloseEndsSession) => return Err(Ended::Closed),
                 [STDIN] => self.stdin = None,
                 // Clients have nothing else to close, but these channels there are.
                 [STDOUT..=RESIZE] => {}
@@ -212,7 +234,7 @@ impl Input {
             return;
         }
         if let Some(stdin) = &mut self.stdin
-            && stdin.write_all(&content).await.is_err()
+            && stdin.write_all(&self.session.input(content)).await.is_err()
         {
             // The command reads no more; what is left is thrown away.
             self.stdin = None;

@@ -132,6 +132,7 @@ async fn downward(mut read: ReadHalf<DuplexStream>, data: &Sender, error: &Sende
         match read.read_buf(&mut piece).await {
             Ok(count) if count > 0 => data.data(piece.freeze()).await,
             // That nothing went wrong is told first: a client that sees the end of the data asks for it.
+            _ if faults.on(Fault::PortEndUntold) => return,
             _ => {
                 error.end().await;
                 if faults.on(Fault::PortEndIsReset) {

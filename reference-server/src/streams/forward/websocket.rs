@@ -132,6 +132,7 @@ async fn connection(
         // There is no way to say over a channel that no more comes.
         std::future::pending::<()>().await;
     };
+    let channels_stay = faults.on(Fault::PortEndUntold);
     let downward = async {
         loop {
             let mut piece = BytesMut::with_capacity(CHUNK);
@@ -141,6 +142,7 @@ async fn connection(
                         return;
                     }
                 }
+                _ if channels_stay => std::future::pending().await,
                 _ => return,
             }
         }
