@@ -3,210 +3,240 @@
 //! A limit on one body is no limit on a run: many requests are under way at once, and their answers are kept until the
 //! case that asked for them is judged. So every answer that is not small takes its share before it is kept, and gives it back when it is
 //! dropped. Where nothing is free it waits, as it would for the network, and not beyond its deadline.
+//!
+//! Two rules keep those who wait from waiting for each other. Whatever fits is let in, however long something larger has waited:
+//! a case that holds much ends by asking for little more. And of all that becomes long one grows at a time, and never waits for
+//! what those hold that wait for it.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::{Bytes, BytesMut};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
+use tokio::sync::{Mutex as Turn, Notify, OwnedMutexGuard};
 
-use super::record;
-use crate::exchange::{Broken, BrokenKind, Received};
-use crate::json;
+/// Shares grow by so many bytes at least.
+pub(super) const STEP: usize = 64 << 10;
 
-/// What shares are counted in.
-const UNIT: usize = 1 << 10;
+/// Bytes that nothing is held for: there are thousands of these, and they are what honest answers take.
+pub(super) const SMALL: usize = 16 << 10;
 
-/// How a body grows: by so many bytes at least.
-const STEP: usize = 64 << 10;
+/// Bytes that something may have before it has to wait for its turn: all requests at once may have so many.
+const LONG: usize = 256 << 10;
 
-/// Bytes of a body, and of what is read from it, that nothing is held for: there are thousands of these, and they are what
-/// honest answers take.
-const SMALL: usize = 16 << 10;
-const LIGHT: usize = 32 << 10;
+/// Why there was no room for something long, though there may have been some.
+const WAITED: &str = "another long answer was read until the deadline";
 
 /// What all answers share.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
-    max_body: usize,
+    /// The longest body of all.
+    pub(super) max_body: usize,
+    room: Arc<Room>,
+    turn: Arc<Turn<()>>,
+}
+
+/// The bytes that there are.
+#[derive(Debug)]
+struct Room {
     total: usize,
-    free: Arc<Semaphore>,
+    free: Mutex<usize>,
+    freed: Notify,
+    /// What those hold that wait for their turn.
+    parked: AtomicUsize,
 }
 
 /// A share; given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Held(OwnedSemaphorePermit);
+pub(crate) struct Held {
+    room: Arc<Room>,
+    bytes: usize,
+}
 
 impl Held {
     /// Takes another share in.
-    pub(crate) fn join(&mut self, other: Self) {
-        self.0.merge(other.0);
+    pub(crate) fn join(&mut self, mut other: Self) {
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        *self.room.free.lock().unwrap_or_else(PoisonError::into_inner) += self.bytes;
+        self.room.freed.notify_waiters();
     }
 }
 
 impl Budget {
     pub(super) fn new(max_body: usize, total: usize) -> Self {
-        let total = total.min(UNIT * (u32::MAX as usize)).max(UNIT);
-        Self { max_body, total, free: Arc::new(Semaphore::new(total / UNIT)) }
+        let room = Room { total, free: Mutex::new(total), freed: Notify::new(), parked: AtomicUsize::new(0) };
+        Self { max_body, room: Arc::new(room), turn: Arc::default() }
     }
 
-    /// The body that a head announces; it waits for memory as it grows.
-    pub(super) fn body(&self, head: Received, announced: Option<u64>) -> Result<Body<'_>, Broken> {
-        if announced.is_some_and(|length| length > self.max_body as u64) {
-            return Err(Broken::budget("the body", self.max_body));
-        }
-        Ok(Body { budget: self, head, bytes: BytesMut::new(), held: None, room: SMALL })
-    }
-
-    /// Memory at once, or not at all.
-    pub(crate) fn try_hold(&self, bytes: usize) -> Result<Held, String> {
-        Arc::clone(&self.free).try_acquire_many_owned(units(bytes)).map(Held).map_err(|_| self.spent())
-    }
-
-    /// The same, for what goes beyond bytes that are free.
-    pub(crate) fn try_hold_beyond(&self, free: &mut usize, bytes: usize) -> Result<Option<Held>, String> {
+    /// Memory for what goes beyond bytes that are free, waited for until there is some. An error if there never can be.
+    pub(crate) async fn hold_beyond(&self, free: &mut usize, bytes: usize) -> Result<Option<Held>, String> {
         match free.checked_sub(bytes) {
             Some(rest) => {
                 *free = rest;
                 Ok(None)
             }
-            None => self.try_hold(bytes).map(Some),
+            None => self.hold(bytes).await.map(Some),
         }
     }
 
-    async fn hold(&self, bytes: usize, deadline: Instant) -> Result<Held, Broken> {
-        let units = units(bytes);
-        let spent = || Broken::new(BrokenKind::Budget, self.spent());
-        if units as usize > self.total / UNIT {
-            return Err(spent());
+    async fn hold(&self, bytes: usize) -> Result<Held, String> {
+        if bytes > self.room.total {
+            return Err(self.spent());
         }
-        let held = tokio::time::timeout_at(deadline, Arc::clone(&self.free).acquire_many_owned(units)).await;
-        held.ok().and_then(Result::ok).map(Held).ok_or_else(spent)
+        loop {
+            // What is freed after this is heard of, so nothing is missed between looking and waiting.
+            let freed = self.room.freed.notified();
+            if let Some(held) = self.try_hold(bytes) {
+                return Ok(held);
+            }
+            freed.await;
+        }
     }
 
-    fn spent(&self) -> String {
+    fn try_hold(&self, bytes: usize) -> Option<Held> {
+        let mut free = self.room.free.lock().unwrap_or_else(PoisonError::into_inner);
+        *free = free.checked_sub(bytes)?;
+        Some(Held { room: Arc::clone(&self.room), bytes })
+    }
+
+    /// What is said when there was no room.
+    pub(crate) fn spent(&self) -> String {
         format!(
             "the answers that are looked at take more than {} MiB of memory; --answer-memory allows for more",
-            self.total >> 20
+            self.room.total >> 20
         )
     }
 }
 
-fn units(bytes: usize) -> u32 {
-    u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX)
-}
-
-/// A body as it comes.
-pub(super) struct Body<'a> {
-    budget: &'a Budget,
-    head: Received,
-    bytes: BytesMut,
-    held: Option<Held>,
+/// The share of something that comes bit by bit. It is given back when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Growth {
+    budget: Budget,
+    /// It will not be longer than this.
+    most: usize,
     /// Bytes that memory is held for.
     room: usize,
+    held: Option<Held>,
+    turn: Option<OwnedMutexGuard<()>>,
+    waits_for_turn: bool,
 }
 
-impl Body<'_> {
-    pub(super) fn len(&self) -> usize {
-        self.bytes.len()
+impl Growth {
+    pub(crate) fn new(budget: &Budget, most: usize) -> Self {
+        let budget = budget.clone();
+        Self { budget, most, room: SMALL, held: None, turn: None, waits_for_turn: false }
     }
 
-    pub(super) async fn push(&mut self, data: &[u8], deadline: Instant) -> Result<(), Broken> {
-        let length = self.bytes.len() + data.len();
-        if length > self.budget.max_body {
-            return Err(Broken::budget("the body", self.budget.max_body));
+    /// Waits for memory for so many bytes, twice: once in the buffer in which they come, and once in one piece. An error if there
+    /// cannot be any.
+    pub(crate) async fn reach(&mut self, length: usize) -> Result<(), String> {
+        if length > LONG && self.turn.is_none() {
+            let parked = Parked::new(&self.budget.room, self.own());
+            self.waits_for_turn = true;
+            self.turn = Some(Arc::clone(&self.budget.turn).lock_owned().await);
+            self.waits_for_turn = false;
+            drop(parked);
         }
         if length > self.room {
-            let more = (length - self.room).max(STEP).max(self.room);
-            // What a growing buffer holds, and the text that cases see.
-            self.hold(2 * more, deadline).await?;
+            let doubled = self.room.min(self.most.saturating_sub(self.room));
+            let more = (length - self.room).max(STEP).max(doubled);
+            self.add(2 * more).await?;
             self.room += more;
         }
-        self.bytes.extend_from_slice(data);
         Ok(())
     }
 
-    /// The answer, as cases see it.
-    pub(super) async fn finish(mut self, deadline: Instant) -> Result<Received, Broken> {
-        let headers: usize = self.head.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-        let weight = json::weight(&self.bytes) + headers;
-        if weight > LIGHT {
-            self.hold(weight, deadline).await?;
+    /// Waits for so many bytes more.
+    pub(super) async fn add(&mut self, bytes: usize) -> Result<(), String> {
+        let room = &self.budget.room;
+        // What it has itself, it cannot wait for, nor for those who wait for it.
+        let parked = if self.turn.is_some() { room.parked.load(Ordering::Relaxed) } else { 0 };
+        if self.own() + parked + bytes > room.total {
+            return Err(self.budget.spent());
         }
-        let answer = record::with_body(self.head, self.bytes.freeze());
-        Ok(match self.held {
-            Some(held) => Received { body: kept(answer.body.clone(), held), ..answer },
-            None => answer,
-        })
-    }
-
-    async fn hold(&mut self, bytes: usize, deadline: Instant) -> Result<(), Broken> {
-        let more = self.budget.hold(bytes, deadline).await?;
+        let more = self.budget.hold(bytes).await?;
         match &mut self.held {
             Some(held) => held.join(more),
             None => self.held = Some(more),
         }
         Ok(())
     }
+
+    /// What is said when it waited too long.
+    pub(super) fn late(&self) -> String {
+        if self.waits_for_turn { WAITED.to_owned() } else { self.budget.spent() }
+    }
+
+    /// Its share, when it has grown.
+    pub(super) fn into_held(self) -> Option<Held> {
+        self.held
+    }
+
+    fn own(&self) -> usize {
+        self.held.as_ref().map_or(0, |held| held.bytes)
+    }
 }
 
-/// Bytes that give a share back when their last copy is dropped.
-pub(crate) fn kept(bytes: Bytes, held: Held) -> Bytes {
-    struct Kept(Bytes, #[expect(dead_code, reason = "dropping it gives the share back")] Held);
-    impl AsRef<[u8]> for Kept {
-        fn as_ref(&self) -> &[u8] {
-            &self.0
-        }
+/// Bytes that are held by somebody who waits for a turn.
+struct Parked<'a> {
+    room: &'a Room,
+    bytes: usize,
+}
+
+impl<'a> Parked<'a> {
+    fn new(room: &'a Room, bytes: usize) -> Self {
+        room.parked.fetch_add(bytes, Ordering::Relaxed);
+        Self { room, bytes }
     }
-    Bytes::from_owner(Kept(bytes, held))
+}
+
+impl Drop for Parked<'_> {
+    fn drop(&mut self) {
+        self.room.parked.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use http::{StatusCode, Version};
-    use tokio::time::Duration;
-
     use super::*;
 
-    fn body(budget: &Budget) -> Body<'_> {
-        let head = record::head(StatusCode::OK, Version::HTTP_11, Vec::new());
-        budget.body(head, None).expect("nothing is announced")
-    }
-
-    fn soon() -> Instant {
-        Instant::now() + Duration::from_millis(20)
-    }
-
-    #[tokio::test]
-    async fn an_answer_gives_back_what_it_held_when_its_last_copy_goes() {
-        let budget = Budget::new(1 << 20, 1 << 20);
-        let mut first = body(&budget);
-        first.push(&vec![b'['; 300 << 10], soon()).await.expect("there is room");
-        let first = first.finish(soon()).await;
-        // Brackets alone weigh far more than they are long.
-        assert_eq!(first.err().map(|broken| broken.kind), Some(BrokenKind::Budget));
-        assert_eq!(budget.free.available_permits(), 1024);
-
-        let mut second = body(&budget);
-        second.push(&vec![b' '; 2 * SMALL], soon()).await.expect("there is room");
-        let answer = second.finish(soon()).await.expect("it is small");
-        let copy = answer.body.slice(10..20);
-        drop(answer);
-        assert!(budget.free.available_permits() < 1024);
-        drop(copy);
-        assert_eq!(budget.free.available_permits(), 1024);
+    impl Budget {
+        /// The bytes that nobody holds.
+        pub(in crate::transport) fn free(&self) -> usize {
+            *self.room.free.lock().expect("nobody died")
+        }
     }
 
     #[tokio::test]
-    async fn an_answer_waits_for_another_to_go() {
+    async fn what_fits_is_let_in_before_what_has_waited_longer() {
         let budget = Budget::new(1 << 20, 1 << 20);
-        let held = budget.try_hold(1 << 20).expect("all of it");
-        let mut waiting = body(&budget);
-        let data = vec![b' '; 2 * SMALL];
-        assert!(waiting.push(&data, soon()).await.is_err(), "nothing is free");
-        assert!(waiting.push(b"{}", soon()).await.is_ok(), "so little is always there");
-        let deadline = Instant::now() + Duration::from_mins(1);
-        let (pushed, ()) = tokio::join!(waiting.push(&data, deadline), async { drop(held) });
-        pushed.expect("it is free now");
+        let held = budget.try_hold(1 << 19).expect("half of it");
+        let large = budget.hold(1 << 20);
+        tokio::pin!(large);
+        assert!(futures_util::poll!(&mut large).is_pending());
+        let small = budget.hold(1 << 18).await.expect("it fits");
+        drop(held);
+        assert!(futures_util::poll!(&mut large).is_pending());
+        drop(small);
+        large.await.expect("all is free");
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_those_who_wait_for_him() {
+        let budget = Budget::new(4 << 20, 4 << 20);
+        let mut first = Growth::new(&budget, 4 << 20);
+        first.reach(1 << 20).await.expect("there is room");
+        let mut second = Growth::new(&budget, 4 << 20);
+        second.reach(LONG).await.expect("so much is had without a turn");
+        let waiting = second.reach(LONG + 1);
+        tokio::pin!(waiting);
+        assert!(futures_util::poll!(&mut waiting).is_pending());
+        // Half of the room is its own, and of the other half some is held by who waits for it.
+        first.reach(2 << 20).await.expect_err("there will never be room");
+        drop(first);
+        waiting.await.expect("it is its turn");
     }
 }

@@ -9,6 +9,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use tokio::time::Instant;
 
+use super::body::Body;
 use super::broken::by;
 use super::budget::Budget;
 use super::connection::{Dialer, Hold};
@@ -120,7 +121,7 @@ impl Answer {
 
     async fn read_body(mut self, deadline: Instant, budget: &Budget) -> Result<Received, Broken> {
         let status = self.received.status;
-        let mut body = budget.body(self.received, self.body.incoming.size_hint().exact())?;
+        let mut body = Body::new(budget, self.received, self.body.incoming.size_hint().exact())?;
         loop {
             let stage = format!("reading the body of a {status}, {} bytes so far", body.len());
             let frame = by(deadline, BrokenKind::Deadline, &stage, self.body.incoming.frame()).await?;

@@ -4,6 +4,7 @@
 //! connection is part of what it is judged by. Two ways lead out: `plain` pools and multiplexes, and `exact` sends
 //! each request over a connection of its own with nothing normalised. What the first cannot send as written goes over the second.
 
+mod body;
 mod broken;
 mod budget;
 mod connection;
@@ -34,8 +35,9 @@ use crate::target::{TargetConfig, TargetError, TlsConfig};
 use crate::tls::PreparedTls;
 use crate::watch::OpenWatch;
 
+pub(crate) use body::kept;
 pub(crate) use broken::chain;
-pub(crate) use budget::{Budget, Held, kept};
+pub(crate) use budget::{Budget, Growth, Held};
 pub(crate) use exact::OpenBody;
 pub use ping::Reached;
 pub(crate) use record::json_of;

@@ -15,6 +15,7 @@ use reqwest::{Client, ClientBuilder, Proxy, Request, Response};
 use tokio::time::Instant;
 use url::Url;
 
+use super::body::Body;
 use super::broken::{by, chain, is_tls, is_unprocessed};
 use super::budget::Budget;
 use super::connection::MAX_HEADERS;
@@ -128,7 +129,7 @@ async fn receive(mut response: Response, deadline: Instant, budget: &Budget) -> 
     let headers = record::text_headers(response.headers());
     let head = record::head(response.status(), response.version(), headers);
     let status = head.status;
-    let mut body = budget.body(head, response.content_length())?;
+    let mut body = Body::new(budget, head, response.content_length())?;
     loop {
         let stage = format!("reading the body of a {status}, {} bytes so far", body.len());
         let chunk = by(deadline, BrokenKind::Deadline, &stage, response.chunk()).await?;

@@ -50,6 +50,11 @@ impl Lines {
         Ok(Some(line))
     }
 
+    /// The bytes of the line that is not complete.
+    pub(super) fn unfinished(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// What came after the last newline.
     pub(super) fn rest(self) -> Bytes {
         self.buffer.freeze()

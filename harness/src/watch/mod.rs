@@ -1,5 +1,5 @@
 //! An open watch: its events are read by a task of their own, so that a case which looks away holds up neither
-//! the connection nor the server, until a budget is spent.
+//! the connection nor the server, until there is no room for more: then the server is made to wait.
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
@@ -7,11 +7,12 @@ mod lines;
 mod reader;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::exchange::{Exchange, Outcome, WatchEnd, WatchEvent};
 use crate::transport::{Budget, Held, Limits, OpenBody, kept as kept_with};
@@ -43,6 +44,8 @@ struct Reader {
     task: JoinHandle<()>,
     origin: Instant,
     budget: Budget,
+    /// The task has a line that there is no room for.
+    starves: Arc<AtomicBool>,
 }
 
 impl Drop for Reader {
@@ -82,18 +85,24 @@ impl OpenWatch {
             return Next::End(end.unwrap_or_else(|| WatchEnd::Broken("the watch was not opened".to_owned())));
         };
         // The timeout polls what it waits for first, so what is there already is never lost to a deadline.
-        match tokio::time::timeout_at(deadline, reader.items.recv()).await {
+        match timeout_at(deadline, reader.items.recv()).await {
+            // Something may have come that there was no room for.
+            Err(_) if reader.starves.load(Ordering::Relaxed) => {
+                let spent = reader.budget.spent();
+                self.ended(WatchEnd::Budget(spent))
+            }
             Err(_) => Next::Deadline,
-            Ok(Some(reader::Item::Line(line))) => self.take(&line),
+            Ok(Some(reader::Item::Line(line))) => self.take(&line, deadline).await,
             Ok(Some(reader::Item::End(end))) => self.ended(end),
             Ok(None) => self.ended(WatchEnd::Broken("the reader of the watch died".to_owned())),
         }
     }
 
-    fn take(&mut self, line: &reader::Line) -> Next {
+    async fn take(&mut self, line: &reader::Line, deadline: Instant) -> Next {
         let (weight, free) = (line.weight(), self.free);
         let Some(reader) = &self.reader else { return Next::Deadline };
-        let held = match reader.budget.try_hold_beyond(&mut self.free, weight) {
+        let held = timeout_at(deadline, reader.budget.hold_beyond(&mut self.free, weight)).await;
+        let held = match held.unwrap_or_else(|_| Err(reader.budget.spent())) {
             Ok(held) => held,
             Err(spent) => return self.ended(WatchEnd::Budget(spent)),
         };
@@ -194,8 +203,10 @@ impl OpenWatch {
     ) -> Self {
         let (to, items) = mpsc::channel(BACKLOG);
         let lines = lines::Lines::new(limits.max_line, limits.max_watch_bytes);
-        let task = tokio::spawn(reader::read(body, lines, reader::Teller::new(budget.clone(), to)));
-        let reader = Reader { items, task, origin, budget: budget.clone() };
+        let teller = reader::Teller::new(budget, limits.max_line, to);
+        let starves = teller.starves();
+        let task = tokio::spawn(reader::read(body, lines, teller));
+        let reader = Reader { items, task, origin, budget: budget.clone(), starves };
         Self { reader: Some(reader), ..Self::refused(head) }
     }
 }

@@ -1,6 +1,7 @@
 //! The task that reads a watch.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -10,7 +11,7 @@ use tokio::time::Instant;
 
 use super::lines::{Lines, Overrun};
 use crate::exchange::{WatchEnd, WatchEvent};
-use crate::transport::{Budget, Held, OpenBody, chain, json_of};
+use crate::transport::{Budget, Growth, Held, OpenBody, chain, json_of};
 
 /// Bytes of a watch that are nobody's concern: there are hundreds of watches that see a little.
 pub(super) const FREE: usize = 256 << 10;
@@ -40,19 +41,41 @@ pub(super) struct Teller {
     to: mpsc::Sender<Item>,
     /// Bytes of lines that nothing is held for yet.
     free: usize,
+    /// For the line that is not complete.
+    growth: Growth,
+    max_line: usize,
+    starves: Arc<AtomicBool>,
 }
 
 impl Teller {
-    pub(super) fn new(budget: Budget, to: mpsc::Sender<Item>) -> Self {
-        Self { budget, to, free: FREE }
+    pub(super) fn new(budget: &Budget, max_line: usize, to: mpsc::Sender<Item>) -> Self {
+        let (growth, budget) = (Growth::new(budget, max_line), budget.clone());
+        Self { budget, to, free: FREE, growth, max_line, starves: Arc::default() }
+    }
+
+    /// Whether there is a line that waits for room.
+    pub(super) fn starves(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.starves)
+    }
+
+    /// Waits for room for a line of which there is so much; `Some` when there can be none.
+    async fn make_room(&mut self, unfinished: usize) -> Option<WatchEnd> {
+        self.starves.store(true, Ordering::Relaxed);
+        let grown = self.growth.reach(unfinished).await;
+        self.starves.store(false, Ordering::Relaxed);
+        grown.err().map(WatchEnd::Budget)
     }
 
     /// Tells a line; `Some` when that ends the watch.
     async fn tell(&mut self, bytes: Bytes, unfinished: bool) -> Option<WatchEnd> {
-        let held = match self.budget.try_hold_beyond(&mut self.free, bytes.len()) {
+        self.starves.store(true, Ordering::Relaxed);
+        let held = self.budget.hold_beyond(&mut self.free, bytes.len()).await;
+        self.starves.store(false, Ordering::Relaxed);
+        let held = match held {
             Ok(held) => held,
             Err(spent) => return Some(WatchEnd::Budget(spent)),
         };
+        self.growth = Growth::new(&self.budget, self.max_line);
         let line = Line { bytes, at: Instant::now(), unfinished, _held: held };
         self.to.send(Item::Line(line)).await.err().map(|_| WatchEnd::Client)
     }
@@ -81,7 +104,7 @@ async fn complete(lines: &mut Lines, teller: &mut Teller) -> Option<WatchEnd> {
     loop {
         let line = match lines.next() {
             Ok(Some(line)) => line,
-            Ok(None) => return None,
+            Ok(None) => return teller.make_room(lines.unfinished()).await,
             // No object is that long, so this is no event. How many there are is the server's affair.
             Err(overrun @ Overrun::Line(_)) => return Some(WatchEnd::Broken(overrun.to_string())),
             Err(overrun @ Overrun::Total(_)) => return Some(WatchEnd::Budget(overrun.to_string())),

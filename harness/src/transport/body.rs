@@ -1,0 +1,198 @@
+//! The body of an answer as it comes, within a limit of its own and the [budget](super::budget) of all.
+
+use bytes::{Bytes, BytesMut};
+use tokio::time::{Instant, timeout_at};
+
+use super::budget::{Budget, Growth, Held, STEP};
+use super::record;
+use crate::exchange::{Broken, BrokenKind, Received};
+use crate::json;
+
+/// Bytes of what is read from a body that nothing is held for.
+const LIGHT: usize = 32 << 10;
+
+/// A body as it comes.
+pub(super) struct Body {
+    head: Received,
+    most: usize,
+    bytes: Blocks,
+    share: Growth,
+}
+
+impl Body {
+    /// The body that a head announces; it waits for memory as it grows.
+    pub(super) fn new(budget: &Budget, head: Received, announced: Option<u64>) -> Result<Self, Broken> {
+        let most = budget.max_body;
+        if announced.is_some_and(|length| length > most as u64) {
+            return Err(Broken::budget("the body", most));
+        }
+        Ok(Self { head, most, bytes: Blocks::default(), share: Growth::new(budget, most) })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes.length
+    }
+
+    pub(super) async fn push(&mut self, data: &[u8], deadline: Instant) -> Result<(), Broken> {
+        let length = self.len() + data.len();
+        if length > self.most {
+            return Err(Broken::budget("the body", self.most));
+        }
+        let grown = timeout_at(deadline, self.share.reach(length)).await;
+        grown.unwrap_or_else(|_| Err(self.share.late())).map_err(spent)?;
+        self.bytes.push(data);
+        Ok(())
+    }
+
+    /// The answer, as cases see it.
+    pub(super) async fn finish(mut self, deadline: Instant) -> Result<Received, Broken> {
+        let headers: usize = self.head.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let bytes = std::mem::take(&mut self.bytes).joined();
+        let weight = json::weight(&bytes) + headers;
+        if weight > LIGHT {
+            let grown = timeout_at(deadline, self.share.add(weight)).await;
+            grown.unwrap_or_else(|_| Err(self.share.late())).map_err(spent)?;
+        }
+        let answer = record::with_body(self.head, bytes);
+        Ok(match self.share.into_held() {
+            Some(held) => Received { body: kept(answer.body.clone(), held), ..answer },
+            None => answer,
+        })
+    }
+}
+
+fn spent(reason: String) -> Broken {
+    Broken::new(BrokenKind::Budget, reason)
+}
+
+/// Bytes in blocks. A buffer that grows in one piece leaves a trail of shorter ones, which the allocator keeps for a while.
+#[derive(Default)]
+struct Blocks {
+    full: Vec<Bytes>,
+    last: BytesMut,
+    length: usize,
+}
+
+impl Blocks {
+    fn push(&mut self, mut data: &[u8]) {
+        self.length += data.len();
+        while !data.is_empty() {
+            if self.last.len() == STEP {
+                let full = std::mem::replace(&mut self.last, BytesMut::with_capacity(STEP));
+                self.full.push(full.freeze());
+            }
+            let (now, later) = data.split_at(data.len().min(STEP - self.last.len()));
+            self.last.extend_from_slice(now);
+            data = later;
+        }
+    }
+
+    fn joined(self) -> Bytes {
+        if self.full.is_empty() {
+            return self.last.freeze();
+        }
+        let mut joined = BytesMut::with_capacity(self.length);
+        for block in self.full {
+            joined.extend_from_slice(&block);
+        }
+        joined.extend_from_slice(&self.last);
+        joined.freeze()
+    }
+}
+
+/// Bytes that give a share back when their last copy is dropped.
+pub(crate) fn kept(bytes: Bytes, held: Held) -> Bytes {
+    struct Kept(Bytes, #[expect(dead_code, reason = "dropping it gives the share back")] Held);
+    impl AsRef<[u8]> for Kept {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+    Bytes::from_owner(Kept(bytes, held))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{StatusCode, Version};
+    use tokio::time::Duration;
+
+    use super::*;
+
+    const MEBIBYTE: usize = 1 << 20;
+
+    fn body(budget: &Budget) -> Body {
+        let head = record::head(StatusCode::OK, Version::HTTP_11, Vec::new());
+        Body::new(budget, head, None).expect("nothing is announced")
+    }
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_millis(20)
+    }
+
+    #[tokio::test]
+    async fn an_answer_gives_back_what_it_held_when_its_last_copy_goes() {
+        let budget = Budget::new(MEBIBYTE, MEBIBYTE);
+        let mut first = body(&budget);
+        first.push(&vec![b'['; 300 << 10], soon()).await.expect("there is room");
+        let first = first.finish(soon()).await;
+        // Brackets alone weigh far more than they are long.
+        assert_eq!(first.err().map(|broken| broken.kind), Some(BrokenKind::Budget));
+        assert_eq!(budget.free(), MEBIBYTE);
+
+        let mut second = body(&budget);
+        second.push(&vec![b' '; 32 << 10], soon()).await.expect("there is room");
+        let answer = second.finish(soon()).await.expect("it is small");
+        let copy = answer.body.slice(10..20);
+        drop(answer);
+        assert!(budget.free() < MEBIBYTE);
+        drop(copy);
+        assert_eq!(budget.free(), MEBIBYTE);
+    }
+
+    #[tokio::test]
+    async fn an_answer_waits_for_another_to_go() {
+        let budget = Budget::new(MEBIBYTE, MEBIBYTE);
+        let held = budget.hold_beyond(&mut 0, MEBIBYTE).await.expect("all of it");
+        let mut waiting = body(&budget);
+        let data = vec![b' '; 32 << 10];
+        let broken = waiting.push(&data, soon()).await.expect_err("nothing is free");
+        assert_eq!(broken.kind, BrokenKind::Budget);
+        assert!(waiting.push(b"{}", soon()).await.is_ok(), "so little is always there");
+        let deadline = Instant::now() + Duration::from_mins(1);
+        let (pushed, ()) = tokio::join!(waiting.push(&data, deadline), async { drop(held) });
+        pushed.expect("it is free now");
+    }
+
+    #[tokio::test]
+    async fn long_bodies_that_fit_one_by_one_all_come_to_their_end() {
+        // All of them together do not fit, and each would wait with half of it for what the others have.
+        const TOTAL: usize = 9 << 19;
+        let budget = Budget::new(MEBIBYTE, TOTAL);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let data = vec![b' '; STEP];
+        let comes = async || {
+            let mut body = body(&budget);
+            for _ in 0..16 {
+                body.push(&data, deadline).await?;
+                tokio::task::yield_now().await;
+            }
+            body.finish(deadline).await.map(drop)
+        };
+        let (first, second, third) = tokio::join!(comes(), comes(), comes());
+        first.and(second).and(third).expect("there is room for each");
+        assert_eq!(budget.free(), TOTAL);
+    }
+
+    #[test]
+    fn blocks_are_joined_in_order() {
+        let data: Vec<u8> = (0..=3 * STEP).map(|byte| u8::try_from(byte % 251).expect("a byte")).collect();
+        for piece in [1000, STEP, STEP + 1, data.len()] {
+            for length in [0, 1, STEP, STEP + 1, data.len()] {
+                let mut blocks = Blocks::default();
+                data[..length].chunks(piece).for_each(|piece| blocks.push(piece));
+                assert_eq!(blocks.length, length);
+                assert!(blocks.joined() == data[..length], "{length} bytes by {piece}");
+            }
+        }
+    }
+}
