@@ -39,8 +39,8 @@ pub(crate) struct Front {
 }
 
 impl Front {
-    /// Meets the requests that `is_met` picks by their first line with hostilities, one after another, and passes the others
-    /// on to a server.
+    /// Meets the requests that `is_met` picks by their first line with hostilities, and passes the others on to a server. One
+    /// whose line holds a [mark] meets that of the mark; of the others each meets the next.
     pub(crate) fn start(
         behind: &str,
         hostilities: Vec<Hostility>,
@@ -62,7 +62,8 @@ impl Front {
                         if !is_met(line) {
                             return None;
                         }
-                        let hostility = &hostilities[turn.fetch_add(1, Ordering::SeqCst) % hostilities.len()];
+                        let turn = marked(line).unwrap_or_else(|| turn.fetch_add(1, Ordering::SeqCst));
+                        let hostility = &hostilities[turn % hostilities.len()];
                         log.lock().expect("nobody died").push(hostility.name);
                         Some(hostility)
                     });
@@ -79,6 +80,15 @@ impl Front {
         met.dedup();
         met
     }
+}
+
+/// What a request holds that is to meet the hostility at this index.
+pub(crate) fn mark(index: usize) -> String {
+    format!("hostility-{index}-")
+}
+
+fn marked(line: &str) -> Option<usize> {
+    line.split_once("hostility-")?.1.split_once('-')?.0.parse().ok()
 }
 
 fn serve<'h>(

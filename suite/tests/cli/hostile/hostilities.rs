@@ -2,9 +2,9 @@
 
 use crate::hostile::front::{Act, Hostility, send};
 
-const JSON: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
-const CHUNKED: &str =
-    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+// Answers that are whole announce that the connection goes: the next request would meet what was done to the last.
+const JSON: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n";
+const CHUNKED: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 /// Either the answer alone is too much, or there is no room beside others.
 const TOO_MUCH: &[&str] = &["the body is longer than 33554432 bytes", "take more than 64 MiB of memory"];
@@ -36,9 +36,10 @@ fn chunks(text: &str, times: usize) -> Act {
 pub(super) fn answers() -> Vec<Hostility> {
     let hang = || Act::Hang;
     let spaces = Act::Flood(vec![b' '; 64 << 10]);
+    let nothing = "Content-Length: 0\r\nConnection: close\r\n\r\n";
     let redirect =
-        "HTTP/1.1 302 Found\r\nLocation: /api/v1/namespaces/default/configmaps\r\nContent-Length: 0\r\n\r\n";
-    let busy = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n";
+        format!("HTTP/1.1 302 Found\r\nLocation: /api/v1/namespaces/default/configmaps\r\n{nothing}");
+    let busy = format!("HTTP/1.1 429 Too Many Requests\r\nRetry-After: 0\r\n{nothing}");
     let two_lengths =
         format!("{JSON}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n[1,2]\r\n0\r\n\r\n");
     let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
@@ -103,6 +104,9 @@ pub(super) fn floods() -> Vec<Hostility> {
     answers().into_iter().filter(|hostility| hostility.says == TOO_MUCH).collect()
 }
 
+/// The watch that takes all the memory.
+pub(super) const ENDLESS: &str = "events without end";
+
 /// After the head of a watch.
 pub(super) fn watches() -> Vec<Hostility> {
     let event = r#"{"type":"ADDED","object":{"metadata":{"name":"a"}}}"#.to_owned() + "\n";
@@ -118,11 +122,7 @@ pub(super) fn watches() -> Vec<Hostility> {
             &["nothing more came before the deadline"],
         ),
         after("a line without end", vec![chunks("x", 64 << 10)], &["a line is longer than 8388608 bytes"]),
-        after(
-            "events without end",
-            vec![chunks(&event, 1000)],
-            &["the watch was cut off", "nothing more came"],
-        ),
+        after(ENDLESS, vec![chunks(&event, 1000)], &["the watch was cut off", "nothing more came"]),
         after("closes in a line", vec![send(chunk("{\"type\":\"ADD"))], &["the stream broke"]),
         after("too deep an event", vec![send(chunk(&deep)), Act::Hang], &["nesting deeper than 256 levels"]),
         after("as deep as is read", vec![send(chunk(&deepest)), Act::Hang], &[]),

@@ -4,25 +4,70 @@ mod front;
 mod hostilities;
 mod measured;
 
-use rstest::rstest;
+use std::fs;
 
-use self::front::{Front, Hostility};
+use rstest::rstest;
+use tempfile::TempDir;
+
+use self::front::{Front, Hostility, mark};
 use self::measured::{Measured, run};
 use crate::served::Served;
 
-/// Fails unless every hostility was met, and the report says what they did. Which case meets which is chance, and some look at
-/// nothing that would tell; so of a few it may be silent. What is said of each alone, the tests of the transports show.
+/// A case of the test's own for each hostility, which meets that one and nothing else, so that its result tells of it. What the
+/// cases of the suite meet beside it is chance, and so is what they make of it.
+struct Witnesses(TempDir);
+
+impl Witnesses {
+    /// Writes the cases: all of one text, that holds `MARK` where a request is to be met.
+    fn of(hostilities: &[Hostility], case: &str) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        fs::create_dir(dir.path().join("hostile")).expect("made");
+        for (index, hostility) in hostilities.iter().enumerate() {
+            let text = format!("summary: A server that {}\n{case}", hostility.name);
+            let file = dir.path().join(format!("hostile/witness-{index}.yaml"));
+            fs::write(file, text.replace("MARK", &mark(index))).expect("written");
+        }
+        Self(dir)
+    }
+
+    /// The options of `run` that add them.
+    fn place(&self) -> [&str; 2] {
+        ["--cases", self.0.path().to_str().expect("a name in UTF-8")]
+    }
+}
+
+/// Fails unless every hostility was met, and each result of its witness says what it did.
 #[track_caller]
 fn assert_told(told: &Measured, front: &Front, hostilities: &[Hostility]) {
     let met = front.met();
-    let unmet: Vec<_> = hostilities.iter().map(|one| one.name).filter(|name| !met.contains(name)).collect();
-    assert!(unmet.is_empty(), "nothing met {unmet:?}");
-    let is_told = |hostility: &&Hostility| {
-        hostility.says.is_empty() || hostility.says.iter().any(|words| told.json.contains(words))
-    };
-    let silent: Vec<_> = hostilities.iter().filter(|one| !is_told(one)).map(|one| one.name).collect();
-    assert!(silent.len() <= hostilities.len() / 3, "{silent:?} are not told in {:#?}", told.reasons());
+    for (index, Hostility { name, says, .. }) in hostilities.iter().enumerate() {
+        assert!(met.contains(name), "nothing met {name:?}: {met:?}");
+        let results = told.results(&format!("hostile/witness-{index}"));
+        assert!(!results.is_empty(), "{name:?} has no witness");
+        for result in results {
+            assert_ne!(result["verdict"], "skip", "{result:#}");
+            let text = result.to_string();
+            let is_told = says.is_empty() || says.iter().any(|words| text.contains(words));
+            assert!(is_told, "{name:?}: none of {says:?} is told in {result:#}");
+        }
+    }
 }
+
+const LIST: &str = "\
+requirements: [verbs.list]
+subject: {of: configmaps.v1}
+steps:
+  - request:
+      id: list
+      method: GET
+      path: ${collection}
+      query: {labelSelector: MARK}
+      expect:
+        - id: is-a-list
+          status: 200
+          body: |
+            {\"items\": []}
+";
 
 fn is_list(line: &str) -> bool {
     line.starts_with("GET ") && !line.contains("watch=") && line.contains("/configmaps")
@@ -35,17 +80,10 @@ fn answers_of_every_harmful_kind_fail_cases_and_no_more() {
     // Beside what takes all the memory, of others no more can be said than that there was none left.
     hostilities.retain(|hostility| !hostilities::floods().iter().any(|flood| flood.name == hostility.name));
     let front = Front::start(&server.url, hostilities.clone(), is_list);
-    let told = run(
-        &front.url,
-        &[
-            "--case-timeout",
-            "2s",
-            "--only",
-            "list/*@configmaps.v1",
-            "get/*@configmaps.v1",
-            "patch/*@configmaps.v1",
-        ],
-    );
+    let witnesses = Witnesses::of(&hostilities, LIST);
+    let only =
+        ["--only", "hostile/*", "list/*@configmaps.v1", "get/*@configmaps.v1", "patch/*@configmaps.v1"];
+    let told = run(&front.url, &[&["--case-timeout", "2s"], &witnesses.place()[..], &only].concat());
     assert_eq!(told.code, Some(1), "{}", told.stderr);
     assert_told(&told, &front, &hostilities);
     server.assert_clean();
@@ -56,35 +94,101 @@ fn answers_of_every_harmful_kind_fail_cases_and_no_more() {
 fn floods_end_at_the_budget() {
     let (server, hostilities) = (Served::start(&[]), hostilities::floods());
     let front = Front::start(&server.url, hostilities.clone(), is_list);
-    let only = ["--only", "list/*@configmaps.v1", "get/*@configmaps.v1"];
-    let told = run(&front.url, &[&["--case-timeout", "2s"], &only[..]].concat());
-    // Longer than is read is not wrong by that alone.
-    assert!(told.report["summary"]["error"].as_u64() > Some(0), "{}", told.report["summary"]);
+    let witnesses = Witnesses::of(&hostilities, LIST);
+    // However slow the machine, a flood ends by what it takes, not by its time.
+    let options = ["--case-timeout", "60s", "--repeat", "4", "--only", "hostile/*"];
+    let told = run(&front.url, &[&options, &witnesses.place()[..]].concat());
+    let results = told.report["results"].as_array().expect("results");
+    assert_eq!(results.len(), 4 * hostilities.len());
+    for result in results {
+        assert_eq!(result["verdict"], "error", "{result:#}");
+    }
     assert_told(&told, &front, &hostilities);
+    server.assert_clean();
+}
+
+const WATCH: &str = "\
+requirements: [watch.covers-all-changes]
+subject: {of: configmaps.v1}
+steps:
+  - watch:
+      id: changes
+      path: ${collection}
+      query: {labelSelector: MARK}
+      expect:
+        - id: accepted
+          status: 200
+  - await:
+      watch: changes
+      id: event
+      until:
+        type: ADDED
+        object: |
+          {\"kind\": \"ConfigMap\"}
+";
+
+fn is_watch(line: &str) -> bool {
+    line.contains("/configmaps?") && line.contains("watch=")
 }
 
 #[test]
 fn watches_of_every_harmful_kind_fail_cases_and_no_more() {
-    let (server, hostilities) = (Served::start(&[]), hostilities::watches());
-    let front = Front::start(&server.url, hostilities.clone(), |line| {
-        line.contains("/configmaps?") && line.contains("watch=true")
-    });
-    let told = run(&front.url, &["--case-timeout", "2s", "--only", "watch/*@configmaps.v1"]);
+    let (server, mut hostilities) = (Served::start(&[]), hostilities::watches());
+    // As with answers, these leave no room for others.
+    hostilities.retain(|hostility| hostility.name != hostilities::ENDLESS);
+    let front = Front::start(&server.url, hostilities.clone(), is_watch);
+    let witnesses = Witnesses::of(&hostilities, WATCH);
+    let only = ["--only", "hostile/*", "watch/*@configmaps.v1"];
+    let told = run(&front.url, &[&["--case-timeout", "2s"], &witnesses.place()[..], &only].concat());
     assert_eq!(told.code, Some(1), "{}", told.stderr);
     assert_told(&told, &front, &hostilities);
     server.assert_clean();
 }
 
 #[rstest]
-#[case::websocket(hostilities::websocket(), "exec/*@websocket/v5.channel.k8s.io")]
-#[case::spdy(hostilities::spdy(), "exec/*@spdy/v4.channel.k8s.io")]
+#[case::events(hostilities::ENDLESS, 5)]
+#[case::lines("a line without end", 1)]
+fn watches_that_never_end_do_not_take_more_together_than_one(#[case] name: &str, #[case] code: i32) {
+    let (server, mut hostilities) = (Served::start(&[]), hostilities::watches());
+    hostilities.retain(|hostility| hostility.name == name);
+    let front = Front::start(&server.url, hostilities.clone(), is_watch);
+    let witnesses = Witnesses::of(&hostilities, WATCH);
+    let options = ["--case-timeout", "2s", "--repeat", "24", "--only", "hostile/*"];
+    let told = run(&front.url, &[&options, &witnesses.place()[..]].concat());
+    assert_eq!(told.code, Some(code), "{}", told.stderr);
+    assert_told(&told, &front, &hostilities);
+    server.assert_clean();
+}
+
+const EXEC: &str = "\
+requirements: [ws.channel-prefix-byte]
+needs: [running-pods]
+protocols: [command]
+steps:
+  - stream:
+      id: exec
+      path: ${pod.path}/exec
+      query: {command: [echo, MARK], stdout: true}
+  - finish:
+      stream: exec
+      expect:
+        - id: stdout
+          cel: exec.stdout.text == \"MARK\\n\"
+";
+
+#[rstest]
+#[case::websocket(hostilities::websocket(), "websocket/v5.channel.k8s.io")]
+#[case::spdy(hostilities::spdy(), "spdy/v4.channel.k8s.io")]
 fn streams_of_every_harmful_kind_fail_cases_and_no_more(
     #[case] hostilities: Vec<Hostility>,
-    #[case] only: &str,
+    #[case] protocol: &str,
 ) {
     let server = Served::start(&[]);
     let front = Front::start(&server.url, hostilities.clone(), |line| line.contains("/exec?"));
-    let told = run(&front.url, &["--case-timeout", "2s", "--repeat", "2", "--only", only]);
+    let witnesses = Witnesses::of(&hostilities, EXEC);
+    let (ours, theirs) = (format!("hostile/*@{protocol}"), format!("exec/*@{protocol}"));
+    let only = ["--only", &ours, &theirs];
+    let told = run(&front.url, &[&["--case-timeout", "2s"], &witnesses.place()[..], &only].concat());
     assert_eq!(told.code, Some(1), "{}", told.stderr);
     assert_told(&told, &front, &hostilities);
     server.assert_clean();
