@@ -28,6 +28,8 @@ pub enum Cell {
     Pointer(&'static str),
     /// The time since the timestamp at a JSON pointer; nothing there shows as `<unknown>`.
     Age(&'static str),
+    /// The time since the first of these timestamps that is there; `<unknown>` if there is none.
+    AgeOf(&'static [&'static str]),
     /// The value of a `JSONPath`, as custom resources give it.
     JsonPath(String),
     /// What a function makes of the object.

@@ -64,7 +64,7 @@ pub(super) fn types() -> Vec<BuiltinType> {
         short_names: &["ev"],
         field_labels: FIELD_LABELS,
         columns: vec![
-            column("Last Seen", "string", Cell::Age("/eventTime")),
+            column("Last Seen", "string", Cell::AgeOf(&LAST_SEEN)),
             column("Type", "string", Cell::Pointer("/type")),
             column("Reason", "string", Cell::Pointer("/reason")),
             column("Object", "string", Cell::Computed(regarding)),
@@ -76,6 +76,10 @@ pub(super) fn types() -> Vec<BuiltinType> {
         ..BuiltinType::namespaced("events.k8s.io", "v1", "Event", "events", Arc::new(schema))
     }]
 }
+
+/// Where the time stands at which it was seen last.
+const LAST_SEEN: [&str; 4] =
+    ["/deprecatedLastTimestamp", "/series/lastObservedTime", "/deprecatedFirstTimestamp", "/eventTime"];
 
 const FIELD_LABELS: &[FieldLabel] = &[
     FieldLabel { label: "regarding.kind", pointer: "/involvedObject/kind", absent: "" },

@@ -141,6 +141,10 @@ impl<'c> CellMaker<'c> {
                 Some(time) => age(time, now),
                 None => "<unknown>".into(),
             },
+            Cell::AgeOf(pointers) => {
+                let mut times = pointers.iter().filter_map(|pointer| object.pointer(pointer)?.as_str());
+                times.next().map_or_else(|| "<unknown>".into(), |time| age(time, now))
+            }
             Cell::Pointer(pointer) => match object.pointer(pointer) {
                 None | Some(Value::Null) => NONE.into(),
                 Some(value) => scalar(value),
@@ -228,9 +232,10 @@ mod tests {
             column("Tags", "string", Cell::Pointer("/spec/tags")),
             column("None", "string", Cell::Pointer("/spec/none")),
             column("Unknown", "string", Cell::Age("/spec/none")),
+            column("First", "string", Cell::AgeOf(&["/spec/none", "/metadata/creationTimestamp"])),
             column("Computed", "string", Cell::Computed(|object| object["kind"].clone())),
         ];
-        assert_eq!(cells(&columns), json!(["w", 3, "[\"a\"]", "<none>", "<unknown>", "Widget"]));
+        assert_eq!(cells(&columns), json!(["w", 3, "[\"a\"]", "<none>", "<unknown>", "90m", "Widget"]));
     }
 
     #[rstest::rstest]

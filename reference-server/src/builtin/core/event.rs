@@ -42,13 +42,17 @@ pub(in crate::builtin) fn events() -> BuiltinType {
         short_names: &["ev"],
         field_labels: FIELD_LABELS,
         columns: vec![
-            column("Last Seen", "string", Cell::Age("/lastTimestamp")),
+            column(
+                "Last Seen",
+                "string",
+                Cell::AgeOf(&["/lastTimestamp", "/series/lastObservedTime", "/firstTimestamp", "/eventTime"]),
+            ),
             column("Type", "string", Cell::Pointer("/type")),
             column("Reason", "string", Cell::Pointer("/reason")),
             column("Object", "string", Cell::Computed(involved)),
             wide("Source", "string", Cell::Computed(source)),
             column("Message", "string", Cell::Computed(|event| json!(text(event, "message").trim()))),
-            wide("First Seen", "string", Cell::Age("/firstTimestamp")),
+            wide("First Seen", "string", Cell::AgeOf(&["/firstTimestamp", "/eventTime"])),
             wide(
                 "Count",
                 "string",

@@ -199,7 +199,10 @@ fn cost_of(name: &str, arguments: &[Type<'_>]) -> u64 {
         // A pattern has fewer states than characters.
         ".matches" | "matches" | ".find" | ".findAll" => product() / 40,
         "sets.contains" | "sets.equivalent" | "sets.intersects" => product(),
-        ".isSorted" | ".sum" | ".min" | ".max" => size(0),
+        ".distinct" => size(0).saturating_mul(size(0)),
+        // The price of a comparison for each halving of the longest list.
+        ".sort" | ".@sortByAssociatedKeys" => size(0).saturating_mul(20),
+        ".reverse" | ".slice" | ".isSorted" | ".sum" | ".min" | ".max" => size(0),
         ".validate" | ".containsIP" | ".containsCIDR" => size(1) / 10,
         "quantity" | "url" | "ip" | "cidr" | "isQuantity" | "isURL" | "isIP" | "isCIDR" => size(0) / 10,
         // What is put in may come again at each verb.
@@ -211,10 +214,10 @@ fn cost_of(name: &str, arguments: &[Type<'_>]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use cel::Env;
     use rstest::rstest;
     use serde_json::json;
 
+    use super::super::library::env;
     use super::*;
     use crate::schema::Schema;
 
@@ -231,7 +234,7 @@ mod tests {
     }
 
     fn look(text: &str) -> Result<(String, u64), String> {
-        let (schema, program) = (schema(), Env::stdlib().compile(text).expect("an expression"));
+        let (schema, program) = (schema(), env().compile(text).expect("an expression"));
         check(program.expression(), &[("self", Type::of(&schema))])
             .map(|checked| (checked.ty.to_string(), checked.cost))
     }
@@ -253,6 +256,8 @@ mod tests {
     #[case("self.?name.orValue('none')", "string")]
     #[case("optional.of(1).value() + 1", "int")]
     #[case("[1, 2].map(x, x * 2).sum()", "int")]
+    #[case("self.list.sortBy(item, item.a).slice(0, 2).map(item, item.a).distinct().sort()", "list(string)")]
+    #[case("self.wide.reverse()", "list(string)")]
     #[case("self.name == null", "bool")]
     #[case("self.?name.optMap(x, quantity(x)).orValue(quantity('1')).add(1)", "Quantity")]
     #[case("format.named('uuid').value().validate(self.name).orValue([])", "list(string)")]

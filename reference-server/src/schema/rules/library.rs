@@ -20,6 +20,7 @@ pub(super) fn env() -> Arc<Env> {
         let mut env = Env::stdlib();
         let declared = env
             .add_extension(extensions::strings)
+            .and_then(|()| env.add_extension(extensions::lists))
             .and_then(|()| declare(&mut env))
             .and_then(|()| kinds::declare(&mut env));
         // The names are constants: a clash shows in the tests of this file.
@@ -204,6 +205,10 @@ mod tests {
     #[case("isIP('::1') && !isIP('1.2.3') && isCIDR('10.0.0.0/8')")]
     #[case("isURL('https://example.com/a') && isURL('/a') && !isURL('a b')")]
     #[case("isQuantity('1.5Gi') && !isQuantity('much')")]
+    #[case(
+        "[3, 1, 1].sort() == [1, 1, 3] && [3, 1, 1].distinct() == [3, 1] && [1, 2, 3].slice(1, 3) == [2, 3]"
+    )]
+    #[case("[1, 2].reverse() == [2, 1] && ['bb', 'a'].sortBy(x, x.size()) == ['a', 'bb']")]
     #[case("'A,b'.lowerAscii().split(',') == ['a', 'b']")]
     fn functions(#[case] text: &str) {
         let program = env().compile(text).expect("an expression");

@@ -140,6 +140,11 @@ const TABLE: &str = "
     list(A).max() A
     list(A).indexOf(A) int
     list(A).lastIndexOf(A) int
+    list(A).slice(int, int) list(A)
+    list(A).distinct() list(A)
+    list(A).reverse() list(A)
+    list(A).sort() list(A)
+    list(A).@sortByAssociatedKeys(list(B)) list(A)
     sets.contains(list(A), list(A)) bool
     sets.equivalent(list(A), list(A)) bool
     sets.intersects(list(A), list(A)) bool
