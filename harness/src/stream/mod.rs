@@ -174,7 +174,7 @@ impl OpenStream {
             Ok(connection) => connection,
             Err(problem) => return Self::refused(head, vec![problem]),
         };
-        let mut transcript = Transcript { protocol, ..Transcript::default() };
+        let mut transcript = Transcript::new(protocol);
         for name in channels(shape) {
             transcript.channel(&name);
         }

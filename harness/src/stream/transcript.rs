@@ -21,6 +21,9 @@ const FRAMES: usize = 2200;
 /// Bytes of a frame that are listed.
 const START: usize = 128;
 
+/// Bytes of headers that are listed, over all frames: each frame may carry many, and small when they are compressed.
+const HEADERS: usize = 256 << 10;
+
 /// Faults of the server's framing that are told.
 const VIOLATIONS: usize = 16;
 
@@ -41,6 +44,8 @@ pub struct Transcript {
     pub end: Option<StreamEnd>,
     /// What no server may put on the wire.
     pub violations: Vec<String>,
+    /// How long the headers are that are listed.
+    headers: usize,
 }
 
 /// One frame, as far as it is kept.
@@ -167,11 +172,22 @@ impl Flow {
 }
 
 impl Transcript {
+    /// Of a stream over what was negotiated.
+    pub fn new(protocol: String) -> Self {
+        Self { protocol, ..Self::default() }
+    }
+
     /// Lists a frame.
     pub fn frame(&mut self, mut frame: Frame, payload: &[u8]) {
         if self.frames.len() >= FRAMES {
             self.omitted += 1;
             return;
+        }
+        if let Some(headers) = frame.detail.get("headers") {
+            self.headers = self.headers.saturating_add(headers.to_string().len());
+            if self.headers > HEADERS {
+                frame.detail.remove("headers");
+            }
         }
         frame.size = payload.len();
         frame.start = payload[..payload.len().min(START)].to_vec();
@@ -249,6 +265,22 @@ mod tests {
         whole.push(&vec![7; 1_000_000]);
         assert_eq!((pieces.size, pieces.messages, pieces.kept.len()), (1_000_000, 10, KEPT));
         assert_eq!(pieces.sha256(), whole.sha256());
+    }
+
+    #[test]
+    fn what_is_listed_does_not_grow_with_what_comes() {
+        let mut transcript = Transcript::default();
+        let headers = json!({"headers": {"x": "y".repeat(100_000)}});
+        for _ in 0..3 * FRAMES {
+            let detail = headers.as_object().cloned().unwrap_or_default();
+            transcript.frame(Frame { detail, ..Frame::default() }, &[0; 1000]);
+        }
+        let listed: usize = transcript.frames.iter().map(|frame| frame.value().to_string().len()).sum();
+        assert_eq!((transcript.frames.len(), transcript.omitted), (FRAMES, 2 * FRAMES));
+        // A zero is `\u0000`.
+        let most = HEADERS + FRAMES * (6 * START + 100);
+        assert!(listed < most, "{listed}");
+        assert_eq!(transcript.frames[0].detail, *headers.as_object().unwrap());
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Commands: exec and attach, whose streams are the three of a process, its errors and the size of its terminal.
 
 mod output;
+#[cfg(test)]
+mod pressure;
 mod resize;
 mod shared;
 mod spdy;

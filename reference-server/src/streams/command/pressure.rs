@@ -1,0 +1,104 @@
+//! Who reads slowly holds up who writes: neither direction of a command keeps what its reader does not take.
+
+use rstest::rstest;
+use tokio::io::{AsyncWrite, AsyncWriteExt as _, DuplexStream};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::yield_now;
+
+use super::websocket::{self, Dialect};
+use super::{Version, spdy};
+use crate::Faults;
+use crate::runtime::{ExecRequest, Exit, PIPE_CAPACITY, Process};
+use crate::streams::testing::unhex;
+use crate::streams::websocket::channels::Coding;
+
+/// What may be on its way: a pipe, what waits for a connection, and a few pieces between them.
+const ON_ITS_WAY: usize = 1 << 20;
+/// The content of a frame.
+const FRAME: usize = 16 * 1024;
+
+/// `SYN_STREAM` frames of a Go client: error, stdin, stdout.
+const STREAMS: [&str; 3] = [
+    "80030001000000280000000100000000000078f9e3c6a7c202a62346703a2b294a4dcc851625aca9a08006000000ffff",
+    "800300010000001700000003000000000000c22e555c02cc2e00000000ffff",
+    "800300010000001900000005000000000000c22a054ce729f9a52500000000ffff",
+];
+
+/// A session over a connection that holds a kilobyte: what it sends to and reads from its client and its command.
+struct Ends {
+    client: DuplexStream,
+    stdin: DuplexStream,
+    stdout: DuplexStream,
+    _exit: oneshot::Sender<Exit>,
+}
+
+async fn session(is_spdy: bool) -> Ends {
+    let (connection, mut client) = tokio::io::duplex(1024);
+    let (to_command, stdin) = tokio::io::duplex(PIPE_CAPACITY);
+    let (from_command, stdout) = tokio::io::duplex(PIPE_CAPACITY);
+    let (exit, exited) = oneshot::channel();
+    let (resize, _) = mpsc::channel(1);
+    let process =
+        Process { stdin: Some(to_command), stdout: Some(from_command), stderr: None, resize, exit: exited };
+    let request = ExecRequest { stdin: true, stdout: true, ..ExecRequest::default() };
+    let start = async |_| Ok(process);
+    if is_spdy {
+        tokio::spawn(spdy::run(connection, Version::V4, request, start, Faults::none()));
+        for stream in STREAMS {
+            client.write_all(&unhex(stream)).await.expect("the session reads");
+        }
+    } else {
+        let dialect = Dialect { version: Version::V5, coding: Coding::Binary, faults: Faults::none() };
+        tokio::spawn(websocket::run(connection, dialect, request, None, start));
+    }
+    Ends { client, stdin, stdout, _exit: exit }
+}
+
+/// How much a writer gets rid of while nobody reads: all others have had their turn many times when it stops.
+async fn taken(mut writer: impl AsyncWrite + Unpin, piece: &[u8]) -> usize {
+    let (mut taken, mut turns) = (0, 0);
+    while turns < 1_000 && taken <= ON_ITS_WAY {
+        tokio::select! {
+            biased;
+            written = writer.write(&piece[taken % piece.len()..]) => {
+                taken += written.expect("the session goes on");
+                turns = 0;
+            }
+            () = yield_now() => turns += 1,
+        }
+    }
+    taken
+}
+
+/// A frame for stdin.
+fn input(is_spdy: bool) -> Vec<u8> {
+    let length = u32::try_from(FRAME).expect("a short frame").to_be_bytes();
+    let head = if is_spdy {
+        [[0, 0, 0, 3], length].concat()
+    } else {
+        // One byte more for the channel; masked with zeroes.
+        let length = u16::try_from(FRAME + 1).expect("a short frame").to_be_bytes();
+        [[0x82, 0xfe].as_slice(), &length, &[0; 5]].concat()
+    };
+    [head, vec![b'x'; FRAME]].concat()
+}
+
+#[rstest]
+#[case::websocket(false)]
+#[case::spdy(true)]
+#[tokio::test]
+async fn a_command_that_reads_nothing_holds_its_client_up(#[case] is_spdy: bool) {
+    let Ends { client, stdin: _stdin, stdout: _stdout, _exit } = session(is_spdy).await;
+    let taken = taken(client, &input(is_spdy)).await;
+    assert!((PIPE_CAPACITY..ON_ITS_WAY).contains(&taken), "{taken}");
+}
+
+#[rstest]
+#[case::websocket(false)]
+#[case::spdy(true)]
+#[tokio::test]
+async fn a_client_that_reads_nothing_holds_its_command_up(#[case] is_spdy: bool) {
+    let Ends { client: _client, stdin: _stdin, stdout, _exit } = session(is_spdy).await;
+    let taken = taken(stdout, &[b'x'; FRAME]).await;
+    assert!((PIPE_CAPACITY..ON_ITS_WAY).contains(&taken), "{taken}");
+}
