@@ -10,6 +10,9 @@ use tokio::sync::watch;
 /// How many bytes of a log are kept.
 const CAPACITY: usize = 10 * 1024 * 1024;
 
+/// How many lines are kept: short ones take more room than their text.
+const MAX_LINES: usize = 250_000;
+
 /// How long a line may get before it is cut into two.
 const MAX_LINE: usize = 16 * 1024;
 
@@ -96,7 +99,7 @@ impl Log {
             log.next += 1;
             log.kept.push_back(Line { number, time: Timestamp::now(), channel, text: BytesMut::from(piece) });
         }
-        while log.bytes > CAPACITY
+        while (log.bytes > CAPACITY || log.kept.len() > MAX_LINES)
             && let Some(oldest) = log.kept.pop_front()
         {
             log.bytes -= oldest.text.len();
@@ -261,5 +264,13 @@ mod tests {
         }
         let kept = text(&log, LogOptions::default()).await.len();
         assert!(kept <= CAPACITY && kept > CAPACITY / 2, "{kept} bytes are kept");
+    }
+
+    #[tokio::test]
+    async fn many_short_lines_are_not_kept_for_their_few_bytes() {
+        let log = Log::new();
+        log.append(Channel::Stdout, &b"\n".repeat(MAX_LINES + 7));
+        assert_eq!(log.lock().kept.len(), MAX_LINES);
+        assert_eq!(log.lock().bytes, MAX_LINES);
     }
 }
