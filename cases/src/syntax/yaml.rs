@@ -53,9 +53,13 @@ pub(crate) struct YamlError {
     pub(crate) place: Range<usize>,
 }
 
+/// How deep a file may be nested; the deepest of the suite has 20 levels. Reading follows it down, on whatever stack there is.
+const DEEPEST: usize = 32;
+
 /// Reads a file into a type.
 pub(crate) fn read<T: DeserializeOwned>(source: &Source) -> Result<T, YamlError> {
-    let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
+    let budget = serde_saphyr::budget! { max_depth: DEEPEST };
+    let options = serde_saphyr::options! { budget: budget, strict_booleans: true, with_snippet: false };
     serde_saphyr::from_str_with_options(&source.text, options).map_err(|error| {
         let text = error.without_snippet().to_string();
         let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message);

@@ -73,8 +73,10 @@ proptest! {
 
 #[test]
 fn what_is_nested_without_end_is_told() {
-    for (open, close) in [("[", "]"), ("- ", "")] {
-        load(&format!("steps: {}{}", open.repeat(20_000), close.repeat(20_000)));
+    for (open, close) in [("[", "]"), ("{a: ", "}"), ("- ", ""), ("[{until: {steps: ", "}}]")] {
+        for levels in [8, 16, 24, 32, 20_000] {
+            load(&format!("steps: {}{}", open.repeat(levels), close.repeat(levels)));
+        }
     }
     for (open, close) in [("(", ")"), ("[", "]"), ("!", ""), ("a.all(b, ", ")")] {
         let expression = format!("{}true{}", open.repeat(5000), close.repeat(5000));

@@ -15,6 +15,8 @@ mod self_test;
 mod serve;
 
 use std::io::{self, Write};
+use std::panic::resume_unwind;
+use std::thread;
 
 use tokio::runtime::Builder;
 
@@ -28,6 +30,8 @@ const FILES: u64 = 1 << 14;
 /// For each thread: bodies may be nested, and what reads and judges them follows them down.
 const STACK: usize = 8 << 20;
 
+const DEEP_STACK: usize = 64 << 20;
+
 /// Does what was asked for.
 pub(crate) fn dispatch(cli: Cli) -> Result<Exit, Error> {
     let mut out = io::BufWriter::new(io::stdout());
@@ -40,7 +44,7 @@ pub(crate) fn dispatch(cli: Cli) -> Result<Exit, Error> {
         Command::Explain(explain) => on_runtime(explain::explain(&explain, &mut out)),
         Command::Coverage(coverage) => coverage::coverage(&coverage, &mut out),
         Command::Lint(lint) => lint::lint(&lint, cli.color, &mut out),
-        Command::LintApi(lint) => lint_api::lint_api(&lint, cli.color),
+        Command::LintApi(lint) => on_deep_stack(|| lint_api::lint_api(&lint, cli.color)),
         Command::Report(report) => report::report(&report, cli.color, &mut out),
         Command::Schema(schema) => schema::schema(&schema, &mut out),
         Command::Completions(completions) => completions::completions(&completions, &mut out),
@@ -60,6 +64,14 @@ fn on_runtime(command: impl Future<Output = Result<Exit, Error>>) -> Result<Exit
     let exit = runtime.block_on(command);
     runtime.shutdown_background();
     exit
+}
+
+/// Files are read by recursion, and may be nested as deep as an API server takes them.
+fn on_deep_stack(command: impl FnOnce() -> Result<Exit, Error> + Send) -> Result<Exit, Error> {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().stack_size(DEEP_STACK).spawn_scoped(scope, command);
+        thread.map_err(Error::Runtime)?.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
 }
 
 /// Pretty JSON and a newline.

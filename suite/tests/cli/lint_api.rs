@@ -125,3 +125,17 @@ fn a_directory_is_searched_and_must_hold_something() {
     kubeproof(&["lint-api", path(&dir.path().join("none.yaml"))]).with(2);
     kubeproof(&["lint-api", path(dir.path()), "--only", "schema/no-flots"]).with(4);
 }
+
+#[rstest]
+#[case("{a: ", "}", "recursion limit exceeded")]
+#[case("{\"a\": ", "}", "recursion limit exceeded")]
+#[case("[", "]", "recursion limit exceeded")]
+#[case("- ", "", "depth")]
+fn what_is_nested_too_deep_is_told(#[case] open: &str, #[case] close: &str, #[case] told: &str) {
+    let nested = |levels| format!("{}{}", open.repeat(levels), close.repeat(levels));
+    // As deep as is read, it is no definition, and that is all.
+    let ended = piped(&nested(250), &[]);
+    assert!(!ended.stderr.contains(told), "{}", ended.stderr);
+    let ended = piped(&nested(20_000), &[]).with(2);
+    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+}
