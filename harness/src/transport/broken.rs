@@ -55,11 +55,18 @@ pub(crate) fn chain(error: &(dyn Error + '_)) -> String {
     text
 }
 
-/// Whether the server said itself that it has not processed the request: it refused the stream, or is
-/// closing the connection and will look at no stream after the last it named.
+/// What the client says of a request for which it found no connection, though there was one to come: of two that turned out
+/// to be HTTP/2 at the same time it keeps one. It shows only its words.
+const NEVER_SENT: &str = "client error (Canceled)";
+
+/// Whether the request was never sent, or the server said itself that it has not processed it: it refused the stream, or
+/// is closing the connection and will look at no stream after the last it named.
 pub(super) fn is_unprocessed(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
+        if error.to_string() == NEVER_SENT {
+            return true;
+        }
         if let Some(error) = error.downcast_ref::<h2::Error>() {
             let refused = error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
             let closing = error.is_go_away() && error.reason() == Some(h2::Reason::NO_ERROR);
@@ -87,4 +94,27 @@ pub(super) fn is_tls(error: &(dyn Error + 'static)) -> bool {
         cause = error.source();
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("error sending request")]
+    struct Sending(#[source] Client);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("client error ({0})")]
+    struct Client(&'static str);
+
+    #[rstest]
+    #[case::no_connection_was_left("Canceled", true)]
+    #[case::it_was_on_its_way("SendRequest", false)]
+    #[case::nothing_to_connect_to("Connect", false)]
+    fn what_was_never_sent_may_be_sent_again(#[case] kind: &'static str, #[case] unprocessed: bool) {
+        assert_eq!(is_unprocessed(&Sending(Client(kind))), unprocessed);
+    }
 }
