@@ -9,6 +9,7 @@ use kubeproof_cases::stream::{
 };
 use kubeproof_cases::template::Template;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::build;
 use super::scope::{Ended, Flow, Scope};
@@ -197,7 +198,11 @@ impl Scope<'_> {
             let to = from.saturating_add(pieces).min(source.size());
             is_over = to == source.size();
             let last = is_over && end && rides;
-            self.transmit(open, data(source.piece(from, to), last), id).await?;
+            let begun = Instant::now();
+            let piece = source.piece(from, to);
+            // What it costs us to make it is not the server's time.
+            self.give_back(begun.elapsed());
+            self.transmit(open, data(piece, last), id).await?;
             from = to;
             if last {
                 return Ok(());

@@ -211,6 +211,7 @@ impl OpenStream {
     /// Sends, and waits until the server's side of the connection has room for it. What moves meanwhile moves the deadline.
     pub async fn send(&self, sent: Sent, patience: &mut Patience) -> Result<(), SendError> {
         let live = self.live.as_ref().ok_or(SendError::Ended)?;
+        let mut since = Instant::now();
         let bytes = {
             let mut state = live.shared.lock();
             if state.transcript.end.is_some() {
@@ -225,8 +226,7 @@ impl OpenStream {
         };
         tokio::pin!(written);
         loop {
-            let since = Instant::now();
-            let (end, why) = patience.ends();
+            let (end, why) = patience.ends_write(since);
             let moved = tokio::select! {
                 biased;
                 written = &mut written => Some(written),
@@ -234,6 +234,7 @@ impl OpenStream {
                 () = tokio::time::sleep_until(end) => return Err(SendError::Untaken(why)),
             };
             patience.moved(since.elapsed());
+            since = Instant::now();
             if let Some(written) = moved {
                 return written;
             }

@@ -14,7 +14,7 @@ pub struct Patience {
     pub deadline: Instant,
     /// Where the deadline cannot be moved beyond.
     pub limit: Instant,
-    /// Nor when nothing has come, or gone, for so long.
+    /// Nor when nothing has come for so long.
     pub silence: Duration,
     /// What takes less is quick: its time is given back.
     pub quick: Duration,
@@ -42,6 +42,14 @@ impl Patience {
         if after < self.quick {
             self.deadline = (self.deadline + after).min(self.limit);
         }
+    }
+
+    /// When a write ends that nobody takes, and how that is called, if something has moved at this time. A command may have its
+    /// reasons to read nothing for long, so silence ends no write before its deadline.
+    pub(super) fn ends_write(&self, moved: Instant) -> (Instant, Impatience) {
+        let silent = self.deadline.saturating_duration_since(moved);
+        let why = if silent >= self.silence { Impatience::Silence(silent) } else { Impatience::Deadline };
+        (self.deadline, why)
     }
 
     /// When it ends unless something happens, and how that is called.
@@ -83,5 +91,14 @@ mod tests {
         let deadline = Instant::now() + seconds * SECOND;
         let (end, told) = Patience::fixed(deadline, 5 * SECOND).ends();
         assert_eq!((told, end == deadline), (why, why == Impatience::Deadline));
+    }
+
+    #[rstest]
+    #[case::it_stood_still(5, Impatience::Silence(5 * SECOND))]
+    #[case::it_moved_of_late(6, Impatience::Deadline)]
+    fn a_write_has_until_its_deadline(#[case] moved: u32, #[case] why: Impatience) {
+        let begun = Instant::now();
+        let patience = Patience::fixed(begun + 10 * SECOND, 5 * SECOND);
+        assert_eq!(patience.ends_write(begun + moved * SECOND), (patience.deadline, why));
     }
 }
