@@ -11,7 +11,7 @@ impl Scope<'_> {
         let load = || schema::published(&session.client, self.deadline);
         let published = match session.published.get_or_try_init(load).await {
             Ok(published) => published,
-            Err(error) => return Err(self.stuck("schema", error.to_string())),
+            Err(error) => return Err(self.ended("schema", error.verdict(), error.to_string())),
         };
         let view = match &self.planned.subject {
             Some(subject) => published.view_of(step.of, &subject.served, &subject.kind),

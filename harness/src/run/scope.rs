@@ -279,8 +279,13 @@ impl<'a> Scope<'a> {
 
     /// Ends the case at a step that cannot be done. What follows from an earlier failure is not told again.
     pub(super) fn stuck(&mut self, id: &str, message: String) -> Ended {
+        self.ended(id, Verdict::Error, message)
+    }
+
+    /// The same where it is known what that says of the server.
+    pub(super) fn ended(&mut self, id: &str, verdict: Verdict, message: String) -> Ended {
         if !self.record.has_failed() {
-            self.fail(format!("{id}-done"), Verdict::Error, id, Value::Null, Value::Null, message);
+            self.fail(format!("{id}-done"), verdict, id, Value::Null, Value::Null, message);
         }
         Ended
     }

@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use super::model::Published;
 use crate::capability::Asker;
+use crate::event::Verdict;
 use crate::transport::Client;
 
 /// Documents at once. They are large, and nothing of one is kept but its types.
@@ -23,8 +24,21 @@ pub(crate) enum LoadError {
     #[error("/openapi/v3 does not tell where the documents are: {0}")]
     NoIndex(String),
     /// One of them.
-    #[error("{0} is no OpenAPI document: {1}")]
+    #[error("{0} does not answer with a document: {1}")]
     NoDocument(String, String),
+    /// One of them came, and cannot be read.
+    #[error("{0} answers 200, and no OpenAPI document that can be read")]
+    Unreadable(String),
+}
+
+impl LoadError {
+    /// What it says of the server: one that hands out what nobody can read is wrong, one that hands out nothing may be lawful.
+    pub(crate) const fn verdict(&self) -> Verdict {
+        match self {
+            Self::NoIndex(_) | Self::NoDocument(..) => Verdict::Error,
+            Self::Unreadable(_) => Verdict::Fail,
+        }
+    }
 }
 
 /// All that is published, but for what runs of this suite install.
@@ -50,7 +64,10 @@ pub(crate) async fn published(client: &Client, deadline: Instant) -> Result<Publ
         let documents = join_all(some.iter().map(|url| asker.get(url, json))).await;
         for (url, document) in some.iter().zip(documents) {
             let body = document.json().filter(|body| body["openapi"].is_string());
-            let body = body.ok_or_else(|| LoadError::NoDocument((*url).to_owned(), document.in_words()))?;
+            let body = body.ok_or_else(|| match document.status() {
+                200 => LoadError::Unreadable((*url).to_owned()),
+                _ => LoadError::NoDocument((*url).to_owned(), document.in_words()),
+            })?;
             published.add_document(body, &by_crd);
         }
     }

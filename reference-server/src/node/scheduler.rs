@@ -19,7 +19,9 @@ pub(super) fn schedule(api: &Arc<Api>, nodes: &ResourceType, pods: &ResourceType
     let spec = &pod["spec"];
     let gated = spec["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
     let bound = spec["nodeName"].as_str().is_some_and(|node| !node.is_empty());
-    if bound || gated || pod.is_deleting() || spec["schedulerName"] != NAME {
+    // One that names no scheduler comes of a server without defaults.
+    let of_another = spec["schedulerName"].as_str().is_some_and(|name| name != NAME);
+    if bound || gated || of_another || pod.is_deleting() {
         return;
     }
     let node = api.store.get(&nodes.table, &Key::new("", NODE));

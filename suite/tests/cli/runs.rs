@@ -180,3 +180,12 @@ fn a_failed_run_is_repeated_by_the_command_it_prints() {
     assert_eq!(fails(&again.stdout), fails(&ended.stdout));
     assert!(!again.stdout.contains("pass,"), "{}", again.stdout);
 }
+
+/// What is published in a form that nobody asked for and cannot read is the server's failure, not an error of the run.
+#[test]
+fn documents_that_cannot_be_read_are_a_failure() {
+    let server = Served::start(&["--fault", "gzip-unasked"]);
+    let run = [&["run", "--only", "schema/names-and-references"], &server.target()[..]].concat();
+    let ended = kubeproof(&run).with(1);
+    assert!(ended.stdout.contains("no OpenAPI document that can be read"), "{}", ended.stdout);
+}
