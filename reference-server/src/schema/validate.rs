@@ -481,6 +481,35 @@ mod tests {
         assert!(error.message.contains(message), "{}", error.message);
     }
 
+    /// Each limit at its edge, on both sides.
+    #[rstest]
+    #[case(json!({"type": "array", "uniqueItems": true}), json!([1, 2]), json!([1, 1]))]
+    #[case(json!({"type": "array", "uniqueItems": false}), json!([1, 1]), json!("x"))]
+    #[case(json!({"type": "array", "minItems": 2}), json!([1, 1]), json!([1]))]
+    #[case(json!({"type": "object", "minProperties": 1}), json!({"a": 1}), json!({}))]
+    #[case(json!({"type": "string", "minLength": 2}), json!("ab"), json!("a"))]
+    #[case(json!({"type": "string", "minLength": 2, "maxLength": 2}), json!("äö"), json!("äöü"))]
+    #[case(json!({"type": "number", "minimum": 0.5}), json!(0.5), json!(0.25))]
+    #[case(json!({"type": "number", "minimum": 0.5, "exclusiveMinimum": true}), json!(0.75), json!(0.5))]
+    #[case(json!({"type": "integer", "minimum": 3, "exclusiveMinimum": true}), json!(4), json!(2))]
+    #[case(json!({"type": "number", "multipleOf": 0.1}), json!(0.3), json!(0.35))]
+    #[case(json!({"type": "integer", "format": "int32"}), json!(2_147_483_647), json!(2_147_483_648_i64))]
+    #[case(json!({"type": "integer", "format": "int32"}), json!(-2_147_483_648_i64), json!(-2_147_483_649_i64))]
+    #[case(json!({"type": "integer", "format": "int64"}), json!(2_147_483_648_i64), json!(1.5))]
+    #[case(json!({"type": "number", "format": "float"}), json!(3.4e38), json!(3.5e38))]
+    #[case(json!({"type": "number", "format": "double"}), json!(3.5e38), json!("x"))]
+    #[case(json!({"type": "integer", "enum": [1, 2]}), json!(1.0), json!(3))]
+    #[case(json!({"type": "number", "enum": [1.5]}), json!(1.5), json!(2.5))]
+    #[case(json!({"type": "string", "anyOf": [{"minLength": 2}, {"pattern": "^x"}]}), json!("x"), json!("y"))]
+    #[case(json!({"type": "string", "anyOf": [{"minLength": 2}, {"pattern": "^x"}]}), json!("yy"), json!(""))]
+    #[case(json!({"type": "string", "allOf": [{"minLength": 2}, {"pattern": "^x"}]}), json!("xy"), json!("x"))]
+    #[case(json!({"type": "string", "not": {"pattern": "^x"}}), json!("y"), json!("x"))]
+    fn a_limit_holds_at_its_edge(#[case] limit: Value, #[case] good: Value, #[case] bad: Value) {
+        let schema = Schema::from_openapi(&json!({"type": "object", "properties": {"f": limit}})).unwrap();
+        let mistakes = |value: &Value| schema.validate(&json!({ "f": value }), None, Faults::none()).len();
+        assert_eq!((mistakes(&good), mistakes(&bad)), (0, 1));
+    }
+
     #[test]
     fn all_mistakes_are_reported_at_once() {
         let fields: Vec<_> = mistakes(json!({"size": 0, "color": "blue", "tags": [1]}), Faults::none())
