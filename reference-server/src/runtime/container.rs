@@ -88,7 +88,7 @@ struct Instance {
 impl Container {
     pub(super) fn new(spec: ContainerSpec, hostname: &str, network: &Arc<Network>) -> Self {
         let mut environment = Environment::from([
-            ("HOME".to_owned(), "/root".to_owned()),
+            ("HOME".to_owned(), "/home".to_owned()),
             ("HOSTNAME".to_owned(), hostname.to_owned()),
             ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()),
         ]);

@@ -13,7 +13,7 @@ pub(super) const CAPACITY: usize = 64 * 1024 * 1024;
 const MAX_NODES: usize = 10_000;
 
 /// Directories that every container starts with.
-const INITIAL: [&str; 5] = ["/", "/bin", "/etc", "/root", "/tmp"];
+const INITIAL: [&str; 5] = ["/", "/bin", "/etc", "/home", "/tmp"];
 
 /// The files of a container, by absolute path.
 pub(super) struct Files(Mutex<BTreeMap<String, Node>>);
@@ -214,9 +214,9 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case("/root", "a", "/root/a")]
-    #[case("/root", "/a//b/", "/a/b")]
-    #[case("/root", "../../..", "/")]
+    #[case("/home", "a", "/home/a")]
+    #[case("/home", "/a//b/", "/a/b")]
+    #[case("/home", "../../..", "/")]
     #[case("/", "./a/../b", "/b")]
     fn paths_become_absolute(#[case] from: &str, #[case] path: &str, #[case] absolute: &str) {
         assert_eq!(resolve(from, path), absolute);
