@@ -68,6 +68,23 @@ pub struct Received {
     pub stream: Option<Arc<Transcript>>,
 }
 
+impl Received {
+    /// An answer that has a head and nothing else yet.
+    pub(crate) fn head(status: u16, version: &'static str, headers: Vec<(String, String)>) -> Self {
+        Self {
+            status,
+            version,
+            headers,
+            body: Bytes::new(),
+            json: None,
+            json_fault: None,
+            events: Vec::new(),
+            end: None,
+            stream: None,
+        }
+    }
+}
+
 /// One event of a watch.
 #[derive(Clone, Debug)]
 pub struct WatchEvent {

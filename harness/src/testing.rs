@@ -79,17 +79,7 @@ pub(crate) fn exchange(target: &str, outcome: Outcome) -> Exchange {
 
 /// An answer without a body.
 pub(crate) fn received(status: u16) -> Received {
-    Received {
-        status,
-        version: "HTTP/1.1",
-        headers: Vec::new(),
-        body: Bytes::new(),
-        json: None,
-        json_fault: None,
-        events: Vec::new(),
-        end: None,
-        stream: None,
-    }
+    Received::head(status, "HTTP/1.1", Vec::new())
 }
 
 /// An event of a watch.

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::case::Session;
 use crate::capability::outgoing;
 use crate::stream::{Handshake, Shape};
+use crate::transport::Upgrade;
 
 /// Answers so far.
 #[derive(Debug, Default)]
@@ -53,7 +54,8 @@ impl Session {
         request.headers = handshake.headers(Vec::new());
         let kind = if protocol.name == TUNNEL { StreamKind::Ports } else { StreamKind::Plain };
         let shape = Shape { kind, ports: Vec::new() };
-        let stream = self.client.stream(request, &handshake, &shape, false, deadline).await;
+        let upgrade = Upgrade { handshake: &handshake, shape: &shape, token_in_protocols: false };
+        let stream = self.client.stream(request, upgrade, deadline).await;
         match stream.head.status() {
             400 | 403 | 404 | 405 | 501 => {
                 Err(format!("the target does not offer {protocol}: {}", stream.head.in_words()))

@@ -17,7 +17,7 @@ use crate::event::{CheckResult, Verdict};
 use crate::stream::{
     Handshake, Impatience, OpenStream, Patience, SendError, Sent, Shape, StreamEnd, Transcript, Waited,
 };
-use crate::transport::Outgoing;
+use crate::transport::{Outgoing, Upgrade};
 use crate::values::Undefined;
 use crate::verdict::{curl, describe, describe_text, failed_at, matches, shorten, text_matches};
 
@@ -37,8 +37,9 @@ impl Scope<'_> {
         };
         let target = outgoing.target.clone();
         let client = &self.session.client;
-        let open =
-            client.stream(outgoing, &handshake, &shape, stream.token_in_protocols, self.deadline).await;
+        let token_in_protocols = stream.token_in_protocols;
+        let upgrade = Upgrade { handshake: &handshake, shape: &shape, token_in_protocols };
+        let open = client.stream(outgoing, upgrade, self.deadline).await;
         let open = self.opened_stream(id, open);
         let head = open.head.clone();
         self.refresh_stream(id, &open);

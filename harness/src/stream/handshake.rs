@@ -108,24 +108,13 @@ impl Handshake {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use rstest::rstest;
 
     use super::*;
 
     fn answer(headers: &[(&str, &str)]) -> Received {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Received {
-            status: 101,
-            version: "HTTP/1.1",
-            headers,
-            body: Bytes::new(),
-            json: None,
-            json_fault: None,
-            events: Vec::new(),
-            end: None,
-            stream: None,
-        }
+        Received::head(101, "HTTP/1.1", headers)
     }
 
     /// The key and its answer are those of RFC 6455, 1.3.

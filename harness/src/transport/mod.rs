@@ -61,6 +61,17 @@ pub struct Outgoing {
     pub exact: bool,
 }
 
+/// What a connection is to become.
+#[derive(Clone, Copy, Debug)]
+pub struct Upgrade<'a> {
+    /// The protocols that are offered.
+    pub handshake: &'a Handshake,
+    /// What comes over it.
+    pub shape: &'a Shape,
+    /// The bearer token goes with the protocols, as browsers have to send it.
+    pub token_in_protocols: bool,
+}
+
 /// How much is read, and how fast requests go out.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -229,24 +240,15 @@ impl Client {
 
     /// Asks for an upgrade over a connection of its own; later, where the server asks for that. What is not a 101 by the
     /// book is an ordinary answer.
-    pub async fn stream(
-        &self,
-        outgoing: Outgoing,
-        handshake: &Handshake,
-        shape: &Shape,
-        token_in_protocols: bool,
-        deadline: Instant,
-    ) -> OpenStream {
-        let ask = || self.stream_once(outgoing.clone(), handshake, shape, token_in_protocols, deadline);
+    pub async fn stream(&self, outgoing: Outgoing, upgrade: Upgrade<'_>, deadline: Instant) -> OpenStream {
+        let ask = || self.stream_once(outgoing.clone(), upgrade, deadline);
         patience::insist(deadline, ask, |stream| &stream.head).await
     }
 
     async fn stream_once(
         &self,
         outgoing: Outgoing,
-        handshake: &Handshake,
-        shape: &Shape,
-        token_in_protocols: bool,
+        Upgrade { handshake, shape, token_in_protocols }: Upgrade<'_>,
         deadline: Instant,
     ) -> OpenStream {
         let mut ready = match self.prepare(outgoing, deadline).await {

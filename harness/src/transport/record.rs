@@ -16,17 +16,7 @@ pub(super) fn head(status: StatusCode, version: Version, headers: Vec<(String, S
         Version::HTTP_2 => "HTTP/2",
         _ => "HTTP/1.1",
     };
-    Received {
-        status: status.as_u16(),
-        version,
-        headers,
-        body: Bytes::new(),
-        json: None,
-        json_fault: None,
-        events: Vec::new(),
-        end: None,
-        stream: None,
-    }
+    Received::head(status.as_u16(), version, headers)
 }
 
 /// The answer with its body.

@@ -7,7 +7,7 @@ use kubeproof_harness::exchange::{BrokenKind, Outcome, WatchEnd};
 use kubeproof_harness::stream::{Handshake, Patience, Shape, StreamEnd, Waited};
 use kubeproof_harness::target::{TargetConfig, TlsConfig};
 use kubeproof_harness::tls::TlsOptions;
-use kubeproof_harness::transport::{Client, Limits, Outgoing};
+use kubeproof_harness::transport::{Client, Limits, Outgoing, Upgrade};
 use kubeproof_harness::watch::Next;
 use rstest::rstest;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
@@ -104,7 +104,8 @@ async fn an_upgrade_is_refused_or_a_stream_that_is_dropped() {
         let handshake = Handshake::new(Carrier::Spdy, vec!["v4.channel.k8s.io".to_owned()]);
         let request = Outgoing { headers: handshake.headers(Vec::new()), ..exact("/exec?command=a") };
         let shape = Shape { kind: StreamKind::Command, ports: Vec::new() };
-        let stream = client.stream(request, &handshake, &shape, false, ample()).await;
+        let upgrade = Upgrade { handshake: &handshake, shape: &shape, token_in_protocols: false };
+        let stream = client.stream(request, upgrade, ample()).await;
         assert_eq!(stream.is_open(), length >= head, "{length}: {:?}", stream.head.outcome);
         if stream.is_open() {
             let mut patience = Patience::fixed(ample(), Duration::from_secs(20));

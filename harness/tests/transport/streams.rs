@@ -5,7 +5,7 @@ use kubeproof_cases::stream::{Carrier, StreamKind};
 use kubeproof_harness::stream::{
     Handshake, Impatience, OpenStream, Patience, SendError, Sent, Shape, StreamEnd, Transcript, Waited,
 };
-use kubeproof_harness::transport::Outgoing;
+use kubeproof_harness::transport::{Outgoing, Upgrade};
 use tokio::time::{Duration, Instant};
 
 use crate::peer::{Act, Peer, TOKEN, ample, exact, send, soon};
@@ -42,7 +42,8 @@ async fn open(peer: &Peer, over: Carrier, token_in_protocols: bool) -> OpenStrea
     let handshake = Handshake::new(over, vec!["v4.channel.k8s.io".to_owned()]);
     let request = Outgoing { headers: handshake.headers(Vec::new()), ..exact("/exec?command=a") };
     let shape = Shape { kind: StreamKind::Command, ports: Vec::new() };
-    peer.client().stream(request, &handshake, &shape, token_in_protocols, ample()).await
+    let upgrade = Upgrade { handshake: &handshake, shape: &shape, token_in_protocols };
+    peer.client().stream(request, upgrade, ample()).await
 }
 
 async fn create(stream: &OpenStream, channel: &str) {

@@ -5,22 +5,13 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
 
 use kubeproof_cases::Catalogue;
-use kubeproof_harness::event::{CaseResult, Verdict};
-use kubeproof_harness::run::RunOptions;
+use kubeproof_harness::event::Verdict;
 use kubeproof_harness::selection::Selection;
 use kubeproof_reference_server::{Config, Cut, Cuts};
 
-use super::{Bundled, MINDFUL, SelfTestError, explain};
-
-/// For one case. Who is done earlier waits for nothing, so a slow machine is given all the time it may need.
-const PATIENCE: Duration = Duration::from_mins(3);
-
-/// Cases at once.
-const JOBS: usize = 12;
+use super::{MINDFUL, SelfTestError, explain, name, run};
 
 /// Of the user who may read, whom nobody but this process can reach.
 const VIEWER_TOKEN: &str = "viewer";
@@ -251,21 +242,4 @@ pub async fn row(
         row.findings.push(format!("only {} results of {} are left, expected {least} %", row.ran, usual.ran));
     }
     Ok(row)
-}
-
-async fn run(
-    catalogue: &Catalogue,
-    config: Config,
-    selection: &Selection,
-) -> Result<Vec<Arc<CaseResult>>, SelfTestError> {
-    let server = Bundled::start(config).await?;
-    let selection = selection.clone();
-    let options = RunOptions { selection, case_timeout: PATIENCE, jobs: JOBS, ..RunOptions::default() };
-    let results = server.run(catalogue, &options).await?;
-    server.stop().await;
-    Ok(results)
-}
-
-fn name(result: &CaseResult) -> String {
-    format!("{} @ {}", result.id, result.subject)
 }

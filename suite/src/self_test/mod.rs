@@ -13,7 +13,39 @@ pub mod variations;
 
 pub use self::bundled::{Bundled, FORGETFUL, MINDFUL, SelfTestError};
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use kubeproof_cases::Catalogue;
 use kubeproof_harness::event::{CaseResult, Verdict};
+use kubeproof_harness::run::RunOptions;
+use kubeproof_harness::selection::Selection;
+use kubeproof_reference_server::Config;
+
+/// For one case. Who is done earlier waits for nothing, so a slow machine is given all the time it may need.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// Cases at once: slow servers are among them, and several run side by side.
+const JOBS: usize = 12;
+
+/// Runs the cases against a server that is right.
+async fn run(
+    catalogue: &Catalogue,
+    config: Config,
+    selection: &Selection,
+) -> Result<Vec<Arc<CaseResult>>, SelfTestError> {
+    let server = Bundled::start(config).await?;
+    let selection = selection.clone();
+    let options = RunOptions { selection, case_timeout: PATIENCE, jobs: JOBS, ..RunOptions::default() };
+    let results = server.run(catalogue, &options).await?;
+    server.stop().await;
+    Ok(results)
+}
+
+/// A result's case, and what it ran on.
+fn name(result: &CaseResult) -> String {
+    format!("{} @ {}", result.id, result.subject)
+}
 
 /// What a result says, for a person.
 pub fn explain(result: &CaseResult) -> String {

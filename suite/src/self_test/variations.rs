@@ -1,22 +1,13 @@
 //! Servers that are right and differ: the whole suite against lawful variations of the bundled server.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Duration;
 
 use kubeproof_cases::Catalogue;
-use kubeproof_harness::event::{CaseResult, Verdict};
-use kubeproof_harness::run::RunOptions;
+use kubeproof_harness::event::Verdict;
 use kubeproof_harness::selection::Selection;
 use kubeproof_reference_server::{Config, Variations};
 
-use super::{Bundled, MINDFUL, SelfTestError, explain};
-
-/// For one case. Who is done earlier waits for nothing, so a slow machine is given all the time it may need.
-const PATIENCE: Duration = Duration::from_mins(3);
-
-/// Cases at once.
-const JOBS: usize = 12;
+use super::{MINDFUL, SelfTestError, explain, name, run};
 
 /// One differing server, and what cases held against it.
 #[derive(Clone, Debug)]
@@ -34,7 +25,7 @@ pub async fn usual_skips(
     catalogue: &Catalogue,
     selection: &Selection,
 ) -> Result<BTreeSet<String>, SelfTestError> {
-    let results = run(catalogue, Variations::none(), selection).await?;
+    let results = run(catalogue, config(Variations::none()), selection).await?;
     Ok(results.iter().filter(|result| result.verdict == Verdict::Skip).map(|result| name(result)).collect())
 }
 
@@ -45,7 +36,7 @@ pub async fn row(
     usual: &BTreeSet<String>,
     selection: &Selection,
 ) -> Result<Row, SelfTestError> {
-    let results = run(catalogue, variations, selection).await?;
+    let results = run(catalogue, config(variations), selection).await?;
     let mut findings = Vec::new();
     for result in &results {
         match result.verdict {
@@ -60,20 +51,6 @@ pub async fn row(
     Ok(Row { variations, results: results.len(), findings })
 }
 
-async fn run(
-    catalogue: &Catalogue,
-    variations: Variations,
-    selection: &Selection,
-) -> Result<Vec<Arc<CaseResult>>, SelfTestError> {
-    let selection = selection.clone();
-    let server = Bundled::start(Config { variations, history: MINDFUL, ..Config::default() }).await?;
-    // Slow servers are among them, and several run side by side.
-    let options = RunOptions { selection, case_timeout: PATIENCE, jobs: JOBS, ..RunOptions::default() };
-    let results = server.run(catalogue, &options).await?;
-    server.stop().await;
-    Ok(results)
-}
-
-fn name(result: &CaseResult) -> String {
-    format!("{} @ {}", result.id, result.subject)
+fn config(variations: Variations) -> Config {
+    Config { variations, history: MINDFUL, ..Config::default() }
 }
