@@ -8,6 +8,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::schema::ListType;
 
 fn schema() -> Schema {
     let document = json!({"type": "object", "properties": {
@@ -237,6 +238,26 @@ fn a_list_is_owned_as_it_says() {
     let error = world.apply("b", &json!({"plain": ["y"]}), false).unwrap_err();
     assert!(error.to_string().ends_with(": .spec.plain"), "{error}");
     assert_eq!(world.owns("a"), json!({"f:spec": {"f:plain": {}}}));
+}
+
+/// Built-in types say it by how they are patched, where they do not say it otherwise.
+#[rstest]
+#[case::nothing(|_: &mut Schema| {}, json!(["x"]), json!({}))]
+#[case::merged(|list: &mut Schema| list.patch_strategy.merge = true, json!(["x"]), json!({"v:\"x\"": {}}))]
+#[case::merged_and_whole(|list: &mut Schema| (list.patch_strategy.merge, list.list_type) = (true, ListType::Atomic), json!(["x"]), json!({}))]
+#[case::merged_by_key(|list: &mut Schema| (list.patch_strategy.merge, list.patch_merge_key) = (true, Some("k")), json!(["x"]), json!({}))]
+#[case::keyed(|list: &mut Schema| list.list_map_keys = vec!["k".to_owned()], json!([{"k": 1}]), json!({"k:{\"k\":1}": {".": {}, "f:k": {}}}))]
+#[case::keyed_and_whole(|list: &mut Schema| (list.list_map_keys, list.list_type) = (vec!["k".to_owned()], ListType::Atomic), json!([{"k": 1}]), json!({}))]
+fn a_list_of_a_built_in_type_is_owned_as_it_is_patched(
+    #[case] says: fn(&mut Schema),
+    #[case] list: Value,
+    #[case] expected: Value,
+) {
+    let mut schema =
+        Schema::from_openapi(&json!({"type": "object", "properties": {"l": {"type": "array", "items": {}}}}));
+    let mut schema = Schema::clone(schema.as_mut().unwrap().properties.get("l").unwrap());
+    says(&mut schema);
+    assert_eq!(shape::stated(&list, Some(&schema), Faults::none()).to_fields_v1(), expected);
 }
 
 /// A configuration over few names, so that two of them often meet. No list in it is empty: one that becomes so by what is given up

@@ -241,6 +241,84 @@ async fn a_flood_of_frames_is_stopped_or_borne(#[case] flood: fn(u32) -> Vec<u8>
     .await;
 }
 
+/// Says hello in HTTP/2, with these settings beside.
+fn hello(settings: &[u8]) -> Vec<u8> {
+    [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(), &frame(4, 0, 0, settings)].concat()
+}
+
+/// A header that is not kept in the peer's table; the name and the value are short.
+fn header(name: &str, value: &str) -> Vec<u8> {
+    let text = |text: &str| [&[u8::try_from(text.len()).expect("short")], text.as_bytes()].concat();
+    [vec![0], text(name), text(value)].concat()
+}
+
+/// What is no HTTP/2, or more of it than anybody needs, ends a connection also for a client that reads all it is told.
+#[rstest]
+#[case::pings_to_a_stream(|_| frame(6, 0, 1, &[0; 8]))]
+#[case::settings_of_five_bytes(|_| frame(4, 0, 0, &[0; 5]))]
+#[case::a_window_beyond_its_bound(|_| frame(8, 0, 0, &[0x7f, 0xff, 0xff, 0xff]))]
+#[case::data_of_nobody(|_| frame(0, 0, 1, b"x"))]
+#[case::a_continuation_of_nothing(|_| frame(9, 4, 1, &GET))]
+#[case::a_push(|_| frame(5, 4, 1, &[0, 0, 0, 2, 0x82]))]
+#[case::streams_with_even_numbers(|n| frame(1, 5, 2 * n + 2, &GET))]
+#[case::an_index_that_leads_nowhere(|n| frame(1, 5, 2 * n + 1, &[0xff, 0xff, 0xff, 0x7f]))]
+#[case::rapid_resets(|n| [frame(1, 5, 2 * n + 1, &GET), frame(3, 0, 2 * n + 1, &[0, 0, 0, 8])].concat())]
+#[case::endless_headers(|n| if n == 0 { frame(1, 0, 1, &GET) } else { frame(9, 0, 1, &header("a", "b").repeat(1000)) })]
+#[tokio::test]
+async fn what_breaks_the_rules_of_http_2_is_hung_up_on(#[case] attack: fn(u32) -> Vec<u8>) {
+    besiege(Walls::default(), async |fortress| {
+        let mut stream = fortress.sends(&hello(&[])).await;
+        let (mut read, mut write) = stream.split();
+        let sending = async {
+            let mut n = 0;
+            while write.write_all(&attack(n)).await.is_ok() {
+                n += 1;
+            }
+        };
+        let reading = async {
+            let _ = read.read_to_end(&mut Vec::new()).await;
+        };
+        // There is an end of one of them, since the server makes it.
+        tokio::select! {
+            () = sending => {}
+            () = reading => {}
+        }
+    })
+    .await;
+}
+
+/// Streams that are open and idle: watches of a client that lets nothing of them come, and bodies that do not come. There are so many
+/// to a connection, and what they hold is bounded.
+#[rstest]
+#[case::watches("GET", "/api/v1/configmaps?watch=true", 5)]
+#[case::large_lists("GET", "/openapi/v2", 5)]
+#[case::bodies("POST", CONFIG_MAPS, 4)]
+#[tokio::test]
+async fn thousands_of_idle_streams_are_borne(#[case] method: &str, #[case] path: &str, #[case] flags: u8) {
+    besiege(Walls::default(), async |fortress| {
+        let token = format!("Bearer {}", fortress.token);
+        let block = [
+            header(":method", method),
+            header(":scheme", "http"),
+            header(":path", path),
+            header("authorization", &token),
+            header("content-type", JSON),
+        ]
+        .concat();
+        let mut streams = Vec::new();
+        for _ in 0..20 {
+            // The window of each stream is closed.
+            let mut bytes = hello(&[0, 4, 0, 0, 0, 0]);
+            for n in 0..500 {
+                bytes.extend(frame(1, flags, 2 * n + 1, &block));
+            }
+            streams.push(fortress.sends(&bytes).await);
+        }
+        streams
+    })
+    .await;
+}
+
 /// TLS that does not come to an end, and garbage in its place.
 #[tokio::test]
 async fn a_handshake_of_tls_is_not_waited_for() {
