@@ -39,7 +39,9 @@ impl Scope<'_> {
         let client = &self.session.client;
         let token_in_protocols = stream.token_in_protocols;
         let upgrade = Upgrade { handshake: &handshake, shape: &shape, token_in_protocols };
+        let begun = Instant::now();
         let open = client.stream(outgoing, upgrade, self.deadline).await;
+        self.give_back(begun.elapsed());
         let open = self.opened_stream(id, open);
         let head = open.head.clone();
         self.refresh_stream(id, &open);

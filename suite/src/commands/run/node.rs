@@ -19,6 +19,7 @@ use kubeproof_reference_server::kubelet::{Endpoint, EndpointConfig, Kubelet, Rep
 use kubeproof_reference_server::node::manifest;
 use serde_json::{Value, json};
 use tokio::net::UdpSocket;
+use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -41,6 +42,33 @@ pub(super) struct Node {
     /// Its watches and its heartbeat. Dropping them ends them.
     tasks: JoinSet<()>,
     _endpoint: Endpoint,
+    _threads: Threads,
+}
+
+/// The threads of its endpoint. A run keeps its own busy with whatever cases compute, and what a node does in many small
+/// steps would wait for each of them: a server behind it would look slow.
+struct Threads(Option<Runtime>);
+
+impl Threads {
+    fn start() -> std::io::Result<Self> {
+        let threads =
+            Builder::new_multi_thread().worker_threads(2).thread_name("node").enable_all().build()?;
+        Ok(Self(Some(threads)))
+    }
+
+    /// Runs on them, and so does all that it starts.
+    async fn run<T: Send + 'static>(&self, what: impl Future<Output = T> + Send + 'static) -> Option<T> {
+        self.0.as_ref()?.spawn(what).await.ok()
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        // Waiting for them is not allowed where others are waited for.
+        if let Some(threads) = self.0.take() {
+            threads.shutdown_background();
+        }
+    }
 }
 
 impl Node {
@@ -65,7 +93,9 @@ impl Node {
         let name = format!("kp-{run}-node");
         let kubelet = Arc::new(Kubelet::new(name.clone(), address, Arc::new(server.clone())));
         let config = EndpointConfig { listen: SocketAddr::new(address, 0), client_ca_pem };
-        let endpoint = Endpoint::open(kubelet.clone(), config).await?;
+        let threads = Threads::start().map_err(Error::Runtime)?;
+        let opened = threads.run(Endpoint::open(kubelet.clone(), config)).await;
+        let endpoint = opened.ok_or_else(|| Error::Runtime(std::io::ErrorKind::Other.into()))??;
         let mut node = manifest(&name, address, endpoint.port());
         // Schedulers keep the pods of others away.
         node["spec"]["taints"] = json!([{"key": "kubeproof.dev/run", "value": run, "effect": "NoSchedule"}]);
@@ -77,7 +107,7 @@ impl Node {
         tasks.spawn(run_pods(server.clone(), name.clone(), kubelet));
         tasks.spawn(bind_pods(server.clone(), name.clone(), format!("kp-{run}-")));
         tasks.spawn(stay_alive(server.clone(), name.clone(), node["status"].clone()));
-        Ok(Self { server, name, tasks, _endpoint: endpoint })
+        Ok(Self { server, name, tasks, _endpoint: endpoint, _threads: threads })
     }
 
     /// Removes the node. Its pods are gone by now.
