@@ -510,6 +510,24 @@ mod tests {
         assert_eq!((mistakes(&good), mistakes(&bad)), (0, 1));
     }
 
+    /// Typed objects tell both ends of a range; null and nothing are the same in them.
+    #[rstest]
+    #[case(json!(1), &[])]
+    #[case(json!(65_535), &[])]
+    #[case(json!(null), &[])]
+    #[case(json!(0), &["must be between 1 and 65535, inclusive"])]
+    #[case(json!(65_536), &["must be between 1 and 65535, inclusive"])]
+    #[case(json!(-7), &["must be between 1 and 65535, inclusive"])]
+    fn a_typed_range_is_told_whole(#[case] port: Value, #[case] expected: &[&str]) {
+        let mut schema =
+            Schema::from_openapi(&json!({"type": "object", "properties": {"port": {"type": "integer", "minimum": 1, "maximum": 65_535}}})).unwrap();
+        schema.typed = true;
+        let errors = schema.validate(&json!({ "port": port }), None, Faults::none());
+        let told: Vec<_> =
+            errors.iter().map(|error| error.message.rsplit(": ").next().unwrap_or_default()).collect();
+        assert_eq!(told, expected);
+    }
+
     #[test]
     fn all_mistakes_are_reported_at_once() {
         let fields: Vec<_> = mistakes(json!({"size": 0, "color": "blue", "tags": [1]}), Faults::none())
