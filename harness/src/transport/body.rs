@@ -163,26 +163,6 @@ mod tests {
         pushed.expect("it is free now");
     }
 
-    #[tokio::test]
-    async fn long_bodies_that_fit_one_by_one_all_come_to_their_end() {
-        // All of them together do not fit, and each would wait with half of it for what the others have.
-        const TOTAL: usize = 9 << 19;
-        let budget = Budget::new(MEBIBYTE, TOTAL);
-        let deadline = Instant::now() + Duration::from_secs(10);
-        let data = vec![b' '; STEP];
-        let comes = async || {
-            let mut body = body(&budget);
-            for _ in 0..16 {
-                body.push(&data, deadline).await?;
-                tokio::task::yield_now().await;
-            }
-            body.finish(deadline).await.map(drop)
-        };
-        let (first, second, third) = tokio::join!(comes(), comes(), comes());
-        first.and(second).and(third).expect("there is room for each");
-        assert_eq!(budget.free(), TOTAL);
-    }
-
     #[test]
     fn blocks_are_joined_in_order() {
         let data: Vec<u8> = (0..=3 * STEP).map(|byte| u8::try_from(byte % 251).expect("a byte")).collect();

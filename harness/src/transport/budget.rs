@@ -4,14 +4,13 @@
 //! case that asked for them is judged. So every answer that is not small takes its share before it is kept, and gives it back when it is
 //! dropped. Where nothing is free it waits, as it would for the network, and not beyond its deadline.
 //!
-//! Two rules keep those who wait from waiting for each other. Whatever fits is let in, however long something larger has waited:
-//! a case that holds much ends by asking for little more. And of all that becomes long one grows at a time, and never waits for
-//! what those hold that wait for it.
+//! Whatever fits is let in, however long something larger has waited: a case that holds much ends by asking for little more. And when
+//! all that is held belongs to those who wait for more, the last to come is told that there is none, or all would wait for each
+//! other. (They do not take turns: over HTTP/2 an answer that is not read holds up the others on its connection.)
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Mutex as Turn, Notify, OwnedMutexGuard};
+use tokio::sync::Notify;
 
 /// Shares grow by so many bytes at least.
 pub(super) const STEP: usize = 64 << 10;
@@ -19,29 +18,33 @@ pub(super) const STEP: usize = 64 << 10;
 /// Bytes that nothing is held for: there are thousands of these, and they are what honest answers take.
 pub(super) const SMALL: usize = 16 << 10;
 
-/// Bytes that something may have before it has to wait for its turn: all requests at once may have so many.
-const LONG: usize = 256 << 10;
-
-/// Why there was no room for something long, though there may have been some.
-const WAITED: &str = "another long answer was read until the deadline";
-
 /// What all answers share.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     /// The longest body of all.
     pub(super) max_body: usize,
     room: Arc<Room>,
-    turn: Arc<Turn<()>>,
 }
 
 /// The bytes that there are.
 #[derive(Debug)]
 struct Room {
     total: usize,
-    free: Mutex<usize>,
+    level: Mutex<Level>,
     freed: Notify,
-    /// What those hold that wait for their turn.
-    parked: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Level {
+    held: usize,
+    /// What of it those hold who wait for more.
+    parked: usize,
+}
+
+impl Room {
+    fn level(&self) -> MutexGuard<'_, Level> {
+        self.level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A share; given back when dropped.
@@ -60,15 +63,15 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        *self.room.free.lock().unwrap_or_else(PoisonError::into_inner) += self.bytes;
+        self.room.level().held -= self.bytes;
         self.room.freed.notify_waiters();
     }
 }
 
 impl Budget {
     pub(super) fn new(max_body: usize, total: usize) -> Self {
-        let room = Room { total, free: Mutex::new(total), freed: Notify::new(), parked: AtomicUsize::new(0) };
-        Self { max_body, room: Arc::new(room), turn: Arc::default() }
+        let room = Room { total, level: Mutex::default(), freed: Notify::new() };
+        Self { max_body, room: Arc::new(room) }
     }
 
     /// Memory for what goes beyond bytes that are free, waited for until there is some. An error if there never can be.
@@ -78,28 +81,29 @@ impl Budget {
                 *free = rest;
                 Ok(None)
             }
-            None => self.hold(bytes).await.map(Some),
+            None => self.hold(bytes, 0).await.map(Some),
         }
     }
 
-    async fn hold(&self, bytes: usize) -> Result<Held, String> {
-        if bytes > self.room.total {
-            return Err(self.spent());
-        }
+    /// Memory for somebody who has some, and keeps it while waiting for more.
+    async fn hold(&self, bytes: usize, own: usize) -> Result<Held, String> {
         loop {
             // What is freed after this is heard of, so nothing is missed between looking and waiting.
             let freed = self.room.freed.notified();
-            if let Some(held) = self.try_hold(bytes) {
-                return Ok(held);
-            }
+            let _parked = {
+                let mut level = self.room.level();
+                if level.held + bytes <= self.room.total {
+                    level.held += bytes;
+                    return Ok(Held { room: Arc::clone(&self.room), bytes });
+                }
+                if own + bytes > self.room.total || level.parked + own == level.held {
+                    return Err(self.spent());
+                }
+                level.parked += own;
+                Parked { room: &self.room, bytes: own }
+            };
             freed.await;
         }
-    }
-
-    fn try_hold(&self, bytes: usize) -> Option<Held> {
-        let mut free = self.room.free.lock().unwrap_or_else(PoisonError::into_inner);
-        *free = free.checked_sub(bytes)?;
-        Some(Held { room: Arc::clone(&self.room), bytes })
     }
 
     /// What is said when there was no room.
@@ -108,6 +112,18 @@ impl Budget {
             "the answers that are looked at take more than {} MiB of memory; --answer-memory allows for more",
             self.room.total >> 20
         )
+    }
+}
+
+/// Bytes that are held by somebody who waits.
+struct Parked<'a> {
+    room: &'a Room,
+    bytes: usize,
+}
+
+impl Drop for Parked<'_> {
+    fn drop(&mut self) {
+        self.room.level().parked -= self.bytes;
     }
 }
 
@@ -120,26 +136,16 @@ pub(crate) struct Growth {
     /// Bytes that memory is held for.
     room: usize,
     held: Option<Held>,
-    turn: Option<OwnedMutexGuard<()>>,
-    waits_for_turn: bool,
 }
 
 impl Growth {
     pub(crate) fn new(budget: &Budget, most: usize) -> Self {
-        let budget = budget.clone();
-        Self { budget, most, room: SMALL, held: None, turn: None, waits_for_turn: false }
+        Self { budget: budget.clone(), most, room: SMALL, held: None }
     }
 
     /// Waits for memory for so many bytes, twice: once in the buffer in which they come, and once in one piece. An error if there
     /// cannot be any.
     pub(crate) async fn reach(&mut self, length: usize) -> Result<(), String> {
-        if length > LONG && self.turn.is_none() {
-            let parked = Parked::new(&self.budget.room, self.own());
-            self.waits_for_turn = true;
-            self.turn = Some(Arc::clone(&self.budget.turn).lock_owned().await);
-            self.waits_for_turn = false;
-            drop(parked);
-        }
         if length > self.room {
             let doubled = self.room.min(self.most.saturating_sub(self.room));
             let more = (length - self.room).max(STEP).max(doubled);
@@ -151,13 +157,8 @@ impl Growth {
 
     /// Waits for so many bytes more.
     pub(super) async fn add(&mut self, bytes: usize) -> Result<(), String> {
-        let room = &self.budget.room;
-        // What it has itself, it cannot wait for, nor for those who wait for it.
-        let parked = if self.turn.is_some() { room.parked.load(Ordering::Relaxed) } else { 0 };
-        if self.own() + parked + bytes > room.total {
-            return Err(self.budget.spent());
-        }
-        let more = self.budget.hold(bytes).await?;
+        let own = self.held.as_ref().map_or(0, |held| held.bytes);
+        let more = self.budget.hold(bytes, own).await?;
         match &mut self.held {
             Some(held) => held.join(more),
             None => self.held = Some(more),
@@ -167,35 +168,12 @@ impl Growth {
 
     /// What is said when it waited too long.
     pub(super) fn late(&self) -> String {
-        if self.waits_for_turn { WAITED.to_owned() } else { self.budget.spent() }
+        self.budget.spent()
     }
 
     /// Its share, when it has grown.
     pub(super) fn into_held(self) -> Option<Held> {
         self.held
-    }
-
-    fn own(&self) -> usize {
-        self.held.as_ref().map_or(0, |held| held.bytes)
-    }
-}
-
-/// Bytes that are held by somebody who waits for a turn.
-struct Parked<'a> {
-    room: &'a Room,
-    bytes: usize,
-}
-
-impl<'a> Parked<'a> {
-    fn new(room: &'a Room, bytes: usize) -> Self {
-        room.parked.fetch_add(bytes, Ordering::Relaxed);
-        Self { room, bytes }
-    }
-}
-
-impl Drop for Parked<'_> {
-    fn drop(&mut self) {
-        self.room.parked.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -206,18 +184,18 @@ mod tests {
     impl Budget {
         /// The bytes that nobody holds.
         pub(in crate::transport) fn free(&self) -> usize {
-            *self.room.free.lock().expect("nobody died")
+            self.room.total - self.room.level().held
         }
     }
 
     #[tokio::test]
     async fn what_fits_is_let_in_before_what_has_waited_longer() {
         let budget = Budget::new(1 << 20, 1 << 20);
-        let held = budget.try_hold(1 << 19).expect("half of it");
-        let large = budget.hold(1 << 20);
+        let held = budget.hold(1 << 19, 0).await.expect("half of it");
+        let large = budget.hold(1 << 20, 0);
         tokio::pin!(large);
         assert!(futures_util::poll!(&mut large).is_pending());
-        let small = budget.hold(1 << 18).await.expect("it fits");
+        let small = budget.hold(1 << 18, 0).await.expect("it fits");
         drop(held);
         assert!(futures_util::poll!(&mut large).is_pending());
         drop(small);
@@ -225,18 +203,32 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_waits_for_those_who_wait_for_him() {
+    async fn of_those_who_wait_for_nobody_but_each_other_the_last_gives_up() {
         let budget = Budget::new(4 << 20, 4 << 20);
-        let mut first = Growth::new(&budget, 4 << 20);
-        first.reach(1 << 20).await.expect("there is room");
-        let mut second = Growth::new(&budget, 4 << 20);
-        second.reach(LONG).await.expect("so much is had without a turn");
-        let waiting = second.reach(LONG + 1);
-        tokio::pin!(waiting);
+        let finished = budget.hold(1 << 20, 0).await.expect("there is room");
+        let (mut first, mut second) = (Growth::new(&budget, 4 << 20), Growth::new(&budget, 4 << 20));
+        first.add(1 << 20).await.expect("there is room");
+        second.add(1 << 20).await.expect("there is room");
+        let mut waiting = Box::pin(first.add(2 << 20));
         assert!(futures_util::poll!(&mut waiting).is_pending());
-        // Half of the room is its own, and of the other half some is held by who waits for it.
-        first.reach(2 << 20).await.expect_err("there will never be room");
+        assert!(futures_util::poll!(Box::pin(second.add(2 << 20))).is_pending(), "what is finished will go");
+        second.add(1 << 20).await.expect("it fits");
+        drop(finished);
+        second.add(2 << 20).await.expect_err("the other waits for it, and nobody else has any");
+        assert!(futures_util::poll!(&mut waiting).is_pending());
+        drop(second);
+        waiting.await.expect("all but its own is free");
         drop(first);
-        waiting.await.expect("it is its turn");
+        assert_eq!(budget.free(), 4 << 20);
+        assert_eq!(budget.room.level().parked, 0);
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_more_than_there_is() {
+        let budget = Budget::new(1 << 20, 1 << 20);
+        let _other = budget.hold(1 << 10, 0).await.expect("there is room");
+        let mut growth = Growth::new(&budget, 1 << 20);
+        growth.add(1 << 19).await.expect("there is room");
+        growth.add((1 << 19) + 1).await.expect_err("it has half of it itself");
     }
 }
