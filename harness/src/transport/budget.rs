@@ -6,11 +6,12 @@
 //!
 //! Whatever fits is let in, however long something larger has waited: a case that holds much ends by asking for little more. And when
 //! all that is held belongs to those who wait for more, the last to come is told that there is none, or all would wait for each
-//! other. (They do not take turns: over HTTP/2 an answer that is not read holds up the others on its connection.)
+//! other. Lines of watches that become long take turns too. Bodies do not: over HTTP/2 one that is not read holds up the others on
+//! its connection.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Notify;
+use tokio::sync::{Mutex as Turn, Notify, OwnedMutexGuard};
 
 /// Shares grow by so many bytes at least.
 pub(super) const STEP: usize = 64 << 10;
@@ -18,12 +19,16 @@ pub(super) const STEP: usize = 64 << 10;
 /// Bytes that nothing is held for: there are thousands of these, and they are what honest answers take.
 pub(super) const SMALL: usize = 16 << 10;
 
+/// Bytes that something has before it takes its turn, if it does that.
+const LONG: usize = 256 << 10;
+
 /// What all answers share.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     /// The longest body of all.
     pub(super) max_body: usize,
     room: Arc<Room>,
+    turn: Arc<Turn<()>>,
 }
 
 /// The bytes that there are.
@@ -71,7 +76,7 @@ impl Drop for Held {
 impl Budget {
     pub(super) fn new(max_body: usize, total: usize) -> Self {
         let room = Room { total, level: Mutex::default(), freed: Notify::new() };
-        Self { max_body, room: Arc::new(room) }
+        Self { max_body, room: Arc::new(room), turn: Arc::default() }
     }
 
     /// Memory for what goes beyond bytes that are free, waited for until there is some. An error if there never can be.
@@ -99,8 +104,7 @@ impl Budget {
                 if own + bytes > self.room.total || level.parked + own == level.held {
                     return Err(self.spent());
                 }
-                level.parked += own;
-                Parked { room: &self.room, bytes: own }
+                Parked::new(&self.room, &mut level, own)
             };
             freed.await;
         }
@@ -121,6 +125,13 @@ struct Parked<'a> {
     bytes: usize,
 }
 
+impl<'a> Parked<'a> {
+    fn new(room: &'a Room, level: &mut Level, bytes: usize) -> Self {
+        level.parked += bytes;
+        Self { room, bytes }
+    }
+}
+
 impl Drop for Parked<'_> {
     fn drop(&mut self) {
         self.room.level().parked -= self.bytes;
@@ -136,16 +147,30 @@ pub(crate) struct Growth {
     /// Bytes that memory is held for.
     room: usize,
     held: Option<Held>,
+    /// One that becomes long waits until no other does.
+    takes_turns: bool,
+    turn: Option<OwnedMutexGuard<()>>,
 }
 
 impl Growth {
     pub(crate) fn new(budget: &Budget, most: usize) -> Self {
-        Self { budget: budget.clone(), most, room: SMALL, held: None }
+        let budget = budget.clone();
+        Self { budget, most, room: SMALL, held: None, takes_turns: false, turn: None }
+    }
+
+    /// One that takes turns with others.
+    pub(crate) fn in_turn(budget: &Budget, most: usize) -> Self {
+        Self { takes_turns: true, ..Self::new(budget, most) }
     }
 
     /// Waits for memory for so many bytes, twice: once in the buffer in which they come, and once in one piece. An error if there
     /// cannot be any.
     pub(crate) async fn reach(&mut self, length: usize) -> Result<(), String> {
+        if self.takes_turns && length > LONG && self.turn.is_none() {
+            let room = &self.budget.room;
+            let _parked = Parked::new(room, &mut room.level(), self.own());
+            self.turn = Some(Arc::clone(&self.budget.turn).lock_owned().await);
+        }
         if length > self.room {
             let doubled = self.room.min(self.most.saturating_sub(self.room));
             let more = (length - self.room).max(STEP).max(doubled);
@@ -157,13 +182,17 @@ impl Growth {
 
     /// Waits for so many bytes more.
     pub(super) async fn add(&mut self, bytes: usize) -> Result<(), String> {
-        let own = self.held.as_ref().map_or(0, |held| held.bytes);
-        let more = self.budget.hold(bytes, own).await?;
+        let more = self.budget.hold(bytes, self.own()).await?;
         match &mut self.held {
             Some(held) => held.join(more),
             None => self.held = Some(more),
         }
         Ok(())
+    }
+
+    /// The bytes that it holds.
+    fn own(&self) -> usize {
+        self.held.as_ref().map_or(0, |held| held.bytes)
     }
 
     /// What is said when it waited too long.
@@ -221,6 +250,20 @@ mod tests {
         drop(first);
         assert_eq!(budget.free(), 4 << 20);
         assert_eq!(budget.room.level().parked, 0);
+    }
+
+    #[tokio::test]
+    async fn of_those_that_take_turns_one_becomes_long() {
+        let budget = Budget::new(4 << 20, 4 << 20);
+        let mut first = Growth::in_turn(&budget, 4 << 20);
+        first.reach(1 << 20).await.expect("there is room");
+        let mut second = Growth::in_turn(&budget, 4 << 20);
+        second.reach(LONG).await.expect("so much is had without a turn");
+        let mut waiting = Box::pin(second.reach(LONG + 1));
+        assert!(futures_util::poll!(&mut waiting).is_pending());
+        first.reach(2 << 20).await.expect_err("the other has some of it, and waits for its turn");
+        drop(first);
+        waiting.await.expect("it is its turn");
     }
 
     #[tokio::test]

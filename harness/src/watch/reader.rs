@@ -49,7 +49,7 @@ pub(super) struct Teller {
 
 impl Teller {
     pub(super) fn new(budget: &Budget, max_line: usize, to: mpsc::Sender<Item>) -> Self {
-        let (growth, budget) = (Growth::new(budget, max_line), budget.clone());
+        let (growth, budget) = (Growth::in_turn(budget, max_line), budget.clone());
         Self { budget, to, free: FREE, growth, max_line, starves: Arc::default() }
     }
 
@@ -75,7 +75,7 @@ impl Teller {
             Ok(held) => held,
             Err(spent) => return Some(WatchEnd::Budget(spent)),
         };
-        self.growth = Growth::new(&self.budget, self.max_line);
+        self.growth = Growth::in_turn(&self.budget, self.max_line);
         let line = Line { bytes, at: Instant::now(), unfinished, _held: held };
         self.to.send(Item::Line(line)).await.err().map(|_| WatchEnd::Client)
     }
