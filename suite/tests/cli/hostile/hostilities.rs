@@ -136,7 +136,7 @@ pub(super) fn websocket() -> Vec<Hostility> {
     let after = |name, script: Vec<Act>, says| hostility(name, [vec![Act::Answer], script].concat(), says);
     let stdout = [&b"\x82\x7e\x40\x00\x01"[..], &[b'x'; 0x3fff]].concat();
     vec![
-        after("says nothing", vec![Act::Hang], &["nothing more for 1 s"]),
+        after("says nothing", vec![Act::Hang], &["nothing more for 2.5 s"]),
         after("closes", vec![], &["the connection ended without a close"]),
         after(
             "a length of all there is",
@@ -182,7 +182,7 @@ pub(super) fn spdy() -> Vec<Hostility> {
     // A block of zlib that claims the dictionary and then holds nothing that can be inflated.
     let broken = b"\x80\x03\0\x02\0\0\0\x0c\0\0\0\x01\x78\xf9\xe3\xc6\xa7\xc2\xff\xff".to_vec();
     vec![
-        after("says nothing", vec![Act::Hang], &["nothing more for 1 s"]),
+        after("says nothing", vec![Act::Hang], &["nothing more for 2.5 s"]),
         after(
             "a long frame",
             vec![send(b"\0\0\0\x01\0\xff\xff\xff"), Act::Hang],
