@@ -58,7 +58,7 @@ impl Bundled {
         target.credential = Credential::token(viewer.as_deref().unwrap_or(server.admin_token()))?;
         target.second = Some(Credential::token(USER_TOKEN)?);
         // A wrong server has cases ask over and over, and what they keep of it must not be the end of them before they judge.
-        let limits = Limits { max_held: 512 << 20, ..Limits::default() };
+        let limits = Limits { max_held: 2 << 30, ..Limits::default() };
         let client = Client::new(&target, limits)?;
         Ok(Self { server, client })
     }
