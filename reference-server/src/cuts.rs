@@ -5,56 +5,45 @@
 //! handlers work from the same `ResourceType`, and agree. What is no property of a resource is asked for by name where a
 //! request is read.
 
-use std::fmt;
-
 use serde_json::Value;
 
 use crate::builtin::{Subresource, rbac};
 use crate::registry::ResourceType;
 
-macro_rules! cuts {
-    ($($variant:ident $name:literal $summary:literal)*) => {
-        /// A capability that the server is without.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Cut {
-            $(#[doc = $summary] $variant,)*
-        }
-
-        const TABLE: &[(Cut, &str, &str)] = &[$((Cut::$variant, $name, $summary),)*];
-    };
-}
-
-cuts! {
-    AggregatedDiscovery "aggregated-discovery" "Discovery has one document for each group and version, and none for all."
-    Core "core" "There is no core group: no namespaces, config maps, secrets or pods."
-    Crds "crds" "Custom resources cannot be defined."
-    DeleteCollection "deletecollection" "Collections cannot be deleted."
-    FieldSelectors "field-selectors" "No field can be selected by, not even the name."
-    GarbageCollection "garbage-collection" "No controllers are at work: what nobody owns any more stays."
-    JsonPatch "json-patch" "PATCH does not take JSON patches."
-    MergePatch "merge-patch" "PATCH does not take merge patches."
-    Namespaces "namespaces" "Namespaces are no objects: any name is one."
-    Node "node" "There is no node: pods stay pending, as on a control plane alone."
-    OpenapiV2 "openapi-v2" "There is no document of OpenAPI v2."
-    OpenapiV3 "openapi-v3" "There are no documents of OpenAPI v3."
-    OtherResources "other-resources" "One namespaced resource is served, gadgets.v1.devices.example.com, and nothing else."
-    Paging "paging" "Lists come whole, whatever limit was asked for."
-    PartialMetadata "partial-metadata" "Objects and lists are not served as their metadata alone."
-    Patch "patch" "Nothing can be patched."
-    Pods "pods" "There are no pods."
-    Reviews "reviews" "Nobody can ask who they are and what they may do."
-    Roles "roles" "There are no roles: rights follow from groups alone."
-    Scale "scale" "There are no scale subresources."
-    ServerSideApply "server-side-apply" "PATCH does not take applied configurations."
-    Status "status" "There are no status subresources."
-    StrategicMergePatch "strategic-merge-patch" "PATCH does not take strategic merge patches."
-    StreamingLists "streaming-lists" "A watch cannot begin with a list that says where it ends."
-    Streams "streams" "Nothing leads into pods: no exec, attach, port-forward, log or proxy."
-    Table "table" "Objects and lists are not served as tables."
-    ValidationRules "validation-rules" "Definitions of custom resources do not keep validation rules."
-    Watch "watch" "Nothing can be watched."
-    WatchBookmarks "watch-bookmarks" "Watches carry no bookmarks."
-    Yaml "yaml" "YAML is neither taken nor served."
+named! {
+    /// A capability that the server is without.
+    Cut {
+        AggregatedDiscovery "aggregated-discovery" "Discovery has one document for each group and version, and none for all."
+        Core "core" "There is no core group: no namespaces, config maps, secrets or pods."
+        Crds "crds" "Custom resources cannot be defined."
+        DeleteCollection "deletecollection" "Collections cannot be deleted."
+        FieldSelectors "field-selectors" "No field can be selected by, not even the name."
+        GarbageCollection "garbage-collection" "No controllers are at work: what nobody owns any more stays."
+        JsonPatch "json-patch" "PATCH does not take JSON patches."
+        MergePatch "merge-patch" "PATCH does not take merge patches."
+        Namespaces "namespaces" "Namespaces are no objects: any name is one."
+        Node "node" "There is no node: pods stay pending, as on a control plane alone."
+        OpenapiV2 "openapi-v2" "There is no document of OpenAPI v2."
+        OpenapiV3 "openapi-v3" "There are no documents of OpenAPI v3."
+        OtherResources "other-resources" "One namespaced resource is served, gadgets.v1.devices.example.com, and nothing else."
+        Paging "paging" "Lists come whole, whatever limit was asked for."
+        PartialMetadata "partial-metadata" "Objects and lists are not served as their metadata alone."
+        Patch "patch" "Nothing can be patched."
+        Pods "pods" "There are no pods."
+        Reviews "reviews" "Nobody can ask who they are and what they may do."
+        Roles "roles" "There are no roles: rights follow from groups alone."
+        Scale "scale" "There are no scale subresources."
+        ServerSideApply "server-side-apply" "PATCH does not take applied configurations."
+        Status "status" "There are no status subresources."
+        StrategicMergePatch "strategic-merge-patch" "PATCH does not take strategic merge patches."
+        StreamingLists "streaming-lists" "A watch cannot begin with a list that says where it ends."
+        Streams "streams" "Nothing leads into pods: no exec, attach, port-forward, log or proxy."
+        Table "table" "Objects and lists are not served as tables."
+        ValidationRules "validation-rules" "Definitions of custom resources do not keep validation rules."
+        Watch "watch" "Nothing can be watched."
+        WatchBookmarks "watch-bookmarks" "Watches carry no bookmarks."
+        Yaml "yaml" "YAML is neither taken nor served."
+    }
 }
 
 /// The patches that each cut takes away.
@@ -67,34 +56,6 @@ const PATCHES: [(Cut, &str); 4] = [
 
 /// Subresources that lead into pods.
 const STREAMS: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
-
-impl Cut {
-    /// Every cut, in the order of the table.
-    pub fn all() -> impl Iterator<Item = Self> {
-        TABLE.iter().map(|(cut, _, _)| *cut)
-    }
-
-    /// The cut of this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        TABLE.iter().find(|(_, known, _)| *known == name).map(|(cut, _, _)| *cut)
-    }
-
-    /// The name on the command line: that of the capability, as case files spell it where they can ask for it.
-    pub fn name(self) -> &'static str {
-        TABLE[self as usize].1
-    }
-
-    /// One sentence that says what is missing.
-    pub fn summary(self) -> &'static str {
-        TABLE[self as usize].2
-    }
-}
-
-impl fmt::Display for Cut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// What a server is without.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -228,7 +189,7 @@ mod tests {
     #[test]
     fn names_are_unique_and_lead_back_to_their_cut() {
         let names: BTreeSet<&str> = Cut::all().map(Cut::name).collect();
-        assert_eq!(names.len(), TABLE.len());
+        assert_eq!(names.len(), Cut::all().count());
         for cut in Cut::all() {
             assert_eq!(Cut::from_name(cut.name()), Some(cut));
             assert!(cut.summary().ends_with('.'), "{cut}: a summary is a sentence");

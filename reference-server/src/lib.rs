@@ -46,6 +46,9 @@
 //! # }
 //! ```
 
+#[macro_use]
+mod named;
+
 mod api;
 mod apply;
 mod auth;

@@ -6,53 +6,20 @@
 #[macro_use]
 mod table;
 
-use std::fmt;
-
 /// Names the bits that a [`Faults`] set has room for.
 const WORDS: usize = 12;
 
 macro_rules! faults {
-    ($($variant:ident $name:literal $summary:literal)*) => {
-        /// A deliberate bug.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[expect(clippy::doc_markdown, reason = "the same sentences are printed for people")]
-        pub enum Fault {
-            $(#[doc = $summary] $variant,)*
+    ($($rows:tt)*) => {
+        named! {
+            /// A deliberate bug.
+            #[expect(clippy::doc_markdown, reason = "the same sentences are printed for people")]
+            Fault { $($rows)* }
         }
-
-        const TABLE: &[(Fault, &str, &str)] = &[$((Fault::$variant, $name, $summary),)*];
     };
 }
 
 rows! { faults }
-
-impl Fault {
-    /// Every fault, in the order of the table.
-    pub fn all() -> impl Iterator<Item = Self> {
-        TABLE.iter().map(|(fault, _, _)| *fault)
-    }
-
-    /// The fault of this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        TABLE.iter().find(|(_, known, _)| *known == name).map(|(fault, _, _)| *fault)
-    }
-
-    /// The name on the command line: kebab-case, after the bug.
-    pub fn name(self) -> &'static str {
-        TABLE[self as usize].1
-    }
-
-    /// One sentence that describes the bug.
-    pub fn summary(self) -> &'static str {
-        TABLE[self as usize].2
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// A set of faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

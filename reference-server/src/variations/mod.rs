@@ -10,83 +10,44 @@ mod front;
 mod request;
 mod tokens;
 
-use std::fmt;
-
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 pub(crate) use self::front::Front;
 
-macro_rules! variations {
-    ($($variant:ident $name:literal $summary:literal)*) => {
-        /// A lawful difference.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Variation {
-            $(#[doc = $summary] $variant,)*
-        }
-
-        const TABLE: &[(Variation, &str, &str)] = &[$((Variation::$variant, $name, $summary),)*];
-    };
-}
-
-variations! {
-    OpaqueVersions "opaque-versions" "resourceVersions are text without an order."
-    OtherUids "other-uids" "UIDs are no UUIDs."
-    OpaqueContinue "opaque-continue" "Tokens of pages have another form."
-    UnknownFields "unknown-fields" "metadata and the details of a Status have members that nobody knows."
-    OtherMessages "other-messages" "The messages of failures have other words."
-    MetadataAtAdmission "metadata-at-admission" "New objects get a label and an annotation more."
-    DefaultsAtAdmission "defaults-at-admission" "New config maps and secrets say that they are not immutable."
-    OtherSuffixes "other-suffixes" "generateName makes other and longer suffixes."
-    StatusOnDelete "status-on-delete" "DELETE answers a Status where it would have answered the object."
-    ObjectOnDelete "object-on-delete" "DELETE answers the object where it would have answered a Status."
-    DeletionAccepted "deletion-accepted" "DELETE answers 202."
-    ListsReversed "lists-reversed" "The items of a list, or of a page, stand the other way round."
-    CountsUntold "counts-untold" "A page does not tell how many items remain."
-    ManyBookmarks "many-bookmarks" "A watch that asks for bookmarks gets one after every event."
-    FewBookmarks "few-bookmarks" "A watch gets no bookmark but the one at the end of its initial events."
-    WatchesEnd "watches-end" "A watch ends after some events or some time, whatever timeout was asked for."
-    TooManyRequests "too-many-requests" "Some requests are answered 429 with Retry-After first."
-    SlowAnswers "slow-answers" "Some answers take their time to begin."
-    SlowBodies "slow-bodies" "Some bodies come in pieces, and some time after their head."
-    Chunked "chunked" "Bodies are sent in chunks and do not announce their length."
-    ConnectionsClose "connections-close" "A connection is closed after its answer."
-    GzipAlways "gzip-always" "Every body is compressed, if that is accepted."
-    HeadersRearranged "headers-rearranged" "Headers stand in another order, and there are some more of them."
-    HeadersInTitleCase "headers-in-title-case" "Names of headers begin with capital letters."
-    Http1Only "http1-only" "HTTP/2 is not spoken."
-    ShortHistory "short-history" "Old versions are forgotten soon."
-    CharsetsNamed "charsets-named" "The content type of JSON names its charset."
-    WarningsAlways "warnings-always" "Every answer carries a warning of its own."
-    IndentedAlways "indented-always" "JSON is indented, whether asked for or not."
-    ClockOff "clock-off" "The server's clock is hours ahead or behind."
-}
-
-impl Variation {
-    /// Every variation, in the order of the table.
-    pub fn all() -> impl Iterator<Item = Self> {
-        TABLE.iter().map(|(variation, _, _)| *variation)
-    }
-
-    /// The variation of this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        TABLE.iter().find(|(_, known, _)| *known == name).map(|(variation, _, _)| *variation)
-    }
-
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        TABLE[self as usize].1
-    }
-
-    /// One sentence that describes the difference.
-    pub fn summary(self) -> &'static str {
-        TABLE[self as usize].2
-    }
-}
-
-impl fmt::Display for Variation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+named! {
+    /// A lawful difference.
+    Variation {
+        OpaqueVersions "opaque-versions" "resourceVersions are text without an order."
+        OtherUids "other-uids" "UIDs are no UUIDs."
+        OpaqueContinue "opaque-continue" "Tokens of pages have another form."
+        UnknownFields "unknown-fields" "metadata and the details of a Status have members that nobody knows."
+        OtherMessages "other-messages" "The messages of failures have other words."
+        MetadataAtAdmission "metadata-at-admission" "New objects get a label and an annotation more."
+        DefaultsAtAdmission "defaults-at-admission" "New config maps and secrets say that they are not immutable."
+        OtherSuffixes "other-suffixes" "generateName makes other and longer suffixes."
+        StatusOnDelete "status-on-delete" "DELETE answers a Status where it would have answered the object."
+        ObjectOnDelete "object-on-delete" "DELETE answers the object where it would have answered a Status."
+        DeletionAccepted "deletion-accepted" "DELETE answers 202."
+        ListsReversed "lists-reversed" "The items of a list, or of a page, stand the other way round."
+        CountsUntold "counts-untold" "A page does not tell how many items remain."
+        ManyBookmarks "many-bookmarks" "A watch that asks for bookmarks gets one after every event."
+        FewBookmarks "few-bookmarks" "A watch gets no bookmark but the one at the end of its initial events."
+        WatchesEnd "watches-end" "A watch ends after some events or some time, whatever timeout was asked for."
+        TooManyRequests "too-many-requests" "Some requests are answered 429 with Retry-After first."
+        SlowAnswers "slow-answers" "Some answers take their time to begin."
+        SlowBodies "slow-bodies" "Some bodies come in pieces, and some time after their head."
+        Chunked "chunked" "Bodies are sent in chunks and do not announce their length."
+        ConnectionsClose "connections-close" "A connection is closed after its answer."
+        GzipAlways "gzip-always" "Every body is compressed, if that is accepted."
+        HeadersRearranged "headers-rearranged" "Headers stand in another order, and there are some more of them."
+        HeadersInTitleCase "headers-in-title-case" "Names of headers begin with capital letters."
+        Http1Only "http1-only" "HTTP/2 is not spoken."
+        ShortHistory "short-history" "Old versions are forgotten soon."
+        CharsetsNamed "charsets-named" "The content type of JSON names its charset."
+        WarningsAlways "warnings-always" "Every answer carries a warning of its own."
+        IndentedAlways "indented-always" "JSON is indented, whether asked for or not."
+        ClockOff "clock-off" "The server's clock is hours ahead or behind."
     }
 }
 
@@ -156,7 +117,7 @@ mod tests {
     #[test]
     fn names_are_unique_and_lead_back_to_their_variation() {
         let names: BTreeSet<&str> = Variation::all().map(Variation::name).collect();
-        assert_eq!(names.len(), TABLE.len());
+        assert_eq!(names.len(), Variation::all().count());
         for variation in Variation::all() {
             assert_eq!(Variation::from_name(variation.name()), Some(variation));
         }
@@ -167,6 +128,6 @@ mod tests {
         assert_eq!(Variations::from_seed(7), Variations::from_seed(7));
         let chosen: BTreeSet<&str> =
             (0..50).flat_map(|seed| Variations::from_seed(seed).iter()).map(Variation::name).collect();
-        assert_eq!(chosen.len(), TABLE.len());
+        assert_eq!(chosen.len(), Variation::all().count());
     }
 }
