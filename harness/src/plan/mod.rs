@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use kubeproof_cases::Catalogue;
 use kubeproof_cases::SubjectDefinition;
-use kubeproof_cases::case::{Capability, Case, ResourceName, Step};
+use kubeproof_cases::case::{Capability, Case, ResourceName};
 use kubeproof_cases::stream::Protocol;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
@@ -187,7 +187,7 @@ pub async fn plan(catalogue: &Catalogue, client: &Client, options: &RunOptions) 
     }
     runs.shuffle(&mut random);
     // What waits for the server's clock begins first: the rest of the run happens meanwhile.
-    runs.sort_by_key(|planned| !waits(&planned.case.steps));
+    runs.sort_by_key(|planned| !survey::awaits_the_clock(&planned.case.steps));
     for (n, planned) in runs.iter_mut().enumerate() {
         planned.name = format!("kp-{run}-{}", n + 1);
     }
@@ -295,17 +295,6 @@ fn check_known_failures(
     let protocols = catalogue.cases.iter().flat_map(|case| &case.protocols).map(ToString::to_string);
     let subjects: BTreeSet<String> = subjects.into_iter().chain(protocols).collect();
     list.check(&catalogue.cases.iter().map(|case| case.id.as_str()), &subjects.iter().map(String::as_str))
-}
-
-/// Whether the steps wait for a stream to be ended by the server, as at its timeoutSeconds.
-fn waits(steps: &[Step]) -> bool {
-    steps.iter().any(|step| match step {
-        Step::End(_) => true,
-        Step::Concurrently(inner) | Step::Repeat(inner) => waits(&inner.steps),
-        Step::Until(until) => waits(&until.steps),
-        Step::Together(together) => together.branches.iter().any(|branch| waits(branch)),
-        _ => false,
-    })
 }
 
 /// Differs between runs under the same seed, so that a run never meets what another left behind.

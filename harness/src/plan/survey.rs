@@ -100,12 +100,13 @@ pub(crate) fn writes(steps: &[Step]) -> bool {
     requests(steps).iter().any(|request| !is_safe(&request.method))
 }
 
-/// Whether the steps wait for the server's clock, which moves in seconds: until it ends a watch, or until a time is past.
+/// Whether the steps wait for the server's clock, which moves in seconds: until it ends a watch or a log, or until a time is past.
 pub(crate) fn awaits_the_clock(steps: &[Step]) -> bool {
     let mut found = false;
     walk(steps, &mut |step| {
         found |= match step {
             Step::End(_) => true,
+            Step::Request(request) => request.query.iter().any(|(key, _)| key == "follow"),
             Step::Stream(stream) => stream.request.query.iter().any(|(key, _)| key == "timeoutSeconds"),
             Step::Until(until) => until.condition.text.contains("parseTime"),
             _ => false,

@@ -118,8 +118,11 @@ async fn cases(
     let (mut custom, mut others): (Vec<PlannedRun>, Vec<PlannedRun>) =
         running.into_iter().partition(is_custom);
     for runs in [&mut custom, &mut others] {
-        // Those that need the pod of the run come last: it is being made meanwhile.
-        runs.sort_by_cached_key(|run| (needs_pod(run), !survey::awaits_the_clock(&run.case.steps)));
+        // Others that need the pod of the run come last: it is being made meanwhile.
+        runs.sort_by_cached_key(|run| {
+            let awaits = survey::awaits_the_clock(&run.case.steps);
+            (!awaits, needs_pod(run))
+        });
     }
     let patience = setup::PATIENCE.max(options.case_timeout);
     let prepared = Instant::now() + patience;
