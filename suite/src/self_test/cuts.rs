@@ -148,9 +148,11 @@ impl Lack {
                 (&["PartialObjectMetadataList"], 95, &["serialization/partial-*", "serialization/json-*"])
             }
             Cut::Patch => (&["the verb patch"], 80, &["patch/*", "put/*"]),
-            Cut::Pods => {
-                (&["does not serve pods.v1"], 70, &["exec/pod-that-there-is-not", "status/*", "log/*-that-*"])
-            }
+            Cut::Pods => (
+                &["does not serve pods.v1", "has no subresource proxy"],
+                70,
+                &["exec/pod-that-there-is-not", "status/*", "log/*-that-*"],
+            ),
             Cut::Reviews => (
                 // Reviews are the only resources that list few verbs.
                 &["does not serve", "does not review access", "nothing that its checks judge"],
@@ -172,7 +174,7 @@ impl Lack {
                 (&["initial events"], 95, &["watch/streaming-list-of-nothing", "watch/one-*"])
             }
             Cut::Streams => (
-                &["lists no subresource"],
+                &["lists no subresource", "has no subresource proxy"],
                 75,
                 &["exec/pod-that-there-is-not", "discovery/pods-list*", "status/put-of-a-pod"],
             ),
