@@ -42,8 +42,12 @@ struct Room {
 #[derive(Debug, Default)]
 struct Level {
     held: usize,
-    /// What of it those hold who wait for more.
+    /// What of it those hold who wait for more. When some is freed, they are told, and nobody waits until each has looked.
     parked: usize,
+    /// How often some was freed.
+    freed: u64,
+    /// What of it those hold who wait for their turn.
+    queued: usize,
 }
 
 impl Room {
@@ -68,7 +72,11 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.room.level().held -= self.bytes;
+        let mut level = self.room.level();
+        level.held -= self.bytes;
+        level.parked = 0;
+        level.freed += 1;
+        drop(level);
         self.room.freed.notify_waiters();
     }
 }
@@ -101,7 +109,7 @@ impl Budget {
                     level.held += bytes;
                     return Ok(Held { room: Arc::clone(&self.room), bytes });
                 }
-                if own + bytes > self.room.total || level.parked + own == level.held {
+                if own + bytes > self.room.total || level.parked + level.queued + own == level.held {
                     return Err(self.spent());
                 }
                 Parked::new(&self.room, &mut level, own)
@@ -119,22 +127,46 @@ impl Budget {
     }
 }
 
-/// Bytes that are held by somebody who waits.
+/// Bytes that are held by somebody who waits for more.
 struct Parked<'a> {
     room: &'a Room,
     bytes: usize,
+    /// When the waiting began.
+    freed: u64,
 }
 
 impl<'a> Parked<'a> {
     fn new(room: &'a Room, level: &mut Level, bytes: usize) -> Self {
         level.parked += bytes;
-        Self { room, bytes }
+        Self { room, bytes, freed: level.freed }
     }
 }
 
 impl Drop for Parked<'_> {
     fn drop(&mut self) {
-        self.room.level().parked -= self.bytes;
+        let mut level = self.room.level();
+        if level.freed == self.freed {
+            level.parked -= self.bytes;
+        }
+    }
+}
+
+/// Bytes that are held by somebody who waits for a turn.
+struct Queued<'a> {
+    room: &'a Room,
+    bytes: usize,
+}
+
+impl<'a> Queued<'a> {
+    fn new(room: &'a Room, bytes: usize) -> Self {
+        room.level().queued += bytes;
+        Self { room, bytes }
+    }
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        self.room.level().queued -= self.bytes;
     }
 }
 
@@ -167,8 +199,7 @@ impl Growth {
     /// cannot be any.
     pub(crate) async fn reach(&mut self, length: usize) -> Result<(), String> {
         if self.takes_turns && length > LONG && self.turn.is_none() {
-            let room = &self.budget.room;
-            let _parked = Parked::new(room, &mut room.level(), self.own());
+            let _queued = Queued::new(&self.budget.room, self.own());
             self.turn = Some(Arc::clone(&self.budget.turn).lock_owned().await);
         }
         if length > self.room {
@@ -243,6 +274,7 @@ mod tests {
         assert!(futures_util::poll!(Box::pin(second.add(2 << 20))).is_pending(), "what is finished will go");
         second.add(1 << 20).await.expect("it fits");
         drop(finished);
+        assert!(futures_util::poll!(&mut waiting).is_pending(), "it has looked, and waits again");
         second.add(2 << 20).await.expect_err("the other waits for it, and nobody else has any");
         assert!(futures_util::poll!(&mut waiting).is_pending());
         drop(second);
@@ -250,6 +282,22 @@ mod tests {
         drop(first);
         assert_eq!(budget.free(), 4 << 20);
         assert_eq!(budget.room.level().parked, 0);
+    }
+
+    #[tokio::test]
+    async fn who_has_just_been_told_of_room_counts_as_one_who_will_give_some_back() {
+        let budget = Budget::new(4 << 20, 4 << 20);
+        let finished = budget.hold(2 << 20, 0).await.expect("there is room");
+        let mut first = Growth::new(&budget, 4 << 20);
+        first.add(1 << 20).await.expect("there is room");
+        let mut waiting = Box::pin(first.add(2 << 20));
+        assert!(futures_util::poll!(&mut waiting).is_pending());
+        drop(finished);
+        let mut newcomer = Box::pin(budget.hold(4 << 20, 0));
+        assert!(futures_util::poll!(&mut newcomer).is_pending(), "the first has not looked yet");
+        waiting.await.expect("it fits");
+        drop(first);
+        newcomer.await.expect("all is free");
     }
 
     #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -60,18 +61,13 @@ impl Teller {
 
     /// Waits for room for a line of which there is so much; `Some` when there can be none.
     async fn make_room(&mut self, unfinished: usize) -> Option<WatchEnd> {
-        self.starves.store(true, Ordering::Relaxed);
-        let grown = self.growth.reach(unfinished).await;
-        self.starves.store(false, Ordering::Relaxed);
+        let grown = told(&self.starves, self.growth.reach(unfinished)).await;
         grown.err().map(WatchEnd::Budget)
     }
 
     /// Tells a line; `Some` when that ends the watch.
     async fn tell(&mut self, bytes: Bytes, unfinished: bool) -> Option<WatchEnd> {
-        self.starves.store(true, Ordering::Relaxed);
-        let held = self.budget.hold_beyond(&mut self.free, bytes.len()).await;
-        self.starves.store(false, Ordering::Relaxed);
-        let held = match held {
+        let held = match told(&self.starves, self.budget.hold_beyond(&mut self.free, bytes.len())).await {
             Ok(held) => held,
             Err(spent) => return Some(WatchEnd::Budget(spent)),
         };
@@ -79,6 +75,18 @@ impl Teller {
         let line = Line { bytes, at: Instant::now(), unfinished, _held: held };
         self.to.send(Item::Line(line)).await.err().map(|_| WatchEnd::Client)
     }
+}
+
+/// Waits for room, and tells for how long there is none.
+async fn told<T>(starves: &AtomicBool, room: impl Future<Output = T>) -> T {
+    tokio::pin!(room);
+    if let Poll::Ready(room) = futures_util::poll!(&mut room) {
+        return room;
+    }
+    starves.store(true, Ordering::Relaxed);
+    let room = room.await;
+    starves.store(false, Ordering::Relaxed);
+    room
 }
 
 /// Reads to the end, or until nobody listens.
