@@ -50,7 +50,7 @@ impl Parser<'_> {
     }
 
     /// Takes one of these words.
-    fn expect(&mut self, wanted: &[&'static str]) -> Result<&'static str, SyntaxError> {
+    fn require(&mut self, wanted: &[&'static str]) -> Result<&'static str, SyntaxError> {
         let found = self.keyword().and_then(|word| wanted.iter().copied().find(|wanted| *wanted == word));
         match (found, self.tokens.first()) {
             (Some(found), _) => {
@@ -135,16 +135,16 @@ impl Parser<'_> {
             Some("{") => {
                 self.tokens = &self.tokens[1..];
                 let list = self.body()?;
-                self.expect(&["}"])?;
+                self.require(&["}"])?;
                 Command::Group(list)
             }
             Some("if") => self.branches()?,
             Some(word @ ("while" | "until")) => {
                 self.tokens = &self.tokens[1..];
                 let condition = self.body()?;
-                self.expect(&["do"])?;
+                self.require(&["do"])?;
                 let body = self.body()?;
-                self.expect(&["done"])?;
+                self.require(&["done"])?;
                 Command::Loop { until: word == "until", condition, body }
             }
             Some("for") => self.each()?,
@@ -168,16 +168,16 @@ impl Parser<'_> {
 
     fn branches(&mut self) -> Result<Command, SyntaxError> {
         let mut branches = Vec::new();
-        self.expect(&["if"])?;
+        self.require(&["if"])?;
         loop {
             let condition = self.body()?;
-            self.expect(&["then"])?;
+            self.require(&["then"])?;
             branches.push((condition, self.body()?));
-            match self.expect(&["elif", "else", "fi"])? {
+            match self.require(&["elif", "else", "fi"])? {
                 "elif" => {}
                 "else" => {
                     let otherwise = self.body()?;
-                    self.expect(&["fi"])?;
+                    self.require(&["fi"])?;
                     return Ok(Command::If { branches, otherwise });
                 }
                 _ => return Ok(Command::If { branches, otherwise: List::default() }),
@@ -186,7 +186,7 @@ impl Parser<'_> {
     }
 
     fn each(&mut self) -> Result<Command, SyntaxError> {
-        self.expect(&["for"])?;
+        self.require(&["for"])?;
         let variable = match self.keyword() {
             Some(name) if name_length(name) == name.len() && !name.is_empty() => name.to_owned(),
             Some(name) => return Err(SyntaxError::Unexpected(name.to_owned())),
@@ -206,9 +206,9 @@ impl Parser<'_> {
             return self.tokens.first().map_or(Err(SyntaxError::Incomplete), |token| Err(unexpected(token)));
         }
         self.newlines();
-        self.expect(&["do"])?;
+        self.require(&["do"])?;
         let body = self.body()?;
-        self.expect(&["done"])?;
+        self.require(&["done"])?;
         Ok(Command::For { variable, words, body })
     }
 

@@ -39,7 +39,7 @@ impl Parser<'_> {
         found
     }
 
-    fn expect(&mut self, token: &str, expected: &'static str) -> Result<(), JsonPathError> {
+    fn require(&mut self, token: &str, expected: &'static str) -> Result<(), JsonPathError> {
         if self.eat(token) { Ok(()) } else { self.fail(expected) }
     }
 
@@ -64,7 +64,7 @@ impl Parser<'_> {
             } else if self.eat("[") {
                 steps.push(self.bracket()?);
                 self.skip_space();
-                self.expect("]", "']'")?;
+                self.require("]", "']'")?;
             } else {
                 return Ok(steps);
             }
@@ -104,7 +104,7 @@ impl Parser<'_> {
         }
         if self.eat("?(") {
             let filter = self.filter()?;
-            self.expect(")", "a comparison or ')'")?;
+            self.require(")", "a comparison or ')'")?;
             return Ok(Step::Filter(filter));
         }
         if let Some(quote) = self.quote() {
