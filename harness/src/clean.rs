@@ -160,9 +160,14 @@ fn resource_and_name(path: &str) -> Option<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use rstest::rstest;
+    use serde_json::json;
 
     use super::*;
+    use crate::exchange::{Outcome, Received};
+    use crate::testing::{exchange, received};
 
     #[rstest]
     #[case("kubeproof-a2c123", true)]
@@ -190,5 +195,41 @@ mod tests {
     #[test]
     fn versions_of_a_resource_hold_the_same_object() {
         assert_eq!(resource_and_name("/apis/a/v1/things/x"), resource_and_name("/apis/a/v2/things/x"));
+        assert_ne!(resource_and_name("/apis/a/v1/things/x"), resource_and_name("/apis/a/v1/things/y"));
+        assert_ne!(resource_and_name("/apis/a/v1/things/x"), resource_and_name("/apis/a/v1/boats/x"));
+    }
+
+    /// What a server lists whose clock says one o'clock.
+    fn listed(date: &str, items: &Value) -> Exchange {
+        let headers =
+            vec![("content-length".to_owned(), "2".to_owned()), ("Date".to_owned(), date.to_owned())];
+        let list = Received { json: Some(Arc::new(json!({"items": items}))), headers, ..received(200) };
+        exchange("/api/v1/nodes", Outcome::Answered(list))
+    }
+
+    #[rstest]
+    #[case::a_minute("2026-11-21T00:59:00Z", 60)]
+    #[case::a_day("2026-11-20T01:00:00Z", 86_400)]
+    #[case::by_a_clock_that_is_ahead("2026-11-21T01:00:01Z", 0)]
+    fn age_is_by_the_clock_of_the_server(#[case] made: &str, #[case] seconds: u64) {
+        let item = |name: &str| json!({"metadata": {"name": name, "creationTimestamp": made}});
+        let list = listed("Sat, 21 Nov 2026 01:00:00 GMT", &json!([item("kp-a2c123-1"), item("mine")]));
+        let path = "/api/v1/nodes/kp-a2c123-1".to_owned();
+        assert_eq!(leftovers("/api/v1/nodes", &list), [Leftover { path, age: Duration::from_secs(seconds) }]);
+    }
+
+    #[test]
+    fn what_says_no_age_stays() {
+        let list = listed("Sat, 21 Nov 2026 01:00:00 GMT", &json!([{"metadata": {"name": "kp-a2c123-1"}}]));
+        assert_eq!(leftovers("/api/v1/nodes", &list), []);
+    }
+
+    #[test]
+    fn without_a_date_the_clock_is_ours() {
+        let long_ago =
+            json!([{"metadata": {"name": "kp-a2c123-1", "creationTimestamp": "2020-01-01T00:00:00Z"}}]);
+        assert!(
+            leftovers("/api/v1/nodes", &listed("today", &long_ago))[0].age > Duration::from_hours(24 * 365)
+        );
     }
 }

@@ -317,4 +317,57 @@ mod tests {
         let error = evaluate(&expression("create.body.metadata.uid == 'x'"), &values()).unwrap_err();
         assert!(error.to_string().contains("create.body.metadata.uid"), "{error}");
     }
+    #[rstest]
+    #[case(json!(null))]
+    #[case(json!(true))]
+    #[case(json!(-1))]
+    #[case(json!(u64::MAX))]
+    #[case(json!(2.5))]
+    #[case(json!("x"))]
+    #[case(json!([1, [null]]))]
+    #[case(json!({"b": {"c": [1.5]}, "a": "x"}))]
+    fn a_value_is_the_same_in_an_expression(#[case] value: Value) {
+        let mut values = values();
+        values.set("it", value.clone());
+        assert_eq!(evaluate(&expression("it"), &values), Ok(value));
+    }
+
+    #[rstest]
+    #[case("after([1, 2], create.status)", "the list does not hold the item")]
+    #[case("picks([], 1, create.status)", "the list is empty")]
+    #[case("flatten([create.status])", "expected a list, got int")]
+    #[case("range(create.body.metadata.name)", "expected an int, got string")]
+    #[case("json(create.status)", "expected a string, got int")]
+    #[case("json('{' + create.body.metadata.name)", "key must be a string")]
+    #[case("parseTime(create.body.metadata.name)", "parse")]
+    #[case("sameItems([create.status])", "expected 2, got 1")]
+    #[case("picks([create.status], 1)", "expected 3, got 2")]
+    #[case("json() == create.status", "expected 1, got 0")]
+    #[case("range(create.status * 10000)", "2010000 is more than 1000000")]
+    #[case("create.status == 201 ? b'x' : b'y'", "its value has no form in JSON")]
+    fn what_a_function_cannot_take_is_told(#[case] text: &str, #[case] reason: &str) {
+        let error = evaluate(&expression(text), &values()).unwrap_err();
+        assert!(error.reason.contains(reason), "{error}");
+    }
+
+    #[test]
+    fn what_a_server_sends_keeps_nobody_busy() {
+        assert!(comparable("distinct", &vec![Cel::Null; 10_000]).is_ok());
+        assert!(comparable("distinct", &vec![Cel::Null; 10_001]).is_err());
+        assert!(countable("range", 1_000_000).is_ok());
+        assert!(countable("range", 1_000_001).is_err());
+    }
+
+    #[test]
+    fn only_what_an_expression_looks_at_is_converted() {
+        let list = json!({"items": [{"uid": "u", "data": 1}], "kind": "List", "rest": [2, 3]});
+        let converted = |text: &str| {
+            let expression = expression(text);
+            from_cel(&needed(&list, expression.needs.variable("list").unwrap())).unwrap()
+        };
+        assert_eq!(converted("list.items.map(item, item.uid) == ['u']"), json!({"items": [{"uid": "u"}]}));
+        assert_eq!(converted("list.rest.size() == 2"), json!({"rest": [2, 3]}));
+        assert_eq!(converted("has(list.rest)"), json!({"rest": [null, null]}));
+        assert_eq!(converted("list == {}"), list);
+    }
 }

@@ -1,9 +1,13 @@
 //! Nothing of a run is left, and nothing else is touched.
 
+use std::time::Duration;
+
+use kubeproof_harness::clean;
 use kubeproof_harness::event::{Event, Verdict};
 use kubeproof_harness::run::RunOptions;
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::support::{Going, Peer, Reply, catalogue, create, names, options, reference, told};
 
@@ -92,4 +96,85 @@ async fn what_cannot_be_removed_is_told() {
     )]);
     let told = told(&cases, &peer.client, &options()).await;
     assert_eq!(told.notices, ["cannot remove /api/v1/things/left: 403 Forbidden: no"]);
+}
+
+/// A server with what a run left long ago, a node that is just made, and things of others.
+fn littered(method: &str, target: &str, _: &Value) -> Reply {
+    let resource = |name: &str, namespaced: bool, verbs: &[&str]| json!({"name": name, "kind": "Thing", "namespaced": namespaced, "verbs": verbs});
+    let removable = |name: &str| resource(name, false, &["list", "delete"]);
+    let groups = ["sea.example/v1", "sea.example/v2", "apiextensions.k8s.io/v1"]
+        .map(|version| json!({"versions": [{"groupVersion": version}]}));
+    let list = |names: &[&str], year: &str| {
+        let item = |name: &&str| json!({"metadata": {"name": name, "creationTimestamp": format!("{year}-01-01T00:00:00Z")}});
+        json!({"items": names.iter().map(item).collect::<Vec<_>>()})
+    };
+    let answer = match (method, target.split('?').next().unwrap_or_default()) {
+        ("DELETE", _) => json!({"kind": "Status", "status": "Success"}),
+        (_, "/api") => json!({"versions": ["v1"]}),
+        (_, "/apis") => json!({"groups": groups}),
+        (_, "/api/v1") => json!({"resources": [
+            removable("namespaces"), removable("nodes"), removable("closed"), removable("gone"),
+            resource("events", false, &["list"]), resource("configmaps", true, &["list", "delete"]),
+        ]}),
+        (_, "/apis/sea.example/v1" | "/apis/sea.example/v2") => json!({"resources": [removable("boats")]}),
+        (_, "/apis/apiextensions.k8s.io/v1") => {
+            json!({"resources": [removable("customresourcedefinitions")]})
+        }
+        (_, "/api/v1/namespaces") => list(&["kubeproof-a2c123", "mine"], "2020"),
+        (_, "/api/v1/nodes") => list(&["kp-a2c123-1"], "2999"),
+        (_, "/api/v1/events") => list(&["kp-a2c123-2"], "2020"),
+        (_, "/api/v1/namespaces/lent/configmaps") => list(&["kp-a2c123-3", "kept"], "2020"),
+        (_, "/apis/sea.example/v1/boats" | "/apis/sea.example/v2/boats") => list(&["kp-a2c123-4"], "2020"),
+        (_, CRDS) => list(&["widgets.a2c123.kubeproof.dev"], "2020"),
+        (_, "/api/v1/closed") => return Reply::Json(403, json!({})),
+        _ => return Reply::Json(404, json!({})),
+    };
+    Reply::Json(200, answer)
+}
+
+/// What a run left is told from the rest by its name, and from what goes on by its age.
+#[rstest]
+#[case::all(None, 0, &["v1/namespaces/kubeproof-a2c123", "v1/nodes/kp-a2c123-1"])]
+#[case::what_is_old(None, 1, &["v1/namespaces/kubeproof-a2c123"])]
+#[case::in_a_namespace(Some("lent"), 1, &["v1/namespaces/kubeproof-a2c123", "v1/namespaces/lent/configmaps/kp-a2c123-3"])]
+#[tokio::test]
+async fn what_earlier_runs_left_is_found(
+    #[case] namespace: Option<&str>,
+    #[case] hours: u64,
+    #[case] in_core: &[&str],
+) {
+    let peer = Peer::start(littered).await;
+    let (age, deadline) = (Duration::from_hours(hours), Instant::now() + Duration::from_mins(1));
+    let found = clean::find(&peer.client, namespace, age, deadline).await.unwrap();
+    let paths: Vec<&str> = found.leftovers.iter().map(|leftover| leftover.path.as_str()).collect();
+    let definition = format!("{CRDS}/widgets.a2c123.kubeproof.dev");
+    let in_groups = [definition.as_str(), "/apis/sea.example/v1/boats/kp-a2c123-4"];
+    let in_core = in_core.iter().map(|path| format!("/api/{path}"));
+    let expected: Vec<String> = in_core.chain(in_groups.map(str::to_owned)).collect();
+    assert_eq!(paths, expected);
+    // What has gone since discovery listed it has been seen.
+    let unseen: Vec<&str> = found.unseen.iter().map(|(collection, _)| collection.as_str()).collect();
+    assert_eq!(unseen, ["/api/v1/closed"]);
+}
+
+/// Definitions serve objects; an object without its namespace could not be let go of.
+#[tokio::test]
+async fn what_is_in_a_namespace_goes_first_and_definitions_last() {
+    let peer = Peer::start(littered).await;
+    let deadline = Instant::now() + Duration::from_mins(1);
+    let found = clean::find(&peer.client, None, Duration::from_hours(1), deadline).await.unwrap();
+    assert_eq!(clean::remove(&peer.client, &found).await, [""; 0]);
+    let deleted: Vec<String> =
+        peer.writes().iter().map(|line| line.replace("?gracePeriodSeconds=0", "")).collect();
+    assert_eq!(deleted.len(), 4, "{deleted:?}");
+    assert_eq!(deleted[0], "DELETE /api/v1/namespaces/kubeproof-a2c123/configmaps");
+    assert_eq!(deleted[3], format!("DELETE {CRDS}/widgets.a2c123.kubeproof.dev"));
+}
+
+#[tokio::test]
+async fn a_server_that_lists_no_resources_has_not_been_looked_at() {
+    let peer = Peer::start(|_, _, _| Reply::Json(404, json!({}))).await;
+    let deadline = Instant::now() + Duration::from_mins(1);
+    let found = clean::find(&peer.client, None, Duration::ZERO, deadline).await.unwrap();
+    assert_eq!((found.leftovers.len(), found.unseen.len()), (0, 1));
 }
