@@ -301,9 +301,39 @@ fn an_event_is_the_one_by_its_type_and_object(
     assert_eq!(by_type.is_ok(), differs_at != Some("/type"));
 }
 
+/// What is wrong with a body is what is wrong with an expression over it, and is told once.
+#[rstest]
+#[case::an_expression(Claim::Cel(expression("get.body.a == 1")), "(the body is no JSON: it ends early)")]
+#[case::a_body(Claim::Body(member("a", "b")), "it ends early")]
+fn why_a_body_could_not_be_read_is_told_once(#[case] claim: Claim, #[case] told: &str) {
+    let mut cut = exchange(200, &json!({}));
+    let Outcome::Answered(received) = &mut cut.outcome else { unreachable!("it is answered") };
+    (received.json, received.json_fault) = (None, Some("it ends early".into()));
+    let message = judged(&check(claim), &cut, false).message;
+    assert!(message.contains(told), "{message}");
+    assert_eq!(message.matches("it ends early").count(), 1, "{message}");
+}
+
+/// Of a value that could be read for all that is wrong with it, an expression says what it compared.
+#[test]
+fn a_body_that_was_read_is_not_blamed() {
+    let mut twice = exchange(200, &json!({"a": 2}));
+    let Outcome::Answered(received) = &mut twice.outcome else { unreachable!("it is answered") };
+    received.json_fault = Some("duplicate key /a".into());
+    let message = judged(&check(Claim::Status(vec![201])), &twice, false).message;
+    assert!(!message.contains("no JSON"), "{message}");
+}
+
 #[test]
 fn only_structures_are_shown_line_by_line() {
     assert!(diff(&json!({"a": 1}), &json!({"a": 2})).is_some());
     assert_eq!(diff(&json!({"a": 1}), &json!(2)), None);
     assert_eq!(diff(&json!(1), &json!({"a": 2})), None);
+}
+
+#[test]
+fn what_is_long_is_not_shown_line_by_line() {
+    let around = serde_json::to_string_pretty(&json!({"a": ""})).unwrap().len();
+    let shown = |length: usize| diff(&json!({"a": 1}), &json!({"a": "x".repeat(length - around)})).is_some();
+    assert_eq!([MAX_DIFF, MAX_DIFF + 1, MAX_DIFF + 2].map(shown), [true, false, false]);
 }
