@@ -8,3 +8,5 @@ mod catalogue;
 mod invalid;
 mod reasons;
 mod schema;
+mod told;
+mod understood;

@@ -1,0 +1,61 @@
+//! What is told of cases that differ in one thing from right ones.
+
+use kubeproof_cases::Loader;
+
+const LEDGER: &str =
+    "- {id: a.one, section: A, level: must, testability: wire, editions: [head], statement: One}\n";
+
+/// The messages about each of these cases; none about those that are right.
+fn told(cases: &[String]) -> Vec<Vec<String>> {
+    let name = |index: usize| format!("a/case{index}.yaml");
+    let mut loader = Loader::without_cases().file("requirements.yaml", "requirements.yaml", LEDGER);
+    for (index, text) in cases.iter().enumerate() {
+        let text = format!("summary: A\nrequirements: [a.one]\n{text}");
+        loader = loader.file(&name(index), &name(index), &text);
+    }
+    let errors: Vec<(String, String)> = loader
+        .load()
+        .err()
+        .into_iter()
+        .flatten()
+        .map(|error| (error.file.to_string(), error.message))
+        .collect();
+    let about = |index: usize| {
+        let file = name(index);
+        errors.iter().filter(|(in_file, _)| *in_file == file).map(|(_, message)| message.clone()).collect()
+    };
+    (0..cases.len()).map(about).collect()
+}
+
+#[test]
+fn a_request_needs_its_verb_of_the_subject() {
+    let requests = [
+        ("create", "request: {id: it, method: POST, path: '${collection}', object: '{}'"),
+        ("list", "request: {id: it, method: GET, path: '${collection}'"),
+        ("list", "request: {id: it, method: GET, path: '${collection}?limit=1'"),
+        ("list", "request: {id: it, method: GET, path: '${collection.all}'"),
+        ("watch", "watch: {id: it, path: '${collection}'"),
+        ("deletecollection", "request: {id: it, method: DELETE, path: '${collection}'"),
+        ("get", "request: {id: it, method: GET, path: '${collection}/${name}'"),
+        ("update", "request: {id: it, method: PUT, path: '${collection}/${name}', object: '{}'"),
+        ("delete", "request: {id: it, method: DELETE, path: '${collection}/${name}'"),
+        (
+            "patch",
+            "request: {id: it, method: PATCH, path: '${collection}/${name}', contentType: application/merge-patch+json, json: '{}'",
+        ),
+    ];
+    let of = |step: &str, subject: &str| {
+        format!("subject: {subject}\nsteps:\n  - {step}, expect: [{{id: found, status: 200}}]}}\n")
+    };
+    let cases: Vec<String> = requests
+        .iter()
+        .flat_map(|(verb, step)| {
+            ["{}", &format!("{{verbs: [{verb}]}}"), "{of: configmaps.v1}"].map(|it| of(step, it))
+        })
+        .collect();
+    for ((verb, step), told) in requests.iter().zip(told(&cases).chunks(3)) {
+        let lacks = vec![format!("not every subject has the verb `{verb}`")];
+        // A case that names its resources knows them.
+        assert_eq!(told, [lacks, vec![], vec![]], "{step}");
+    }
+}

@@ -1,0 +1,49 @@
+//! What cases become, where the ledger has a say in it.
+
+use kubeproof_cases::Loader;
+use kubeproof_cases::case::{Check, Edition, Level, Step};
+
+const LEDGER: &str = "\
+- {id: a.one, section: A, level: must, testability: wire, editions: [v1.0, v1.3], statement: One, texts: {v1.3: One and more, head: Another}}
+- {id: a.two, section: A, level: should, testability: wire, editions: ['2024', head], statement: Two}
+";
+
+/// The checks of a step of a case that names both requirements.
+fn checks(checks: &str) -> Vec<Check> {
+    let case = format!(
+        "summary: A\nrequirements: [a.one, a.two]\nsteps:\n  - request: {{id: got, method: GET, path: /api, expect: [{checks}]}}\n"
+    );
+    let catalogue = Loader::without_cases()
+        .file("requirements.yaml", "requirements.yaml", LEDGER)
+        .file("a/case.yaml", "a/case.yaml", &case)
+        .load()
+        .unwrap_or_else(|errors| panic!("{errors}"));
+    match catalogue.cases[0].steps.as_slice() {
+        [Step::Request(request)] => request.expect.clone(),
+        steps => panic!("{steps:?}"),
+    }
+}
+
+#[test]
+fn a_check_is_judged_where_its_requirements_stand_and_its_deviation_quotes_them() {
+    let deviation = "deviation: {because: they do, status: 202}";
+    let found = checks(&format!(
+        "{{id: both, status: 200, {deviation}}}, {{id: old, requirements: [a.one], status: 200, {deviation}}},
+         {{id: other, requirements: [a.one], editions: [v1.0, head], level: may, status: 200, {deviation}}}"
+    ));
+    let seen = |index: usize| {
+        let check: &Check = &found[index];
+        let letter = &check.deviation.as_ref().expect("it has one").letter;
+        let quoted: Vec<(Edition, &str)> =
+            letter.iter().map(|(edition, text)| (*edition, text.as_str())).collect();
+        (check.level, check.editions.clone(), quoted)
+    };
+    let old = vec![(Edition::V1_0, "One"), (Edition::V1_3, "One and more")];
+    let new = vec![(Edition::Y2024, "Two"), (Edition::Head, "Another")];
+    let all = vec![Edition::V1_0, Edition::V1_3, Edition::Y2024, Edition::Head];
+    assert_eq!(seen(0), (Level::Must, all, [old.clone(), new].concat()));
+    assert_eq!(seen(1), (Level::Must, vec![Edition::V1_0, Edition::V1_3], old));
+    // Where a check names its editions, what the ledger says that they ask for instead counts as well.
+    let named = vec![(Edition::V1_0, "One"), (Edition::Head, "Another")];
+    assert_eq!(seen(2), (Level::May, vec![Edition::V1_0, Edition::Head], named));
+}
