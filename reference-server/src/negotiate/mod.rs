@@ -289,6 +289,81 @@ mod tests {
         assert_eq!(chosen("application/yaml, */*;q=0.1", Target::Watch), Some(Representation::JSON));
     }
 
+    const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
+    const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+    fn outcome(accept: &str, target: Target, cuts: Cuts, faults: Faults) -> Result<&'static str, String> {
+        let headers =
+            HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_str(accept).expect("a header"))]);
+        let chosen = negotiate(&headers, target, cuts, faults);
+        chosen.map(Representation::content_type).map_err(|refusal| refusal.to_string())
+    }
+
+    #[rstest::rstest]
+    #[case("application/json", Target::Object, "application/json")]
+    #[case("application/yaml", Target::Object, "application/yaml")]
+    #[case(TABLE, Target::Object, "application/json")]
+    #[case(
+        AGGREGATED,
+        Target::DiscoveryRoot,
+        "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    )]
+    #[case(
+        "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+        Target::DiscoveryRoot,
+        "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    )]
+    fn aggregated_discovery_alone_names_its_form(
+        #[case] accept: &str,
+        #[case] target: Target,
+        #[case] expected: &str,
+    ) {
+        assert_eq!(outcome(accept, target, Cuts::none(), Faults::none()).as_deref(), Ok(expected));
+    }
+
+    #[rstest::rstest]
+    #[case(Target::Object, Cuts::none(), "application/json, application/yaml")]
+    #[case(Target::Watch, Cuts::none(), "application/json")]
+    #[case(Target::Object, Cuts::none().with(Cut::Yaml), "application/json")]
+    #[case(Target::Watch, Cuts::none().with(Cut::Yaml), "application/json")]
+    fn a_refusal_names_what_there_is(#[case] target: Target, #[case] cuts: Cuts, #[case] types: &str) {
+        let expected = Err(format!("only the following media types are accepted: {types}"));
+        for faults in [Faults::none(), Faults::none().with(Fault::AcceptQualityIgnored)] {
+            assert_eq!(outcome("text/html", target, cuts, faults), expected);
+        }
+    }
+
+    #[rstest::rstest]
+    #[case(Cut::Table, TABLE, Target::Object)]
+    #[case(Cut::PartialMetadata, METADATA, Target::Object)]
+    #[case(Cut::AggregatedDiscovery, AGGREGATED, Target::DiscoveryRoot)]
+    #[case(Cut::Yaml, "application/yaml", Target::Object)]
+    fn what_is_cut_is_offered_no_more_and_all_else_is(
+        #[case] cut: Cut,
+        #[case] accept: &str,
+        #[case] target: Target,
+    ) {
+        let offered = |cut| outcome(accept, target, Cuts::none().with(cut), Faults::none()).is_ok();
+        for other in [Cut::Table, Cut::PartialMetadata, Cut::AggregatedDiscovery, Cut::Yaml] {
+            assert_eq!(offered(other), other != cut, "{other:?}");
+        }
+    }
+
+    #[rstest::rstest]
+    #[case(Fault::AcceptParametersInOrder, "application/json;v=v1;as=Table;g=meta.k8s.io", None)]
+    #[case(Fault::AcceptParametersInOrder, TABLE, Some(Encoding::Json))]
+    #[case(Fault::AcceptParametersRefused, "application/json;charset=utf-8", None)]
+    #[case(Fault::AcceptParametersRefused, "application/json;stream=watch", Some(Encoding::Json))]
+    #[case(Fault::AcceptQualityIgnored, "application/yaml;q=0.1, application/json", Some(Encoding::Yaml))]
+    #[case(Fault::AcceptQualityIgnored, " , application/yaml", Some(Encoding::Yaml))]
+    #[case(Fault::AcceptQualityIgnored, ",", Some(Encoding::Json))]
+    fn faults(#[case] fault: Fault, #[case] accept: &'static str, #[case] expected: Option<Encoding>) {
+        let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(accept))]);
+        let chosen = negotiate(&headers, Target::Object, Cuts::none(), Faults::none().with(fault));
+        assert_eq!(chosen.ok().map(|chosen| chosen.encoding), expected);
+    }
+
     #[test]
     fn several_header_lines_are_one_list() {
         let mut headers = HeaderMap::new();

@@ -390,6 +390,8 @@ fn is_same_number(left: &Value, right: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use rstest::rstest;
     use serde_json::json;
 
@@ -493,6 +495,12 @@ mod tests {
     #[case(json!({"type": "number", "minimum": 0.5, "exclusiveMinimum": true}), json!(0.75), json!(0.5))]
     #[case(json!({"type": "integer", "minimum": 3, "exclusiveMinimum": true}), json!(4), json!(2))]
     #[case(json!({"type": "number", "multipleOf": 0.1}), json!(0.3), json!(0.35))]
+    #[case(json!({"type": "number", "multipleOf": 1}), json!(2), json!(1e-9))]
+    #[case(
+        json!({"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true}),
+        json!({"apiVersion": "v1", "kind": "A"}),
+        json!({"apiVersion": "v1"})
+    )]
     #[case(json!({"type": "integer", "format": "int32"}), json!(2_147_483_647), json!(2_147_483_648_i64))]
     #[case(json!({"type": "integer", "format": "int32"}), json!(-2_147_483_648_i64), json!(-2_147_483_649_i64))]
     #[case(json!({"type": "integer", "format": "int64"}), json!(2_147_483_648_i64), json!(1.5))]
@@ -526,6 +534,44 @@ mod tests {
         let told: Vec<_> =
             errors.iter().map(|error| error.message.rsplit(": ").next().unwrap_or_default()).collect();
         assert_eq!(told, expected);
+    }
+
+    /// In a typed object what is empty is missing, where its field does not keep what is empty.
+    #[rstest]
+    #[case(json!({}), &["kept", "list", "text"], &["kept", "list", "text"])]
+    #[case(json!({"kept": null, "list": null, "text": null}), &[], &["kept", "list", "text"])]
+    #[case(json!({"kept": "", "list": [], "text": ""}), &[], &["list", "text"])]
+    #[case(json!({"kept": [], "list": [1], "text": "x"}), &[], &[])]
+    #[case(json!({"kept": 0, "list": {}, "text": false}), &[], &[])]
+    fn what_is_required_and_empty(#[case] value: Value, #[case] untyped: &[&str], #[case] typed: &[&str]) {
+        let anything = json!({"x-kubernetes-preserve-unknown-fields": true, "nullable": true});
+        let document = json!({
+            "type": "object", "required": ["kept", "list", "text"],
+            "properties": {"kept": anything, "list": anything, "text": anything},
+        });
+        let mut schema = Schema::from_openapi(&document).unwrap();
+        Arc::make_mut(schema.properties.get_mut("kept").unwrap()).keep_empty = true;
+        for (is_typed, expected) in [(false, untyped), (true, typed)] {
+            schema.typed = is_typed;
+            let errors = schema.validate(&value, None, Faults::none());
+            let missing: Vec<_> = errors.iter().map(|error| error.field.as_str()).collect();
+            assert_eq!(missing, expected, "typed: {is_typed}");
+        }
+    }
+
+    #[rstest]
+    #[case(json!("1Gi"), true)]
+    #[case(json!(1), true)]
+    #[case(json!(0.5), true)]
+    #[case(json!(true), false)]
+    fn a_quantity_may_be_a_number(#[case] value: Value, #[case] accepted: bool) {
+        let schema = Schema {
+            kind: Some(Kind::String),
+            format: Some(Format::Quantity),
+            typed: true,
+            ..Schema::default()
+        };
+        assert_eq!(schema.validate(&value, None, Faults::none()).is_empty(), accepted);
     }
 
     #[test]

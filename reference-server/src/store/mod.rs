@@ -148,7 +148,6 @@ impl Store {
                     page.remaining += 1;
                 }
             }
-            true
         });
         Ok(page)
     }
@@ -158,10 +157,7 @@ impl Store {
         let state = self.read();
         let mut items = Vec::new();
         if let Some(table) = state.tables.get(table) {
-            table.scan(namespace, state.revision, None, |object| {
-                items.push(object.clone());
-                true
-            });
+            table.scan(namespace, state.revision, None, |object| items.push(object.clone()));
         }
         (items, state.revision)
     }

@@ -158,6 +158,8 @@ proptest! {
             let weights: Vec<usize> = news.events.iter().map(|event| event.object.size()).collect();
             let all_but_last: usize = weights[..weights.len() - 1].iter().sum();
             prop_assert!(all_but_last < 256 * 1024);
+            let whole: usize = weights.iter().sum();
+            prop_assert!(whole >= 256 * 1024 || news.revision == store.revision(), "no window ends early");
             seen += news.events.len();
             cursor = news.revision;
         }

@@ -141,13 +141,13 @@ impl Table {
             .is_some_and(|(key, _)| key.namespace == namespace)
     }
 
-    /// Calls `visit` with the objects as they were at `revision`, in order, from behind `after`, until it returns false.
+    /// Calls `visit` with the objects as they were at `revision`, in order, from behind `after`.
     pub(super) fn scan(
         &self,
         namespace: Option<&str>,
         revision: u64,
         after: Option<&Key>,
-        mut visit: impl FnMut(&Arc<Stored>) -> bool,
+        mut visit: impl FnMut(&Arc<Stored>),
     ) {
         let start = match (after, namespace) {
             (Some(key), _) => Bound::Excluded(key.clone()),
@@ -175,8 +175,8 @@ impl Table {
             } else {
                 now.next().map(|(_, object)| object)
             };
-            if object.is_some_and(|object| !visit(object)) {
-                return;
+            if let Some(object) = object {
+                visit(object);
             }
         }
     }

@@ -1,5 +1,8 @@
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::thread;
+
+use futures_util::FutureExt;
 
 use super::*;
 
@@ -52,8 +55,34 @@ fn another_version_of_an_object_differs_in_nothing_else() {
     let expected =
         String::from_utf8_lossy(object.object()).replace(&object.revision.to_string(), "123456789");
     assert_eq!(later.object(), expected.as_bytes());
+    assert_eq!(later.body(), &expected.as_bytes()[r#"{"kind":"Thing","#.len()..]);
     assert!(later.same_content(&draft("", "a", "x")));
     assert!(!later.same_content(&draft("", "a", "y")));
+}
+
+#[test]
+fn what_was_written_is_there_until_it_is_deleted() {
+    let store = Store::new(10);
+    let key = Key::new("n", "a");
+    let there = || {
+        let alone = store.get(TABLE, &key).map(|object| object.revision);
+        let within = store.write(|write| write.get(TABLE, &key).map(|object| object.revision));
+        assert_eq!(alone, within, "a write sees what a reader sees");
+        alone
+    };
+    let namespaces = || store.write(|write| ["m", "n", "nn"].map(|namespace| write.has_namespace(namespace)));
+    assert_eq!((there(), store.last_change(TABLE), namespaces()), (None, None, [false; 3]));
+    let put = put(&store, "n", "a", "").revision;
+    assert_eq!(
+        (there(), store.last_change(TABLE), namespaces()),
+        (Some(put), Some(put), [false, true, false])
+    );
+    let (items, revision) = store.snapshot(TABLE, Some("n"));
+    assert_eq!((items.iter().map(|item| item.revision).collect::<Vec<_>>(), revision), (vec![put], put));
+    assert!(store.snapshot(TABLE, Some("m")).0.is_empty());
+    let deleted = store.write(|write| write.delete(TABLE, &key)).expect("it is there").revision;
+    assert_eq!((there(), store.last_change(TABLE), namespaces()), (None, Some(deleted), [false; 3]));
+    assert_eq!(store.snapshot(TABLE, None).1, deleted, "an empty list has the newest version");
 }
 
 #[test]
@@ -107,6 +136,39 @@ fn a_version_outside_the_log_is_expired_and_one_not_yet_made_is_in_the_future() 
         store.list(TABLE, range(current + 1), |_| true),
         Err(RevisionError::Future { current: now }) if now == current
     ));
+}
+
+#[test]
+fn a_log_has_room_for_64_mebibytes_and_for_its_newest_event() {
+    const ROOM: usize = 64 << 20;
+    const SMALL: usize = 200;
+    let store = Store::new(100);
+    let put = |size: usize| {
+        let first = store.get(TABLE, &Key::new("", "a")).is_none();
+        let change = if first { Change::Added } else { Change::Modified };
+        let mut draft = draft("", "a", "");
+        let bare = Stored::new(draft.clone(), FIRST_REVISION, change).size();
+        draft.before.push_str(&" ".repeat(size - bare));
+        let put = store.write(|write| write.put(TABLE, draft));
+        assert_eq!(put.size(), size);
+        put.revision
+    };
+    let oldest = || store.news(TABLE, FIRST_REVISION, 1).map(|news| news.revision);
+    let forgotten = |revision| Err(RevisionError::Expired { oldest: revision });
+
+    let first = put(SMALL);
+    put(ROOM / 4 - SMALL);
+    let third = put(ROOM / 4);
+    put(ROOM / 4);
+    put(ROOM / 4);
+    assert_eq!(oldest(), Ok(first), "it is full, and holds everything");
+    put(SMALL);
+    assert_eq!(oldest(), forgotten(first));
+    let last = put(ROOM / 4);
+    assert_eq!(oldest(), forgotten(third));
+    let alone = put(ROOM + 1);
+    assert_eq!(oldest(), forgotten(last));
+    assert_eq!(store.news(TABLE, last, 2).map(|news| (news.events.len(), news.revision)), Ok((1, alone)));
 }
 
 #[test]
@@ -173,6 +235,26 @@ async fn a_write_wakes_the_watchers_of_its_table_alone() {
     mine.changed().await.expect("the store is there");
     assert_eq!(*mine.borrow(), written);
     assert!(!other.has_changed().expect("the store is there"));
+}
+
+#[tokio::test]
+async fn who_looks_after_owners_sleeps_until_there_are_some() {
+    let store = Store::new(10);
+    let mut look = pin!(store.owners_to_look_at());
+    assert_eq!(look.as_mut().now_or_never(), None);
+    put(&store, "", "a", "");
+    assert_eq!(look.as_mut().now_or_never(), None, "it has none");
+    let mut owned = draft("", "b", "");
+    owned.facts.owners = vec!["owner".to_owned()];
+    let key = owned.key.clone();
+    owned.facts.awaits_dependents = true;
+    owned.facts.uid = "b".to_owned();
+    store.write(|write| write.put(TABLE, owned));
+    let pending = BTreeSet::from(["b", "owner"].map(str::to_owned));
+    assert_eq!(look.await, pending);
+    let place = (TABLE.to_owned(), key);
+    assert_eq!((store.dependents("owner"), store.waiting_owner("b")), (vec![place.clone()], Some(place)));
+    assert_eq!((store.dependents("b"), store.waiting_owner("owner")), (vec![], None));
 }
 
 #[test]
