@@ -59,3 +59,18 @@ fn a_request_needs_its_verb_of_the_subject() {
         assert_eq!(told, [lacks, vec![], vec![]], "{step}");
     }
 }
+
+/// Pairs of steps and what is told of them.
+#[test]
+fn what_is_nearly_right_is_told() {
+    let nearly = [
+        (
+            "watch: {id: seen, path: /api}\n  - await: {watch: seen, id: Comes, until: {id: comes, type: ADDED}}",
+            "`Comes` is no id",
+        ),
+    ];
+    let cases: Vec<String> = nearly.iter().map(|(steps, _)| format!("steps:\n  - {steps}\n")).collect();
+    for ((steps, expected), told) in nearly.iter().zip(told(&cases)) {
+        assert_eq!(told, [*expected], "{steps}");
+    }
+}

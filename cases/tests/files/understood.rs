@@ -1,24 +1,28 @@
 //! What cases become, where the ledger has a say in it.
 
 use kubeproof_cases::Loader;
-use kubeproof_cases::case::{Check, Edition, Level, Step};
+use kubeproof_cases::case::{Case, Check, Edition, Level, Step};
 
 const LEDGER: &str = "\
 - {id: a.one, section: A, level: must, testability: wire, editions: [v1.0, v1.3], statement: One, texts: {v1.3: One and more, head: Another}}
 - {id: a.two, section: A, level: should, testability: wire, editions: ['2024', head], statement: Two}
 ";
 
-/// The checks of a step of a case that names both requirements.
-fn checks(checks: &str) -> Vec<Check> {
-    let case = format!(
-        "summary: A\nrequirements: [a.one, a.two]\nsteps:\n  - request: {{id: got, method: GET, path: /api, expect: [{checks}]}}\n"
-    );
+/// A case of these steps that names both requirements.
+fn case(steps: &str) -> Case {
+    let text = format!("summary: A\nrequirements: [a.one, a.two]\nsteps:\n{steps}");
     let catalogue = Loader::without_cases()
         .file("requirements.yaml", "requirements.yaml", LEDGER)
-        .file("a/case.yaml", "a/case.yaml", &case)
+        .file("a/case.yaml", "a/case.yaml", &text)
         .load()
         .unwrap_or_else(|errors| panic!("{errors}"));
-    match catalogue.cases[0].steps.as_slice() {
+    catalogue.cases[0].clone()
+}
+
+/// The checks of one request.
+fn checks(checks: &str) -> Vec<Check> {
+    let steps = format!("  - request: {{id: got, method: GET, path: /api, expect: [{checks}]}}\n");
+    match case(&steps).steps.as_slice() {
         [Step::Request(request)] => request.expect.clone(),
         steps => panic!("{steps:?}"),
     }
@@ -46,4 +50,19 @@ fn a_check_is_judged_where_its_requirements_stand_and_its_deviation_quotes_them(
     // Where a check names its editions, what the ledger says that they ask for instead counts as well.
     let named = vec![(Edition::V1_0, "One"), (Edition::Head, "Another")];
     assert_eq!(seen(2), (Level::May, vec![Edition::V1_0, Edition::Head], named));
+}
+
+#[test]
+fn a_case_is_judged_where_one_of_its_checks_is() {
+    let request = |requirement: &str| {
+        format!(
+            "  - request: {{id: got, method: GET, path: /api, expect: [{{id: ok, status: 200, requirements: [{requirement}]}}]}}\n"
+        )
+    };
+    assert_eq!(case(&request("a.one")).editions, [Edition::V1_0, Edition::V1_3]);
+    assert_eq!(case(&request("a.two")).editions, [Edition::Y2024, Edition::Head]);
+    // That an event comes is a check as well.
+    let awaits =
+        "  - watch: {id: seen, path: /api}\n  - await: {watch: seen, id: comes, until: {type: ADDED}}\n";
+    assert_eq!(case(awaits).editions, [Edition::V1_0, Edition::V1_3, Edition::Y2024, Edition::Head]);
 }

@@ -6,6 +6,8 @@ use kubeproof_harness::exchange::{BrokenKind, Outcome, Received, WatchEnd};
 use kubeproof_harness::transport::Limits;
 use kubeproof_harness::watch::{Next, OpenWatch};
 use rstest::rstest;
+use serde_json::json;
+use tokio::time::Instant;
 
 use crate::peer::{Act, Peer, ample, get, send, soon};
 
@@ -198,4 +200,53 @@ async fn hundreds_of_watches_are_read_while_nobody_looks() {
         assert_eq!((events.len(), end), (200, WatchEnd::Server));
     }
     assert_eq!(peer.connections(), WATCHES);
+}
+
+/// What a watch keeps may be little; of an error it is told all.
+#[tokio::test]
+async fn of_objects_only_what_is_asked_for_is_kept() {
+    let lines = event("ADDED", 1) + &event("ERROR", 2);
+    let peer = Peer::start(vec![Act::Head, send(HEAD), send(chunk(&lines)), send(LAST)]).await;
+    let keep = ["/metadata/resourceVersion".to_owned()];
+    let mut watch = peer.client().watch(get("/x"), ample()).await.keeping(&keep);
+    to_the_end(&mut watch).await;
+    let kept: Vec<_> = watch.events().iter().map(|event| (*event.object).clone()).collect();
+    assert_eq!(kept[0], json!({"metadata": {"resourceVersion": "1"}}));
+    assert_eq!(kept[1], json!({"metadata": {"resourceVersion": "2", "name": "é"}}));
+}
+
+#[tokio::test]
+async fn a_watch_goes_on_with_the_stream_of_another() {
+    let [one, two] =
+        [1, 2].map(|version| vec![Act::Head, send(HEAD), send(chunk(&event("ADDED", version))), send(LAST)]);
+    let (one, two) = (Peer::start(one).await, Peer::start(two).await);
+    let mut watch = one.client().watch(get("/x"), ample()).await;
+    assert_eq!(to_the_end(&mut watch).await.1, WatchEnd::Server);
+    watch.go_on(two.client().watch(get("/x"), ample()).await);
+    assert!(watch.is_open());
+    assert_eq!(received(&watch).end, None);
+    assert_eq!(to_the_end(&mut watch).await, (vec!["ADDED 2".to_owned()], WatchEnd::Server));
+    assert_eq!(watch.events().len(), 2);
+}
+
+/// A line that there is no room for has come: that it is not told by the deadline is not the server's silence.
+#[tokio::test]
+async fn a_line_that_there_is_no_room_for_is_no_silence() {
+    let line = format!("{{\"type\":\"ADDED\",\"object\":{{\"a\":\"{}\"}}}}\n", "x".repeat(1_000_000));
+    let peer = Peer::start(vec![Act::Head, send(HEAD), send(chunk(&line)), Act::Hang]).await;
+    let client = peer.client_with(Limits { max_held: 3_500_000, max_line: 1_100_000, ..Limits::default() });
+    let mut first = client.watch(get("/x"), ample()).await;
+    // Its event takes two million bytes for as long as it is kept. The other's line needs as many before it is complete.
+    let next = first.next(ample()).await;
+    assert!(matches!(next, Next::Event(_)), "{next:?}");
+    let mut second = client.watch(get("/x"), ample()).await;
+    let patience = ample();
+    let end = loop {
+        match second.next(soon()).await {
+            Next::End(end) => break end,
+            Next::Deadline => assert!(patience > Instant::now(), "it waits for ever"),
+            Next::Event(event) => panic!("there was room for {} bytes", event.object.to_string().len()),
+        }
+    };
+    assert!(matches!(end, WatchEnd::Budget(_)), "{end:?}");
 }
