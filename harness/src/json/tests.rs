@@ -26,6 +26,15 @@ fn duplicates_are_named(#[case] text: &str, #[case] expected: &[&str]) {
     assert_eq!(found, expected);
 }
 
+#[test]
+fn of_very_many_duplicates_some_are_named() {
+    let twice = r#"{"a": 1, "b": 1, "a": 2, "b": 2}"#;
+    let text = format!("[{}{twice}]", format!("{twice},").repeat(MAX_DUPLICATES));
+    let found = read(text.as_bytes()).unwrap().duplicates;
+    assert_eq!(found.len(), MAX_DUPLICATES);
+    assert_eq!(found[2].pointer, "/1/a");
+}
+
 #[rstest]
 #[case::empty("", "expected a value, met the end of the text at line 1 column 1 (byte 0)")]
 #[case::trailing_comma("[1,]", "expected a value, met ']' at line 1 column 4 (byte 3)")]
@@ -35,9 +44,12 @@ fn duplicates_are_named(#[case] text: &str, #[case] expected: &[&str]) {
     r#"{"a": 1"#,
     "expected a comma or the end of the object, met the end of the text at line 1 column 8 (byte 7)"
 )]
+#[case::other_bracket("[1}", "expected a comma or the end of the array, met '}' at line 1 column 3 (byte 2)")]
 #[case::two_values("{}\n{}", "more text after the end of the JSON value at line 2 column 1 (byte 3)")]
 #[case::leading_zero("017", "a number that is not JSON's at line 1 column 2 (byte 1)")]
 #[case::bare_point("1.", "a number that is not JSON's at line 1 column 3 (byte 2)")]
+#[case::bare_exponent("1e", "a number that is not JSON's at line 1 column 3 (byte 2)")]
+#[case::bare_signed_exponent("1.5e+", "a number that is not JSON's at line 1 column 6 (byte 5)")]
 #[case::plus("+1", "expected a value, met '+' at line 1 column 1 (byte 0)")]
 #[case::nan("NaN", "expected a value, met 'N' at line 1 column 1 (byte 0)")]
 #[case::word("[nil]", "expected a value, met 'n' at line 1 column 2 (byte 1)")]
@@ -67,6 +79,8 @@ fn depth_is_bounded() {
     let fault = read(nest(MAX_DEPTH + 1).as_bytes()).unwrap_err();
     assert_eq!((fault.message.as_str(), fault.at.byte), ("nesting deeper than 256 levels", MAX_DEPTH));
     assert!(read("[".repeat(1_000_000).as_bytes()).is_err());
+    // What stands side by side is not deep.
+    assert!(read(format!("[{}[]]", "[[]],".repeat(1000)).as_bytes()).is_ok());
 }
 
 #[rstest]

@@ -225,3 +225,42 @@ fn recorded(headers: &[(HeaderName, HeaderValue)]) -> Vec<(String, String)> {
 fn unsendable(message: impl Into<String>) -> Broken {
     Broken::connect(format!("not sent: {}", message.into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    /// Reports are shown to others: they must know of every token that went out, not only of the first.
+    #[tokio::test]
+    async fn tokens_of_a_file_that_is_replaced_meanwhile_are_secrets() {
+        let place = tempfile::NamedTempFile::new().unwrap();
+        let mut config = TargetConfig::new("https://127.0.0.1:1").unwrap();
+        config.credential = Credential::TokenFile(place.path().to_owned());
+        let identities = Identities::new(&config).unwrap();
+        let Source::File(file) = &identities.admin else { panic!("{:?}", identities.admin) };
+        let secrets = identities.secrets();
+        let tokens = ["sesame-of-today", "sesame-of-tomorrow"];
+        for token in tokens {
+            std::fs::write(place.path(), token).unwrap();
+            file.age().await;
+            let outgoing = Outgoing {
+                method: "GET".to_owned(),
+                target: "/x".to_owned(),
+                headers: Vec::new(),
+                body: Bytes::new(),
+                identity: Identity::Admin,
+                exact: false,
+            };
+            let deadline = Instant::now() + std::time::Duration::from_mins(1);
+            let ready = identities.prepare(&outgoing, deadline).await.unwrap();
+            let authorization = ready.headers.iter().find(|(name, _)| name == AUTHORIZATION).unwrap();
+            assert_eq!(authorization.1, format!("Bearer {token}"));
+            // What is recorded of a request is shown: it says nothing of either.
+            assert!(!format!("{:?}", ready.sent).contains("sesame"), "{:?}", ready.sent);
+        }
+        let forms = secrets.forms();
+        assert!(tokens.iter().all(|token| forms.iter().any(|form| form == token)), "{forms:?}");
+    }
+}
