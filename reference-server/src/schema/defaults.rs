@@ -33,6 +33,7 @@ impl Schema {
                 }
                 for (name, field) in fields.iter_mut() {
                     if let Some(schema) = self.child(name) {
+                        schema.replace_null(field);
                         schema.apply_defaults(field, faults);
                     }
                 }
@@ -40,13 +41,18 @@ impl Schema {
             Value::Array(items) if !faults.on(Fault::DefaultsSkipListItems) => {
                 let Some(schema) = &self.items else { return };
                 for item in items {
-                    if let (true, false, Some(default)) = (item.is_null(), schema.nullable, &schema.default) {
-                        *item = default.clone();
-                    }
+                    schema.replace_null(item);
                     schema.apply_defaults(item, faults);
                 }
             }
             _ => {}
+        }
+    }
+
+    /// The default takes the place of a null that may not be.
+    fn replace_null(&self, value: &mut Value) {
+        if let (true, false, Some(default)) = (value.is_null(), self.nullable, &self.default) {
+            *value = default.clone();
         }
     }
 
@@ -71,6 +77,9 @@ mod tests {
                 "color": {"type": "string", "default": "red"},
                 "nullable": {"type": "string", "nullable": true, "default": "d"},
                 "plain": {"type": "string"},
+                "empty": {"type": "string", "nullable": true},
+                "colors": {"type": "object", "additionalProperties": {"type": "string", "default": "blue"}},
+                "list": {"type": "array", "items": {"type": "string", "default": "blue"}},
                 "nest": {"type": "object", "default": {}, "properties": {"in": {"type": "string", "default": "x"}}},
                 "optional": {"type": "object", "properties": {"in": {"type": "string", "default": "x"}}},
                 "items": {"type": "array", "items": {
@@ -95,6 +104,10 @@ mod tests {
            json!({"color": "", "nullable": "", "nest": {"in": ""}}))]
     #[case(json!({"color": null, "nullable": null, "nest": null, "plain": null}),
            json!({"color": "red", "nullable": null, "nest": {"in": "x"}}))]
+    #[case(json!({"color": "", "nullable": null, "nest": {"in": ""}, "empty": null, "plain": null,
+                  "colors": {"a": null, "b": "x"}, "list": [null, "x"]}),
+           json!({"color": "", "nullable": null, "nest": {"in": ""}, "empty": null,
+                  "colors": {"a": "blue", "b": "x"}, "list": ["blue", "x"]}))]
     #[case(json!({"optional": {}, "items": [{}, {"protocol": "UDP"}], "byName": {"a": {}, "b": {"on": false}}}),
            json!({
                "color": "red", "nullable": "d", "nest": {"in": "x"}, "optional": {"in": "x"},

@@ -63,4 +63,10 @@ mod tests {
             mistakes(fields, Path::Root.field("o")).into_iter().map(|error| error.field).collect();
         assert_eq!(found, expected);
     }
+
+    #[test]
+    fn what_is_empty_is_missing() {
+        let fields = Map::from_iter(["apiVersion", "kind"].map(|name| (name.to_owned(), Value::from(""))));
+        assert_eq!(mistakes(&fields, Path::Root), mistakes(&Map::new(), Path::Root));
+    }
 }

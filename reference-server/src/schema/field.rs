@@ -216,6 +216,13 @@ mod tests {
     }
 
     #[test]
+    fn a_value_is_shown_up_to_1024_bytes() {
+        let message = |letters: usize| FieldError::invalid("f", &"ä".repeat(letters).into(), "why").message;
+        assert_eq!(message(511), format!("Invalid value: \"{}\": why", "ä".repeat(511)));
+        assert_eq!(message(512), format!("Invalid value: \"{}…: why", "ä".repeat(511)));
+    }
+
+    #[test]
     fn a_message_starts_with_its_kind() {
         let error = FieldError::not_supported("spec.color", &"blue".into(), &["red".into(), "green".into()]);
         assert_eq!(error.message, r#"Unsupported value: "blue": supported values: "red", "green""#);

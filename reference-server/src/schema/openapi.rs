@@ -16,7 +16,7 @@ impl Schema {
 
     /// The same for a schema that stands somewhere inside a manifest.
     pub fn from_openapi_at(document: &Value, at: Path<'_>) -> Result<Self, Vec<FieldError>> {
-        let mut reader = Reader { errors: Vec::new(), room_for_patterns: PATTERNS_SIZE };
+        let mut reader = Reader { errors: Vec::new(), room_for_patterns: Some(PATTERNS_SIZE) };
         let mut schema = reader.schema(document, at);
         read_rules(&mut schema, true, at);
         if reader.errors.is_empty() { Ok(schema) } else { Err(reader.errors) }
@@ -157,7 +157,8 @@ const PATTERNS_SIZE: usize = 16 * 1024 * 1024;
 
 struct Reader {
     errors: Vec<FieldError>,
-    room_for_patterns: usize,
+    /// None when that they are too large was said. Compiling the others costs time, too.
+    room_for_patterns: Option<usize>,
 }
 
 impl Reader {
@@ -278,18 +279,14 @@ impl Reader {
             return None;
         }
         for size in PATTERN_SIZES {
-            if self.room_for_patterns == 0 {
-                return None;
-            }
-            if size > self.room_for_patterns {
-                // Said once. Compiling the others costs time, too.
-                self.room_for_patterns = 0;
+            // An attempt that fails has taken its time as well.
+            let room = self.room_for_patterns?.checked_sub(size);
+            self.room_for_patterns = room;
+            if room.is_none() {
                 self.errors
                     .push(FieldError::forbidden(path, "the patterns of a schema are too large together"));
                 return None;
             }
-            // An attempt that fails has taken its time as well.
-            self.room_for_patterns -= size;
             match RegexBuilder::new(text).size_limit(size).dfa_size_limit(size).build() {
                 Ok(pattern) => return Some(pattern),
                 Err(regex::Error::CompiledTooBig(_)) if size < PATTERN_SIZES[2] => {}
@@ -388,6 +385,26 @@ mod tests {
                 "x-kubernetes-patch-merge-key": "port", "x-kubernetes-patch-strategy": "merge",
             })
         );
+    }
+
+    /// A pattern may be 8 KiB long and compile to 1 MiB; 1024 of those that fit into 16 KiB fill a schema.
+    #[rstest]
+    #[case(1, "a".repeat(8 * 1024), None)]
+    #[case(1, "a".repeat(8 * 1024 + 1), Some("may not be more than 8192 bytes"))]
+    #[case(1, r"\w{2}".to_owned(), None)]
+    #[case(1, r"\w{20}".to_owned(), None)]
+    #[case(1, r"\w{1000}".to_owned(), Some("exceeds size limit"))]
+    #[case(1024, "a".to_owned(), None)]
+    #[case(1025, "a".to_owned(), Some("too large together"))]
+    #[case(1030, "a".to_owned(), Some("too large together"))]
+    fn patterns_are_bounded(#[case] fields: usize, #[case] pattern: String, #[case] expected: Option<&str>) {
+        let field = |n| (format!("f{n}"), json!({"type": "string", "pattern": pattern}));
+        let document = json!({"properties": (0..fields).map(field).collect::<Map<_, _>>()});
+        let errors = Schema::from_openapi(&document).err().unwrap_or_default();
+        assert_eq!(errors.len(), usize::from(expected.is_some()), "{errors:?}");
+        for (error, expected) in errors.iter().zip(expected) {
+            assert!(error.message.contains(expected), "{}", error.message);
+        }
     }
 
     #[rstest]

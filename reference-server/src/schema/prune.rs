@@ -209,6 +209,8 @@ mod tests {
            &["spec.template.metadata.bogus"],
            json!({"spec": {"template": {"kind": "Pod", "metadata": {"name": "x"}, "spec": {"y": 1}}}}))]
     #[case(json!({"Spec": {}}), &["Spec"], json!({}))]
+    #[case(json!({"spec": {"raw": {"free": [{"x": 2.0}, [-0.5, 9_007_199_254_740_993_i64]]}}}), &[],
+           json!({"spec": {"raw": {"free": [{"x": 2}, [-0.5, 9_007_199_254_740_993_i64]]}}}))]
     #[case(json!({"spec": {"size": 2.0}}), &[], json!({"spec": {"size": 2}}))]
     fn unknown_fields_are_named_and_dropped(
         #[case] mut value: Value,

@@ -77,9 +77,7 @@ fn parse(text: &str) -> Option<(i128, Family)> {
     let split = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
     let (digits, suffix) = unsigned.split_at(split);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
-        return None;
-    }
+    // Nothing, and a second point, are no number.
     let mantissa: i128 = format!("{whole}{fraction}").parse().ok()?;
     let places = u32::try_from(fraction.len()).ok()?;
     let (multiplier, power, family) = factor(suffix)?;
@@ -127,6 +125,18 @@ mod tests {
     #[case(".5", Some("500m"))]
     #[case("100Ki", Some("100Ki"))]
     #[case("1.5Gi", Some("1536Mi"))]
+    #[case("1.5Ki", Some("1536"))]
+    #[case("0.5Ki", Some("512"))]
+    #[case("0.9765625Ki", Some("1k"))]
+    #[case("1.0001Ki", Some("1024102400u"))]
+    #[case("1000E", Some("1000E"))]
+    #[case("+1", Some("1"))]
+    #[case("0.0000000001", Some("1n"))]
+    #[case("0.0000000010", Some("1n"))]
+    #[case("-1.0000000001", Some("-1000000001n"))]
+    #[case(".", None)]
+    #[case("+", None)]
+    #[case("Ki", None)]
     #[case("abc", None)]
     #[case("", None)]
     #[case("1..2", None)]
