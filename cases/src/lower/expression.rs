@@ -270,3 +270,29 @@ impl Names {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expression_is_as_long_and_deep_as_the_parser_takes() {
+        let is_taken = |text: String| too_much(&text).is_none();
+        assert!(is_taken(" ".repeat(LONGEST)));
+        assert!(!is_taken(" ".repeat(LONGEST + 1)));
+        for (open, close) in [("(", ")"), ("[", "]"), ("{", "}"), ("(", ""), ("a ? ", "")] {
+            let nested = |depth: usize| open.repeat(depth) + &close.repeat(depth);
+            assert!(is_taken(nested(DEEPEST)), "{open}");
+            assert!(!is_taken(nested(DEEPEST + 1)), "{open}");
+        }
+        assert!(is_taken("([{}])".repeat(100)), "what stands side by side is not deep");
+        assert!(!is_taken("(".repeat(DEEPEST / 2) + &"?".repeat(DEEPEST / 2 + 1)), "one is in the other");
+    }
+
+    #[test]
+    fn places_are_counted_as_the_parser_counts() {
+        let text = "a +\nbc\n";
+        let places = [(1, 1), (1, 3), (2, 1), (2, 2), (9, 9), (0, 0), (-1, -1)];
+        assert_eq!(places.map(|place| offset_of(text, place)), [0, 2, 4, 5, 6, 0, 0]);
+    }
+}

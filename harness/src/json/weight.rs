@@ -76,6 +76,18 @@ mod tests {
         assert!((1000 * least..2000 * (least + ITEM)).contains(&weight), "{weight}");
     }
 
+    #[rstest]
+    #[case("[]", ITEM)]
+    #[case(" [ 1 ]\r\n", ITEM + LIST + 1)]
+    #[case("[1,\t23]", ITEM + LIST + 1 + ITEM + 2)]
+    #[case("[[]]", ITEM + LIST + ITEM)]
+    #[case("[{}, []]", ITEM + LIST + ITEM + ITEM + ITEM)]
+    #[case(r#"{"ab": 1}"#, ITEM + OBJECT + STRING + 3 + ITEM + 1)]
+    #[case(r#"{"a": "\"b\\"}"#, ITEM + OBJECT + STRING + 2 + ITEM + STRING + 6)]
+    fn what_holds_something_weighs_more(#[case] text: &str, #[case] expected: usize) {
+        assert_eq!(weight(text.as_bytes()), expected);
+    }
+
     #[test]
     fn what_is_no_json_is_weighed_all_the_same() {
         assert_eq!(weight(b""), 0);

@@ -169,8 +169,14 @@ fn merged(checks: Vec<CheckResult>) -> Vec<CheckResult> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use rstest::rstest;
+
     use super::*;
-    use crate::testing::check_result;
+    use crate::exchange::Received;
+    use crate::stream::Transcript;
+    use crate::testing::{check_result, exchange, received};
 
     #[test]
     fn what_is_large_or_deep_is_shown_by_its_beginning() {
@@ -197,5 +203,99 @@ mod tests {
         let (checks, _) = record.finish().await;
         let seen: Vec<_> = checks.iter().map(|c| (c.id.as_str(), c.verdict, c.message.as_str())).collect();
         assert_eq!(seen, [("a", Verdict::Fail, "Fail (in 2 of 4 iterations)"), ("b", Verdict::Pass, "")]);
+    }
+    #[tokio::test]
+    async fn of_iterations_that_are_equally_bad_the_first_is_told() {
+        let mut record = Record::default();
+        for (id, message) in [("a", "one"), ("a", "two"), ("b", "alone")] {
+            record.check(CheckResult { message: message.to_owned(), ..check_result(id, Verdict::Fail) });
+        }
+        let (checks, _) = record.finish().await;
+        let told: Vec<_> = checks.iter().map(|check| check.message.as_str()).collect();
+        assert_eq!(told, ["one (in 2 of 2 iterations)", "alone"]);
+    }
+
+    #[rstest]
+    #[case(json!("abc"), 3, 0, true)]
+    #[case(json!("abc"), 2, 9, false)]
+    #[case(json!(1), 8, 0, true)]
+    #[case(json!(1), 7, 9, false)]
+    #[case(json!([1]), 16, 1, true)]
+    #[case(json!([1]), 15, 1, false)]
+    #[case(json!([1]), 16, 0, false)]
+    #[case(json!([[1]]), 99, 1, false)]
+    #[case(json!({"ab": "c"}), 11, 1, true)]
+    #[case(json!({"ab": "c"}), 10, 1, false)]
+    #[case(json!({"ab": "c"}), 11, 0, false)]
+    #[case(json!({"a": {"b": 1}}), 99, 2, true)]
+    #[case(json!({"a": {"b": 1}}), 99, 1, false)]
+    #[case(json!(["a", "b", "c"]), 11, 1, true)]
+    #[case(json!(["a", "b", "c"]), 10, 1, false)]
+    fn a_value_is_shown_within_its_room_and_depth(
+        #[case] value: Value,
+        #[case] mut room: usize,
+        #[case] depth: usize,
+        #[case] expected: bool,
+    ) {
+        assert_eq!(is_shown(&value, &mut room, depth), expected);
+    }
+
+    #[rstest]
+    #[case(MAX_SHOWN, true)]
+    #[case(MAX_SHOWN + 1, false)]
+    fn texts_are_shown_up_to_a_length(#[case] length: usize, #[case] whole: bool) {
+        let text = "x".repeat(length);
+        let mut record = Record::default();
+        record.check(CheckResult { message: text.clone(), ..check_result("a", Verdict::Fail) });
+        assert_eq!(record.checks[0].message == text, whole);
+    }
+
+    #[rstest]
+    #[case(Verdict::Pass, false)]
+    #[case(Verdict::Warn, false)]
+    #[case(Verdict::Fail, true)]
+    #[case(Verdict::Error, true)]
+    fn a_failure_is_remembered(#[case] verdict: Verdict, #[case] expected: bool) {
+        let mut record = Record::default();
+        record.check(check_result("a", verdict));
+        record.check(check_result("b", Verdict::Pass));
+        assert_eq!(record.has_failed(), expected);
+    }
+
+    #[tokio::test]
+    async fn everything_sent_is_told_in_the_order_of_sending() {
+        let at =
+            |seconds, outcome| Exchange { started: Duration::from_secs(seconds), ..exchange("/x", outcome) };
+        let answered = |json| Outcome::Answered(Received { json, ..received(200) });
+        let mut record = Record::default();
+        record.sent("third".to_owned(), at(3, answered(Some(Arc::new(json!({}))))));
+        let watch = OpenWatch::seen(at(2, answered(None)), Vec::new());
+        record.opened("second".to_owned(), Arc::new(Mutex::new(watch)));
+        let mut iteration = Record::default();
+        iteration.sent("first".to_owned(), at(1, answered(None)));
+        iteration.check(check_result("a", Verdict::Pass));
+        record.append(iteration);
+        assert_eq!(record.checks.len(), 1);
+        let (checks, exchanges) = record.without_checks().finish().await;
+        assert_eq!(checks.len(), 0);
+        let steps: Vec<&str> = exchanges.iter().map(|named| named.step.as_str()).collect();
+        assert_eq!(steps, ["first", "second", "third"]);
+        // Reports read the bytes.
+        assert!(exchanges[2].exchange.json().is_none());
+    }
+
+    #[test]
+    fn a_stream_is_judged_by_its_worst_frame_and_no_stream_not_at_all() {
+        let judged = |stream| {
+            let outcome = Outcome::Answered(Received { stream, ..received(101) });
+            framing(check_result("framing", Verdict::Pass), &exchange("/x", outcome))
+        };
+        assert!(judged(None).is_none());
+        assert_eq!(judged(Some(Arc::default())).unwrap().verdict, Verdict::Pass);
+        let mut transcript = Transcript::default();
+        transcript.violations = vec!["a reserved bit".to_owned(), "another".to_owned()];
+        let check = judged(Some(Arc::new(transcript))).unwrap();
+        assert_eq!((check.verdict, check.message.as_str()), (Verdict::Fail, "a reserved bit"));
+        assert_eq!(check.actual, json!(["a reserved bit", "another"]));
     }
 }

@@ -49,13 +49,19 @@ fn asked(status: u16, after: Option<&str>) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use rstest::rstest;
 
     use super::*;
+    use crate::exchange::Outcome;
+    use crate::testing::{exchange, received};
 
     #[rstest]
     #[case(429, Some("1"), Some(1000))]
     #[case(429, Some("0"), Some(10))]
+    #[case(429, Some("5"), Some(5000))]
+    #[case(429, Some("6"), None)]
     #[case(429, Some("10"), None)]
     #[case(429, Some("Fri, 31 Dec 1999 23:59:59 GMT"), None)]
     #[case(429, None, None)]
@@ -66,5 +72,25 @@ mod tests {
         #[case] millis: Option<u64>,
     ) {
         assert_eq!(asked(status, after), millis.map(Duration::from_millis));
+    }
+    /// How often a server is asked that is busy for the first times, and has always time a moment later.
+    async fn times(busy: usize, deadline: Duration) -> usize {
+        let asked = AtomicUsize::new(0);
+        let ask = async || {
+            let mut answer = received(if asked.fetch_add(1, Ordering::Relaxed) < busy { 429 } else { 200 });
+            answer.headers = vec![("date".into(), "0".into()), ("Retry-After".into(), "0".into())];
+            exchange("/x", Outcome::Answered(answer))
+        };
+        insist(Instant::now() + deadline, ask, |answer| answer).await;
+        asked.into_inner()
+    }
+
+    #[tokio::test]
+    async fn a_busy_server_is_asked_until_it_answers_or_has_been_asked_enough() {
+        let ample = Duration::from_mins(1);
+        assert_eq!(times(0, ample).await, 1);
+        assert_eq!(times(2, ample).await, 3);
+        assert_eq!(times(ATTEMPTS + 1, ample).await, ATTEMPTS);
+        assert_eq!(times(2, Duration::ZERO).await, 1, "there is no time to come back");
     }
 }

@@ -45,6 +45,7 @@ fn quote(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use rstest::rstest;
 
     use super::*;
 
@@ -71,7 +72,25 @@ mod tests {
 
     #[test]
     fn a_huge_body_stays_out() {
-        let line = line(&sent("PUT", &"x".repeat(LONGEST_BODY + 1)), "http://h");
-        assert!(line.contains("@body-of-8193-bytes"), "{line}");
+        let line = |length| line(&sent("PUT", &"x".repeat(length)), "http://h");
+        assert!(line(LONGEST_BODY + 1).contains("@body-of-8193-bytes"));
+        assert!(line(LONGEST_BODY).contains("--data-binary xxx"));
+    }
+    #[rstest]
+    #[case(Identity::Admin, r#" -H "Authorization: Bearer $TOKEN""#)]
+    #[case(Identity::Second, r#" -H "Authorization: Bearer $SECOND_TOKEN""#)]
+    #[case(Identity::Invalid, " -H 'Authorization: Bearer invalid'")]
+    #[case(Identity::Anonymous, "")]
+    fn what_curl_does_by_itself_is_not_said(#[case] identity: Identity, #[case] said: &str) {
+        let sent = Sent { identity, headers: vec![("Host".into(), "h".into())], ..sent("GET", "") };
+        assert_eq!(
+            line(&sent, "http://h"),
+            format!("curl -sk --path-as-is -i{said} 'http://h/api/v1/namespaces?watch=true&limit=1'")
+        );
+    }
+
+    #[test]
+    fn nothing_is_a_word_too() {
+        assert_eq!(["", "a", "a b"].map(quote), ["''", "a", "'a b'"]);
     }
 }
