@@ -113,7 +113,7 @@ impl Lowering<'_> {
                     .map_or(((1, 1), "no expression"), |error| (error.pos, error.msg.as_str()));
                 let offset = offset_of(&text.value, position);
                 let reason = reason.trim_start_matches("Syntax error: ");
-                let place = scalar.range(offset..offset + usize::from(offset < text.value.len()));
+                let place = scalar.range(offset..offset);
                 self.error(&place, "invalid-cel", format!("not a CEL expression: {reason}"));
                 return None;
             }

@@ -63,14 +63,43 @@ fn a_request_needs_its_verb_of_the_subject() {
 /// Pairs of steps and what is told of them.
 #[test]
 fn what_is_nearly_right_is_told() {
-    let nearly = [
-        (
-            "watch: {id: seen, path: /api}\n  - await: {watch: seen, id: Comes, until: {id: comes, type: ADDED}}",
-            "`Comes` is no id",
-        ),
-    ];
+    let nearly = [(
+        "watch: {id: seen, path: /api}\n  - await: {watch: seen, id: Comes, until: {id: comes, type: ADDED}}",
+        "`Comes` is no id",
+    )];
     let cases: Vec<String> = nearly.iter().map(|(steps, _)| format!("steps:\n  - {steps}\n")).collect();
     for ((steps, expected), told) in nearly.iter().zip(told(&cases)) {
         assert_eq!(told, [*expected], "{steps}");
+    }
+}
+
+/// A name that nothing defines is met wherever it stands; what a macro binds is a name inside of it alone.
+#[test]
+fn names_in_expressions_are_known_or_told() {
+    let expressions = [
+        ("got.status == wrong", true),
+        ("[got.status, wrong].size() == 2", true),
+        ("{'a': wrong} == got.body", true),
+        ("{wrong: 1} == got.body", true),
+        ("got.events.all(event, event.type == wrong)", true),
+        ("wrong.all(event, event.type == got.status)", true),
+        ("wrong.body == got.body", true),
+        ("got.body[wrong] == 1", true),
+        ("size(wrong) == got.status", true),
+        ("wrong.size() == got.status", true),
+        ("got.status == 1 || !(wrong)", true),
+        ("got.events.all(wrong, wrong.type == 'ADDED') && wrong == 1", true),
+        ("got.events.all(wrong, wrong.type == 'ADDED')", false),
+        ("got.events.all(got, got.anything == 1)", false),
+        ("got.events.exists(a, got.events.exists(b, a == b)) && type(got.status) == int", false),
+    ];
+    let request = "request: {id: got, method: GET, path: /api, expect: [{id: found, status: 200}]}";
+    let case = |(expression, _): &(&str, bool)| {
+        format!("steps:\n  - {request}\n  - expect: [{{id: holds, cel: \"{expression}\"}}]\n")
+    };
+    let cases: Vec<String> = expressions.iter().map(case).collect();
+    for ((expression, is_told), told) in expressions.iter().zip(told(&cases)) {
+        let expected = is_told.then(|| "no earlier step or capture has the name `wrong`".to_owned());
+        assert_eq!(told, Vec::from_iter(expected), "{expression}");
     }
 }

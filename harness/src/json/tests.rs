@@ -57,6 +57,8 @@ fn of_very_many_duplicates_some_are_named() {
 #[case::escape(r#""\x""#, "unknown escape in a string at line 1 column 2 (byte 1)")]
 #[case::surrogate(r#""\ud800\u0041""#, "lone surrogate \\ud800 at line 1 column 2 (byte 1)")]
 #[case::low_first(r#""\udc00""#, "lone surrogate \\udc00 at line 1 column 2 (byte 1)")]
+#[case::low_twice(r#""\udc00\udc00""#, "lone surrogate \\udc00 at line 1 column 2 (byte 1)")]
+#[case::high_twice(r#""\ud800\ud800""#, "lone surrogate \\ud800 at line 1 column 2 (byte 1)")]
 #[case::hex(r#""\u12g4""#, "\\u without four hexadecimal digits at line 1 column 2 (byte 1)")]
 #[case::sign_in_hex(r#""\u+123""#, "\\u without four hexadecimal digits at line 1 column 2 (byte 1)")]
 #[case::unclosed("\"é", "the text ends inside a string at line 1 column 3 (byte 3)")]
@@ -87,6 +89,7 @@ fn depth_is_bounded() {
 #[case(" {\"a\" : [ ] , \"b\":{ } }\r\n", json!({"a": [], "b": {}}))]
 #[case(r#""\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00é""#, json!("\"\\/\u{8}\u{C}\n\r\té😀é"))]
 #[case("[0, -0, -1, 9223372036854775807, 18446744073709551615, 0.5, 1e-2]", json!([0, -0.0, -1, i64::MAX, u64::MAX, 0.5, 0.01]))]
+#[case(r#""\ud800\udc00\udbff\udfff""#, json!("\u{10000}\u{10ffff}"))]
 #[case("[1e400, -1e400]", json!([f64::MAX, f64::MIN]))]
 #[case("[true, false, null]", json!([true, false, null]))]
 fn values_are_converted(#[case] text: &str, #[case] expected: Value) {

@@ -64,11 +64,8 @@ fn unicode_escape(text: &str) -> Result<(char, usize), String> {
         return Ok((c, 6));
     }
     let low = text.get(6..8).filter(|escape| *escape == "\\u").and_then(|_| unit(8));
-    match low {
-        Some(low @ 0xDC00..=0xDFFF) if high < 0xDC00 => {
-            let code = 0x1_0000 + ((high - 0xD800) << 10) + (low - 0xDC00);
-            char::from_u32(code).map(|c| (c, 12)).ok_or_else(|| "surrogates that are no character".to_owned())
-        }
-        _ => Err(format!("lone surrogate \\u{high:04x}")),
-    }
+    let low = low.filter(|low| (0xDC00..=0xDFFF).contains(low));
+    // Where both are low surrogates, the sum is beyond all characters.
+    let c = low.and_then(|low| char::from_u32(0x1_0000 + ((high - 0xD800) << 10) + (low - 0xDC00)));
+    c.map(|c| (c, 12)).ok_or_else(|| format!("lone surrogate \\u{high:04x}"))
 }
