@@ -82,6 +82,8 @@ impl RunPod {
         tracker: &Tracker,
         deadline: Instant,
     ) -> Option<Obstacle> {
+        // Cases run meanwhile, as with resources.
+        let client = &client.apart();
         let asker = Asker { client, deadline };
         let collection = format!("/api/v1/namespaces/{namespace}/pods");
         let request =

@@ -110,6 +110,8 @@ pub struct Client {
     pub origin: Instant,
     shared: Arc<Shared>,
     fence: Arc<Fence>,
+    /// Each request has a connection of its own.
+    apart: bool,
 }
 
 #[derive(Debug)]
@@ -144,13 +146,19 @@ impl Client {
             dialer,
             limits,
         };
-        Ok(Self { origin: Instant::now(), shared: Arc::new(shared), fence: Arc::default() })
+        Ok(Self { origin: Instant::now(), shared: Arc::new(shared), fence: Arc::default(), apart: false })
     }
 
     /// A client that sends nothing beyond the fence.
     #[must_use]
     pub fn within(&self, fence: Fence) -> Self {
         Self { fence: Arc::new(fence), ..self.clone() }
+    }
+
+    /// A client that shares no connection: what others are answered cannot harm it.
+    #[must_use]
+    pub(crate) fn apart(&self) -> Self {
+        Self { apart: true, ..self.clone() }
     }
 
     /// The URL of the server, without credentials.
@@ -192,7 +200,7 @@ impl Client {
         };
         let sent = ready.sent.clone();
         let Shared { plain, dialer, budget, .. } = &*self.shared;
-        if let Some(request) = plain.fitting(&ready) {
+        if let Some(request) = plain.fitting(&ready).filter(|_| !self.apart) {
             let started = Instant::now();
             let outcome = match plain.send(request, ready.anonymous, deadline, budget).await {
                 Ok(outcome) => outcome,

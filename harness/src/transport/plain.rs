@@ -104,11 +104,20 @@ impl Plain {
     ) -> Result<Outcome, Failure> {
         let pool = if anonymous { &self.anonymous } else { &self.authenticated };
         let place = pool.place().map_err(|error| Broken::connect(error.to_string()))?;
-        let stage = "waiting for the head of the answer";
-        let response = by(deadline, BrokenKind::Deadline, stage, place.0.client.execute(request)).await?;
-        let response = response
-            .map_err(|error| Failure { unprocessed: is_unprocessed(&error), broken: broken(stage, error) })?;
-        Ok(receive(response, deadline, budget).await?)
+        let answered = async {
+            let stage = "waiting for the head of the answer";
+            let response = by(deadline, BrokenKind::Deadline, stage, place.0.client.execute(request)).await?;
+            let response = response.map_err(|error| Failure {
+                unprocessed: is_unprocessed(&error),
+                broken: broken(stage, error),
+            })?;
+            Ok(receive(response, deadline, budget).await?)
+        };
+        let outcome = answered.await;
+        if outcome.as_ref().is_err_and(|failure: &Failure| failure.broken.kind == BrokenKind::Deadline) {
+            pool.retire(&place);
+        }
+        outcome
     }
 }
 
@@ -200,6 +209,13 @@ impl Pool {
         };
         member.in_flight.fetch_add(1, Ordering::Relaxed);
         Ok(Place(member))
+    }
+
+    /// Sends nothing more over the connection of a request that got no answer in time. Over HTTP/2 it may be the connection that has
+    /// hung, which nobody is told; what is under way on it goes on.
+    fn retire(&self, place: &Place) {
+        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        members.retain(|member| !Arc::ptr_eq(member, &place.0));
     }
 }
 

@@ -75,6 +75,28 @@ async fn an_answer_is_whole_or_broken(
     assert_eq!(client.send(outgoing, ample()).await.status(), status);
 }
 
+/// The same object over HTTP/2: HEADERS and CONTINUATION (`:status: 200`, `content-length: 12`), then DATA in two frames.
+const FRAMES: &[u8] = b"\0\0\x01\x01\0\0\0\0\x01\x88\0\0\x05\x09\x04\0\0\0\x01\x0f\x0d\x0212\
+                        \0\0\x06\0\0\0\0\0\x01{\"kind\0\0\x06\0\x01\0\0\0\x01\":\"a\"}";
+
+#[tokio::test]
+async fn an_answer_in_frames_is_whole_or_broken() {
+    let server = TlsServer::start(Setup { growing: Some(FRAMES), ..Setup::default() }).await;
+    let mut config = TargetConfig::new(&format!("https://{}", server.addr)).unwrap();
+    config.tls = TlsConfig::Options(TlsOptions { insecure_skip_verify: true, ..TlsOptions::default() });
+    for length in 0..FRAMES.len() {
+        // Its connection is its own: on one that has just been closed, a request would be lost before it is met.
+        let client = Client::new(&config, Limits::default()).unwrap();
+        let Outcome::Broken(broken) = client.send(get("/x"), ample()).await.outcome else {
+            panic!("{length} bytes are an answer")
+        };
+        assert_eq!(broken.kind, BrokenKind::Protocol, "{length}: {broken:?}");
+        assert_eq!(server.connections(), length + 1);
+    }
+    let whole = Client::new(&config, Limits::default()).unwrap().send(get("/x"), ample()).await;
+    assert_eq!(whole.json(), Some(&serde_json::json!({"kind": "a"})));
+}
+
 #[tokio::test]
 async fn a_watch_tells_what_came_and_that_it_broke() {
     let client = client(longer_and_longer(WATCH.as_bytes()).await);

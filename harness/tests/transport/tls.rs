@@ -10,7 +10,7 @@ use kubeproof_harness::watch::Next;
 use rstest::rstest;
 use tokio::time::Duration;
 
-use crate::peer::{Act, Peer, ample, exact, get, send};
+use crate::peer::{Act, Peer, ample, exact, get, send, soon};
 use crate::tls_server::{Refusal, Setup, TlsServer, issuer};
 
 fn client(server: &TlsServer, tls: TlsOptions) -> Client {
@@ -216,6 +216,18 @@ async fn requests_that_hang_do_not_starve_others() {
     for task in &hung {
         task.abort();
     }
+}
+
+/// Over HTTP/2 it may be the connection that hangs, with all that is sent over it.
+#[tokio::test]
+async fn a_connection_that_gave_no_answer_in_time_is_not_used_again() {
+    let server = TlsServer::start(Setup::default()).await;
+    let client = client(&server, trusting(&server));
+    assert_eq!(answered(client.send(get("/x"), ample()).await).version, "HTTP/2");
+    let hung = client.send(get("/hang"), soon()).await;
+    assert_eq!((broken_kind(&hung), server.connections()), (BrokenKind::Deadline, 1));
+    assert_eq!(answered(client.send(get("/x"), ample()).await).version, "HTTP/2");
+    assert_eq!(server.connections(), 2);
 }
 
 #[rstest]

@@ -37,6 +37,8 @@ pub(crate) struct Setup {
     pub(crate) expired: bool,
     /// What meets every request over HTTP/2.
     pub(crate) refusal: Option<Refusal>,
+    /// The frames of an answer over HTTP/2, of which each connection gets one byte more than the last, and is closed then.
+    pub(crate) growing: Option<&'static [u8]>,
 }
 
 /// How a server can say that it has not looked at a request.
@@ -55,6 +57,7 @@ impl Default for Setup {
             max_streams: 100,
             expired: false,
             refusal: None,
+            growing: None,
         }
     }
 }
@@ -100,8 +103,8 @@ impl TlsServer {
         let (acceptor, count) = (TlsAcceptor::from(Arc::new(config)), Arc::clone(&server.connections));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                count.fetch_add(1, Ordering::SeqCst);
-                tokio::spawn(serve(acceptor.clone(), stream, setup.max_streams, setup.refusal));
+                let before = count.fetch_add(1, Ordering::SeqCst);
+                tokio::spawn(serve(acceptor.clone(), stream, setup.clone(), before));
             }
         });
         server
@@ -141,27 +144,37 @@ fn leaf(
     (params.signed_by(&key, issuer).unwrap(), key)
 }
 
-async fn serve(acceptor: TlsAcceptor, stream: TcpStream, max_streams: u32, refusal: Option<Refusal>) {
+async fn serve(acceptor: TlsAcceptor, stream: TcpStream, setup: Setup, before: usize) {
     // A client that does not trust us hangs up here.
     let Ok(stream) = acceptor.accept(stream).await else { return };
     let connection = stream.get_ref().1;
+    let scripted = match (setup.refusal, setup.growing) {
+        (Some(Refusal::Stream), _) => Some(REFUSED),
+        (Some(Refusal::Connection), _) => Some(GOODBYE),
+        (None, growing) => growing.map(|frames| &frames[..before.min(frames.len())]),
+    };
     if connection.alpn_protocol() == Some(b"h2")
-        && let Some(refusal) = refusal
+        && let Some(frames) = scripted
     {
         // How the client leaves is its own affair.
-        let _ = refuse(stream, refusal).await;
+        let _ = meet(stream, frames, setup.growing.is_some()).await;
         return;
     }
     let certificate = connection.peer_certificates().is_some();
     let name = connection.server_name().map(str::to_owned);
     let service = service_fn(move |request| answer(request, certificate, name.clone()));
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http2().max_concurrent_streams(max_streams);
+    builder.http2().max_concurrent_streams(setup.max_streams);
     let _ = builder.serve_connection(TokioIo::new(stream), service).await;
 }
 
-/// Speaks just as much HTTP/2 as it takes to refuse the first request, then waits for the client to leave.
-async fn refuse(mut stream: TlsStream<TcpStream>, refusal: Refusal) -> io::Result<()> {
+/// `RST_STREAM` of stream 1: `REFUSED_STREAM`.
+const REFUSED: &[u8] = &[0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, 7];
+/// GOAWAY: stream 0 was the last, `NO_ERROR`.
+const GOODBYE: &[u8] = &[0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// Speaks just as much HTTP/2 as it takes to meet the first request with frames, and waits for the client to leave.
+async fn meet(mut stream: TlsStream<TcpStream>, frames: &[u8], closes: bool) -> io::Result<()> {
     let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
     stream.write_all(&settings).await?;
     stream.read_exact(&mut [0; b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len()]).await?;
@@ -174,13 +187,10 @@ async fn refuse(mut stream: TlsStream<TcpStream>, refusal: Refusal) -> io::Resul
             break;
         }
     }
-    let refused: &[u8] = match refusal {
-        // RST_STREAM of stream 1: REFUSED_STREAM.
-        Refusal::Stream => &[0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, 7],
-        // GOAWAY: stream 0 was the last, NO_ERROR.
-        Refusal::Connection => &[0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-    };
-    stream.write_all(refused).await?;
+    stream.write_all(frames).await?;
+    if closes {
+        stream.shutdown().await?;
+    }
     stream.read_to_end(&mut Vec::new()).await.map(|_| ())
 }
 

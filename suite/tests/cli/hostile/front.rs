@@ -13,6 +13,8 @@ pub(crate) enum Act {
     Send(Vec<u8>),
     /// Sends bytes again and again, until the client has gone.
     Flood(Vec<u8>),
+    /// The same, as fast as the client asks for it, where it can.
+    FloodWithin(Vec<u8>),
     /// Waits until the client has gone.
     Hang,
     /// Gives the head of the true answer.
@@ -35,7 +37,7 @@ pub(crate) struct Hostility {
 /// A listening front. It lives as long as the test.
 pub(crate) struct Front {
     pub(crate) url: String,
-    met: Arc<Mutex<Vec<&'static str>>>,
+    pub(super) met: Arc<Mutex<Vec<&'static str>>>,
 }
 
 impl Front {
@@ -84,7 +86,7 @@ pub(crate) fn mark(index: usize) -> String {
     format!("hostility-{index}-")
 }
 
-fn marked(line: &str) -> Option<usize> {
+pub(super) fn marked(line: &str) -> Option<usize> {
     line.split_once("hostility-")?.1.split_once('-')?.0.parse().ok()
 }
 
@@ -123,7 +125,7 @@ fn serve<'h>(
 fn follow(act: &Act, client: &mut TcpStream, server: Option<&mut TcpStream>) -> io::Result<()> {
     match (act, server) {
         (Act::Send(bytes), _) => client.write_all(bytes),
-        (Act::Flood(bytes), _) => loop {
+        (Act::Flood(bytes) | Act::FloodWithin(bytes), _) => loop {
             client.write_all(bytes)?;
         },
         (Act::Answer, Some(server)) => client.write_all(&head(server)?),

@@ -7,11 +7,12 @@ const JSON: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnect
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 /// Either the answer alone is too much, or there is no room beside others.
-const TOO_MUCH: &[&str] = &["the body is longer than 33554432 bytes", "take more than 64 MiB of memory"];
+pub(super) const TOO_MUCH: &[&str] =
+    &["the body is longer than 33554432 bytes", "take more than 64 MiB of memory"];
 const CUT: &[&str] = &["connection closed", "end of file before message length reached", "unexpected EOF"];
-const LATE: &[&str] = &["the deadline passed while"];
+pub(super) const LATE: &[&str] = &["the deadline passed while"];
 
-fn hostility(name: &'static str, script: Vec<Act>, says: &'static [&'static str]) -> Hostility {
+pub(super) fn hostility(name: &'static str, script: Vec<Act>, says: &'static [&'static str]) -> Hostility {
     Hostility { name, script, says }
 }
 

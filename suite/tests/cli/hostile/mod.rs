@@ -2,6 +2,7 @@
 
 mod front;
 mod hostilities;
+mod http2;
 mod measured;
 
 use std::fs;
