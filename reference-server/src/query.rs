@@ -135,3 +135,49 @@ pub(crate) fn dry_run<'a>(values: impl Iterator<Item = &'a str>, errors: &mut Ve
     }
     !values.is_empty()
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("", false)]
+    #[case("pretty=0", false)]
+    #[case("pretty=false", false)]
+    #[case("pretty=False", false)]
+    #[case("other=true", false)]
+    #[case("pretty", true)]
+    #[case("pretty=", true)]
+    #[case("pretty=1", true)]
+    #[case("pretty=yes", true)]
+    fn a_switch_is_on_unless_it_says_otherwise(#[case] query: &str, #[case] expected: bool) {
+        assert_eq!(Query::parse(query).flag("pretty"), expected);
+    }
+
+    #[rstest]
+    #[case("UpdateOptions", "force=true".to_owned(), true)]
+    #[case("PatchOptions", "force=true".to_owned(), false)]
+    #[case("PatchOptions", "force=".to_owned(), false)]
+    #[case("PatchOptions", "fieldManager=me".to_owned(), true)]
+    #[case("PatchOptions", format!("fieldManager={}", "m".repeat(128)), true)]
+    #[case("PatchOptions", format!("fieldManager={}", "m".repeat(129)), false)]
+    #[case("PatchOptions", "fieldManager=a%07".to_owned(), false)]
+    fn options_that_make_no_sense_are_refused(
+        #[case] kind: &str,
+        #[case] query: String,
+        #[case] accepted: bool,
+    ) {
+        assert_eq!(WriteOptions::parse(&Query::parse(&query), kind, Faults::none()).is_ok(), accepted);
+    }
+
+    #[rstest]
+    #[case("", false)]
+    #[case("fieldManager=", false)]
+    #[case("force=true", false)]
+    #[case("fieldManager=me&force=true", true)]
+    fn who_applies_has_a_name_and_may_force(#[case] query: &str, #[case] accepted: bool) {
+        assert_eq!(WriteOptions::of_apply(&Query::parse(query), Faults::none()).is_ok(), accepted);
+    }
+}

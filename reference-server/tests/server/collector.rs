@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::TestServer;
+use crate::support::{PATIENCE, TestServer};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -77,4 +77,62 @@ async fn an_orphan_may_be_adopted() {
     server.merge(&owned, &adopted).await.expect(200);
     server.delete(&format!("{MAPS}/second"), "").await.expect(200);
     server.until(&owned, |reply| reply.status == 404).await;
+}
+
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+
+/// A config map that ends when it is let go.
+async fn create_held(server: &TestServer, name: &str, owner: &Value) {
+    let metadata = json!({"name": name, "ownerReferences": [owner], "finalizers": ["example.com/hold"]});
+    server.post(MAPS, &json!({ "metadata": metadata })).await.expect(201);
+}
+
+#[tokio::test]
+async fn who_does_not_block_is_not_waited_for() {
+    let server = TestServer::start().await;
+    let first = create(&server, "first", &[]).await;
+    let mut free = owner("ConfigMap", "first", &first);
+    free["blockOwnerDeletion"] = json!(false);
+    create_held(&server, "owned", &free).await;
+    server.delete(&format!("{MAPS}/first"), r#"{"propagationPolicy": "Foreground"}"#).await.expect(200);
+    server.until(&format!("{MAPS}/first"), |reply| reply.status == 404).await;
+    let owned = server.get(&format!("{MAPS}/owned")).await.expect(200);
+    assert!(!owned.text_at("/metadata/deletionTimestamp").is_empty());
+}
+
+#[tokio::test]
+async fn in_the_background_no_generation_waits_for_the_next() {
+    let server = TestServer::start().await;
+    let first = create(&server, "first", &[]).await;
+    let second = create(&server, "second", &[owner("ConfigMap", "first", &first)]).await;
+    create_held(&server, "third", &owner("ConfigMap", "second", &second)).await;
+    server.delete(&format!("{MAPS}/first"), r#"{"propagationPolicy": "Background"}"#).await.expect(200);
+    server.until(&format!("{MAPS}/second"), |reply| reply.status == 404).await;
+    server
+        .until(&format!("{MAPS}/third"), |reply| !reply.text_at("/metadata/deletionTimestamp").is_empty())
+        .await;
+}
+
+/// What an object held outside the store is given back when the collector ends it, and not before.
+#[tokio::test]
+async fn the_address_of_a_service_is_its_own_until_its_end() {
+    let server = TestServer::start().await;
+    let first = create(&server, "first", &[]).await;
+    let spec = |address: &str| json!({"clusterIP": address, "ports": [{"port": 80}]});
+    let metadata = json!({"name": "owned", "ownerReferences": [owner("ConfigMap", "first", &first)]});
+    let owned = json!({"metadata": metadata, "spec": {"ports": [{"port": 80}]}});
+    let owned = server.post(SERVICES, &owned).await.expect(201);
+    let other = json!({"metadata": {"name": "other"}, "spec": spec(owned.text_at("/spec/clusterIP"))});
+    server.delete(&format!("{MAPS}/first"), r#"{"propagationPolicy": "Orphan"}"#).await.expect(200);
+    server.until(&format!("{MAPS}/first"), |reply| reply.status == 404).await;
+    server.post(SERVICES, &other).await.refused(422, "Invalid");
+
+    create(&server, "last", &[owner("Service", "owned", owned.text_at("/metadata/uid"))]).await;
+    server.delete(&format!("{SERVICES}/owned"), r#"{"propagationPolicy": "Foreground"}"#).await.expect(200);
+    let free = async {
+        while server.post(SERVICES, &other).await.status != 201 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, free).await.expect("the address is free again");
 }

@@ -73,6 +73,11 @@ async fn a_dry_run_shows_and_stores_nothing() {
     assert_eq!(shown.json["data"]["b"], "2");
     server.delete(&format!("{}?dryRun=All", path("a")), "").await.expect(200);
     assert_eq!(server.get(&path("a")).await.json, stored.json);
+    let held = json!({ "metadata": { "finalizers": ["example.com/hold"] } });
+    let held = server.merge(&path("a"), &held).await.expect(200);
+    let shown = server.delete(&format!("{}?dryRun=All", path("a")), "").await.expect(200);
+    assert!(!shown.text_at("/metadata/deletionTimestamp").is_empty());
+    assert_eq!(server.get(&path("a")).await.json, held.json);
 }
 
 #[tokio::test]
