@@ -131,18 +131,27 @@ fn service_account(user: &str) -> Option<(&str, &str)> {
 mod tests {
     use http::{HeaderName, HeaderValue};
     use rstest::rstest;
+    use serde_json::json;
 
     use super::super::MASTERS;
     use super::*;
-    use crate::store::Store;
+    use crate::builtin::rbac::{CLUSTER_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS};
+    use crate::store::{Draft, Facts, Key, Store};
 
     fn act(groups: &[&str], headers: &[(&'static str, &'static str)]) -> Result<Arc<User>, ApiError> {
+        act_by(&Store::new(1), groups, headers)
+    }
+
+    fn act_by(
+        store: &Store,
+        groups: &[&str],
+        headers: &[(&'static str, &'static str)],
+    ) -> Result<Arc<User>, ApiError> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
-        let store = Store::new(1);
-        let rights = Rights { store: &store, faults: Faults::none() };
+        let rights = Rights { store, faults: Faults::none() };
         acting(Arc::new(User::known("me", groups)), &map, rights)
     }
 
@@ -152,6 +161,8 @@ mod tests {
     #[case(&[("impersonate-user", "system:anonymous")], &["system:unauthenticated"])]
     #[case(&[("impersonate-user", "system:serviceaccount:ns:sa")], &["system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated"])]
     #[case(&[("impersonate-user", "system:serviceaccount:ns:sa"), ("impersonate-group", "a")], &["a", "system:authenticated"])]
+    #[case(&[("impersonate-user", "jim"), ("impersonate-group", "system:authenticated")], &["system:authenticated"])]
+    #[case(&[("impersonate-user", "jim"), ("impersonate-group", "system:unauthenticated")], &["system:unauthenticated"])]
     #[case(&[("impersonate-user", "system:serviceaccount:ns:")], &["system:authenticated"])]
     fn groups_of_the_other_user(#[case] headers: &[(&'static str, &'static str)], #[case] groups: &[&str]) {
         assert_eq!(act(&[MASTERS], headers).expect("the masters may").groups, groups);
@@ -169,6 +180,65 @@ mod tests {
     ) {
         let refusal = act(own, headers).expect_err("must be refused").to_string();
         assert!(refusal.starts_with(expected), "{refusal}");
+    }
+
+    /// A store with one role of the cluster, bound to me: everywhere, or in a namespace.
+    fn bound(namespace: Option<&str>, rules: &serde_json::Value) -> Store {
+        let store = Store::new(10);
+        let put = |table: &str, namespace: &str, rest: &serde_json::Value| {
+            let draft = Draft {
+                key: Key::new(namespace, "given"),
+                facts: Facts::default(),
+                before: r#"{"metadata":{"resourceVersion":""#.to_owned(),
+                after: format!(r#""}},{}"#, &rest.to_string()[1..]),
+                body: 1,
+            };
+            store.write(|write| write.put(table, draft));
+        };
+        put(CLUSTER_ROLES, "", &json!({ "rules": rules }));
+        let subjects = json!([{"kind": "User", "name": "me"}]);
+        let binding = json!({"roleRef": {"kind": "ClusterRole", "name": "given"}, "subjects": subjects});
+        put(namespace.map_or(CLUSTER_BINDINGS, |_| ROLE_BINDINGS), namespace.unwrap_or_default(), &binding);
+        store
+    }
+
+    const ACCOUNT: (&str, &str) = ("impersonate-user", "system:serviceaccount:ns:sa");
+    const JIM: (&str, &str) = ("impersonate-user", "jim");
+
+    /// Each part of the other user is a resource of its own.
+    #[rstest]
+    #[case(None, "", "users", &[JIM], true)]
+    #[case(None, "", "groups", &[JIM], false)]
+    #[case(None, "authentication.k8s.io", "users", &[JIM], false)]
+    #[case(None, "", "serviceaccounts", &[ACCOUNT], true)]
+    #[case(Some("ns"), "", "serviceaccounts", &[ACCOUNT], true)]
+    #[case(Some("other"), "", "serviceaccounts", &[ACCOUNT], false)]
+    #[case(None, "", "users", &[ACCOUNT], false)]
+    #[case(None, "", "groups", &[JIM, ("impersonate-group", "a")], true)]
+    #[case(None, "", "uids", &[JIM, ("impersonate-group", "a")], false)]
+    #[case(None, "authentication.k8s.io", "uids", &[JIM, ("impersonate-uid", "u")], true)]
+    #[case(None, "", "uids", &[JIM, ("impersonate-uid", "u")], false)]
+    #[case(None, "authentication.k8s.io", "userextras/scopes", &[JIM, ("impersonate-extra-scopes", "a")], true)]
+    #[case(None, "authentication.k8s.io", "userextras", &[JIM, ("impersonate-extra-scopes", "a")], false)]
+    #[case(None, "authentication.k8s.io", "userextras/other", &[JIM, ("impersonate-extra-scopes", "a")], false)]
+    fn who_may_be_acted_as_is_granted_in_parts(
+        #[case] namespace: Option<&str>,
+        #[case] group: &str,
+        #[case] resource: &str,
+        #[case] headers: &[(&'static str, &'static str)],
+        #[case] expected: bool,
+    ) {
+        let rule = |group: &str, resource: &str, names: &[&str]| json!({"verbs": ["impersonate"], "apiGroups": [group], "resources": [resource], "resourceNames": names});
+        let mut rules = vec![rule(group, resource, &[])];
+        if headers.len() > 1 {
+            rules.push(rule("", "users", &["jim"]));
+        }
+        let store = bound(namespace, &json!(rules));
+        let acted = act_by(&store, &[], headers);
+        assert_eq!(
+            acted.map(|user| user.name != "me").map_err(|refusal| refusal.code),
+            if expected { Ok(true) } else { Err(http::StatusCode::FORBIDDEN) }
+        );
     }
 
     #[test]

@@ -248,4 +248,67 @@ mod tests {
     ) {
         assert_eq!(User::known("somebody", groups).may_read(verb, path), expected);
     }
+
+    #[rstest]
+    #[case(&[MASTERS], "delete", "pods", "", true)]
+    #[case(&[VIEWERS], "get", "pods", "", true)]
+    #[case(&[VIEWERS], "list", "pods", "", true)]
+    #[case(&[VIEWERS], "watch", "pods", "", true)]
+    #[case(&[VIEWERS], "get", "deployments", "status", true)]
+    #[case(&[VIEWERS], "get", "deployments", "scale", true)]
+    #[case(&[VIEWERS], "get", "pods", "log", true)]
+    #[case(&[VIEWERS], "get", "pods", "exec", false)]
+    #[case(&[VIEWERS], "create", "pods", "", false)]
+    #[case(&[AUTHENTICATED], "get", "pods", "", false)]
+    #[case(&[AUTHENTICATED], "create", "pods", "", false)]
+    #[case(&[AUTHENTICATED], "create", "selfsubjectreviews", "", true)]
+    #[case(&[AUTHENTICATED], "create", "selfsubjectaccessreviews", "", true)]
+    #[case(&[AUTHENTICATED], "get", "selfsubjectrulesreviews", "", false)]
+    #[case(&[UNAUTHENTICATED], "create", "selfsubjectreviews", "", false)]
+    fn rights_on_resources_follow_from_groups(
+        #[case] groups: &[&str],
+        #[case] verb: &str,
+        #[case] resource: &str,
+        #[case] subresource: &str,
+        #[case] expected: bool,
+    ) {
+        let info = ResourceInfo {
+            resource: resource.to_owned(),
+            subresource: subresource.to_owned(),
+            ..ResourceInfo::default()
+        };
+        assert_eq!(User::known("somebody", groups).may_access(verb, &info), expected);
+    }
+
+    #[test]
+    fn a_user_is_told_by_what_they_have() {
+        let nobody = User { name: "a".to_owned(), ..User::default() };
+        assert_eq!(nobody.info(), json!({"username": "a"}));
+        let extra = BTreeMap::from([("k".to_owned(), vec!["v".to_owned()])]);
+        let somebody = User { extra, ..User::known("b", &["g"]) };
+        let expected = json!({"username": "b", "uid": "b", "groups": ["g"], "extra": {"k": ["v"]}});
+        assert_eq!(somebody.info(), expected);
+    }
+
+    /// What a selector names is what is asked for where a collection is, and nowhere else.
+    #[rstest]
+    #[case("list", "", "metadata.name%3Da", "a")]
+    #[case("watch", "", "metadata.name%3Da", "a")]
+    #[case("deletecollection", "", "metadata.name%3Da", "a")]
+    #[case("list", "", "metadata.name!%3Da", "")]
+    #[case("create", "", "metadata.name%3Da", "")]
+    #[case("get", "b", "metadata.name%3Da", "b")]
+    #[case("watch", "b", "metadata.name%3Da", "b")]
+    fn a_name_in_a_selector_counts_as_the_name(
+        #[case] verb: &str,
+        #[case] name: &str,
+        #[case] selector: &str,
+        #[case] expected: &str,
+    ) {
+        let info =
+            ResourceInfo { name: name.to_owned(), resource: "pods".to_owned(), ..ResourceInfo::default() };
+        let query = Query::parse(&format!("fieldSelector={selector}"));
+        let selected = selected(&info, verb, &query);
+        assert_eq!((selected.name.as_str(), selected.resource.as_str()), (expected, "pods"));
+    }
 }

@@ -182,10 +182,6 @@ impl<'de> Visitor<'de> for Node<'_> {
         Ok(value.into())
     }
 
-    fn visit_string<E: de::Error>(self, value: String) -> Result<Value, E> {
-        Ok(Value::String(value))
-    }
-
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut access: A) -> Result<Value, A::Error> {
         self.enter()?;
         let mut items = Vec::new();
@@ -241,6 +237,11 @@ mod tests {
         let decoded = decode(text).unwrap();
         assert_eq!(decoded.value, json!({"data": {"a": "3"}, "items": [{"x": 0}, {"x": 2}]}));
         assert_eq!(decoded.duplicates, ["data.a", "items[1].x"]);
+    }
+
+    #[test]
+    fn words_are_values() {
+        assert_eq!(parse(b"[true, false, null]").unwrap(), json!([true, false, null]));
     }
 
     #[test]

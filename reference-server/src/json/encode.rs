@@ -56,6 +56,8 @@ impl io::Write for Bounded {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use serde_json::json;
 
     use super::*;
@@ -67,5 +69,14 @@ mod tests {
         let text = "{\n  \"kind\": \"Status\",\n  \"metadata\": {}\n}";
         assert_eq!(pretty(&value, text.len()).unwrap(), text);
         assert!(pretty(&value, text.len() - 1).is_err());
+    }
+
+    #[test]
+    fn a_buffer_takes_what_fits_and_gives_it_back() {
+        let mut buffer = Bounded::new(3);
+        assert!(buffer.write(b"abcd").is_err());
+        assert_eq!(buffer.write(b"abc").unwrap(), 3);
+        assert!(buffer.write(b"d").is_err());
+        assert_eq!(buffer.into_bytes(), b"abc");
     }
 }

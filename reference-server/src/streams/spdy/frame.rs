@@ -251,11 +251,20 @@ mod tests {
     #[rstest]
     #[case("8002000600000004", FrameError::Version(2))]
     #[case("8003000100ffffff", FrameError::TooLong { kind: 1, length: 0x00ff_ffff })]
+    #[case("8003000100010001", FrameError::TooLong { kind: 1, length: 0x0001_0001 })]
     #[case("80030001000000020000", FrameError::TooShort(1))]
     #[case("800300030000000400000001", FrameError::TooShort(3))]
     fn what_is_no_frame(#[case] bytes: &str, #[case] error: FrameError) {
         let mut buffer = BytesMut::from(unhex(bytes).as_slice());
         assert_eq!(Decoder::default().decode(&mut buffer), Err(error));
+    }
+
+    #[test]
+    fn a_control_frame_of_64_kibibytes_is_waited_for() {
+        let mut buffer = BytesMut::from(unhex("8003000400010000").as_slice());
+        assert_eq!(Decoder::default().decode(&mut buffer), Ok(None));
+        buffer.put_bytes(0, 0x0001_0000);
+        assert_eq!(Decoder::default().decode(&mut buffer), Ok(Some(Frame::Other(4))));
     }
 
     #[rstest]

@@ -190,11 +190,29 @@ mod tests {
         assert_eq!(Reader::new().read(b"plain text"), Err(BlockError::Compression));
         assert_eq!(parse(Bytes::from_static(&[0, 0, 0, 1, 0, 0, 0, 9, b'x'])), Err(BlockError::Cut));
         // A megabyte of zeroes.
-        let mut bomb = flate2::Compress::new(flate2::Compression::best(), true);
-        bomb.set_dictionary(DICTIONARY).expect("a dictionary");
+        assert_eq!(Reader::new().read(&compressed(&vec![0; 1 << 20])), Err(BlockError::TooLong));
+    }
+
+    fn compressed(plain: &[u8]) -> Vec<u8> {
+        let mut compress = flate2::Compress::new(flate2::Compression::best(), true);
+        compress.set_dictionary(DICTIONARY).expect("a dictionary");
         let mut block = Vec::with_capacity(8 * 1024);
-        bomb.compress_vec(&vec![0; 1 << 20], &mut block, flate2::FlushCompress::Sync).expect("compressed");
-        assert_eq!(Reader::new().read(&block), Err(BlockError::TooLong));
+        compress.compress_vec(plain, &mut block, flate2::FlushCompress::Sync).expect("compressed");
+        block
+    }
+
+    /// Also where the last byte of the block stands for more than there is room at once.
+    #[test]
+    fn a_block_of_64_kibibytes_is_read_whole() {
+        let block = |length: usize| {
+            let value = u32::try_from(length - 13).expect("short").to_be_bytes();
+            [b"\0\0\0\x01\0\0\0\x01n".as_slice(), &value, b"v".repeat(length - 13).as_slice()].concat()
+        };
+        for length in [STEP - 1, STEP, STEP + 1, 3 * STEP, MAX_BLOCK] {
+            let read = Reader::new().read(&compressed(&block(length))).expect("a block");
+            assert_eq!(read.get("n").map(str::len), Some(length - 13), "{length}");
+        }
+        assert_eq!(Reader::new().read(&compressed(&block(MAX_BLOCK + 1))), Err(BlockError::TooLong));
     }
 
     #[test]

@@ -374,7 +374,7 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::DuplexStream;
+    use tokio::io::{BufWriter, DuplexStream};
 
     use super::*;
     use crate::streams::testing::unhex;
@@ -385,10 +385,10 @@ mod tests {
     const STDIN: &str = "800300010000001700000003000000000000c22e555c02cc2e00000000ffff";
     const STDOUT: &str = "800300010000001900000005000000000000c22a054ce729f9a52500000000ffff";
 
-    /// A session and the bytes of its client.
+    /// A session and the bytes of its client. The connection keeps what it is not told to pass on.
     fn session() -> (Session, DuplexStream) {
         let (ours, theirs) = tokio::io::duplex(1024);
-        (Session::start(ours, Faults::none()), theirs)
+        (Session::start(BufWriter::new(ours), Faults::none()), theirs)
     }
 
     async fn sends(client: &mut DuplexStream, hex: &str) {
@@ -415,12 +415,34 @@ mod tests {
         let error = session.accept().await.expect("an offer");
         assert_eq!((error.id(), error.headers.get("streamtype")), (1, Some("error")));
         let stdin = session.accept().await.expect("an offer");
+        assert_eq!(stdin.id(), 3);
         let mut stdin = stdin.accept().await;
         assert_eq!(stdin.receiver.next().await, Received::Data(Bytes::from_static(b"spdy-in")));
         assert_eq!(stdin.receiver.next().await, Received::End);
         stdin.sender.data(Bytes::from_static(b"out\n")).await;
         let expected = Frame::Data { stream: 3, fin: false, bytes: Bytes::from_static(b"out\n") };
         assert_eq!(frames(&mut client, 2).await[1], expected);
+        stdin.sender.end().await;
+        error.refuse().await;
+        let ends =
+            [Frame::Data { stream: 3, fin: true, bytes: Bytes::new() }, Frame::RstStream { stream: 1 }];
+        assert_eq!(frames(&mut client, 2).await, ends);
+    }
+
+    #[tokio::test]
+    async fn data_that_crossed_the_end_of_its_stream_is_dropped() {
+        let (mut session, mut client) = session();
+        sends(&mut client, ERROR).await;
+        sends(
+            &mut client,
+            "00000001010000016100000001000000016280030006000000040000000180030006000000040000000b",
+        )
+        .await;
+        let mut error = session.accept().await.expect("an offer").accept().await;
+        assert_eq!(error.receiver.next().await, Received::Data(Bytes::from_static(b"a")));
+        assert_eq!(error.receiver.next().await, Received::End);
+        let answers = frames(&mut client, 3).await;
+        assert!(answers.contains(&Frame::Ping(1)) && answers.contains(&Frame::Ping(11)), "{answers:?}");
     }
 
     #[tokio::test]
@@ -457,39 +479,55 @@ mod tests {
         assert_eq!(bytes, unhex(expected));
     }
 
-    #[tokio::test]
-    async fn streams_that_the_client_has_ended_count_until_they_are_let_go() {
-        let (ours, theirs) = tokio::io::duplex(1 << 20);
+    /// The stream of this number; the first block is longer than the others, and none carries a header.
+    fn syn_stream(number: usize, fin: bool) -> Vec<u8> {
+        let block = unhex(if number == 0 { "78f9e3c6a7c26260606000000000ffff" } else { "026100000000ffff" });
+        let id = u32::try_from(2 * number + 1).expect("a number");
+        let length = u32::try_from(10 + block.len()).expect("short") | u32::from(fin) << 24;
+        let head = [[0x80, 3, 0, 1], length.to_be_bytes(), id.to_be_bytes(), [0; 4]].concat();
+        [&head, [0; 2].as_slice(), &block].concat()
+    }
+
+    /// As many streams as there may be, each ended by the client at once or not.
+    async fn all_streams(fin: bool) -> (Session, DuplexStream, Vec<Stream>) {
+        let (ours, mut client) = tokio::io::duplex(1 << 20);
         let mut session = Session::start(ours, Faults::none());
-        let (mut client, write) = tokio::io::split(theirs);
-        let open = async move {
-            let mut write = write;
-            for number in 0..=MAX_STREAMS {
-                // The first block is longer than the others; none carries a header. Each stream is ended at once.
-                let block = if number == 0 { "78f9e3c6a7c26260606000000000ffff" } else { "026100000000ffff" };
-                let block = unhex(block);
-                let id = u32::try_from(2 * number + 1).expect("a number");
-                let length = u32::try_from(10 + block.len()).expect("short") | 1 << 24;
-                let head = [[0x80, 3, 0, 1], length.to_be_bytes(), id.to_be_bytes(), [0; 4]].concat();
-                write
-                    .write_all(&[&head, [0; 2].as_slice(), &block].concat())
-                    .await
-                    .expect("the session reads");
-            }
-            write
-        };
-        let take = async {
-            let mut streams = Vec::new();
-            for _ in 0..MAX_STREAMS {
-                streams.push(session.accept().await.expect("an offer"));
-            }
-            streams
-        };
-        let (_write, streams) = tokio::join!(open, take);
+        let mut streams = Vec::new();
+        for number in 0..MAX_STREAMS {
+            client.write_all(&syn_stream(number, fin)).await.expect("the session reads");
+            streams.push(session.accept().await.expect("an offer").stream);
+        }
+        (session, client, streams)
+    }
+
+    async fn one_more_is_refused(client: &mut DuplexStream) {
+        client.write_all(&syn_stream(MAX_STREAMS, false)).await.expect("the session reads");
         let mut refusal = [0; 16];
         client.read_exact(&mut refusal).await.expect("the one too many is refused");
         assert_eq!(refusal, *unhex("80030003000000080000080100000003"));
+    }
+
+    #[tokio::test]
+    async fn streams_that_the_client_has_ended_count_until_they_are_let_go() {
+        let (_session, mut client, streams) = all_streams(true).await;
+        one_more_is_refused(&mut client).await;
         drop(streams);
+    }
+
+    #[tokio::test]
+    async fn streams_on_which_the_client_may_send_count_although_nobody_answers() {
+        let (_session, mut client, streams) = all_streams(false).await;
+        let receivers: Vec<_> = streams.into_iter().map(|stream| stream.receiver).collect();
+        one_more_is_refused(&mut client).await;
+        drop(receivers);
+    }
+
+    #[tokio::test]
+    async fn streams_that_were_let_go_make_room() {
+        let (mut session, mut client, streams) = all_streams(false).await;
+        drop(streams);
+        client.write_all(&syn_stream(MAX_STREAMS, false)).await.expect("the session reads");
+        assert_eq!(session.accept().await.expect("an offer").id(), 2 * 1024 + 1);
     }
 
     #[tokio::test]
