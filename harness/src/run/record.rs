@@ -271,6 +271,9 @@ mod tests {
         record.sent("third".to_owned(), at(3, answered(Some(Arc::new(json!({}))))));
         let watch = OpenWatch::seen(at(2, answered(None)), Vec::new());
         record.opened("second".to_owned(), Arc::new(Mutex::new(watch)));
+        let stream = OpenStream::refused(at(4, answered(None)), Vec::new());
+        let check = check_result("framing", Verdict::Pass);
+        record.opened_stream("fourth".to_owned(), Arc::new(stream), check);
         let mut iteration = Record::default();
         iteration.sent("first".to_owned(), at(1, answered(None)));
         iteration.check(check_result("a", Verdict::Pass));
@@ -279,7 +282,7 @@ mod tests {
         let (checks, exchanges) = record.without_checks().finish().await;
         assert_eq!(checks.len(), 0);
         let steps: Vec<&str> = exchanges.iter().map(|named| named.step.as_str()).collect();
-        assert_eq!(steps, ["first", "second", "third"]);
+        assert_eq!(steps, ["first", "second", "third", "fourth"]);
         // Reports read the bytes.
         assert!(exchanges[2].exchange.json().is_none());
     }
