@@ -60,16 +60,72 @@ fn a_request_needs_its_verb_of_the_subject() {
     }
 }
 
-/// Pairs of steps and what is told of them.
+/// Steps, and what is told of them: nothing of those that are right.
 #[test]
 fn what_is_nearly_right_is_told() {
-    let nearly = [(
-        "watch: {id: seen, path: /api}\n  - await: {watch: seen, id: Comes, until: {id: comes, type: ADDED}}",
-        "`Comes` is no id",
-    )];
+    let expect = "expect: [{id: found, status: 200}]";
+    let get = |rest: &str| format!("request: {{id: got, method: GET, path: /api, {rest}, {expect}}}");
+    let method = |method: &str, rest: &str| {
+        format!("request: {{id: got, method: {method}, path: /api, {rest} {expect}}}")
+    };
+    let path = |path: &str| format!("request: {{id: got, method: GET, path: {path}, {expect}}}");
+    let link = "request: {id: first, method: GET, path: /api, capture: {link: /a}}\n  - ";
+    let status = |codes: &str| {
+        format!("request: {{id: got, method: GET, path: /api, expect: [{{id: found, status: {codes}}}]}}")
+    };
+    let refused = |codes: &str| {
+        format!(
+            "request: {{id: got, method: GET, path: /api, expect: [{{id: found, refused: {{code: {codes}, reason: NotFound}}}}]}}"
+        )
+    };
+    let repeat = |times: &str| format!("repeat: {{id: all, {times}, steps: [{{{}}}]}}", path("/api"));
+    let until = |attempts: u32| {
+        format!(
+            "until: {{id: comes, attempts: {attempts}, steps: [{{{}}}], cel: got.status == 1}}",
+            path("/api")
+        )
+    };
+    let merge = "contentType: application/merge-patch+json,";
+    let nearly = [
+        (
+            "watch: {id: seen, path: /api}\n  - await: {watch: seen, id: Comes, until: {id: comes, type: ADDED}}".to_owned(),
+            "`Comes` is no id",
+        ),
+        (get("json: '{}'"), "GET sends no body"),
+        (get("json: '{}', exact: true"), ""),
+        (method("HEAD", "text: x,"), "HEAD sends no body"),
+        (method("DELETE", "json: '{}',"), ""),
+        (method("Post", ""), "methods are case-sensitive: `Post` is not `POST`"),
+        (method("Post", "exact: true,"), ""),
+        (method("'PO ST'", ""), "`PO ST` is no HTTP method"),
+        (method("''", ""), "`` is no HTTP method"),
+        (method("'PO ST'", "exact: true,"), ""),
+        (method("M-SEARCH", ""), ""),
+        (method("PATCH", ""), ""),
+        (method("PATCH", "json: '{}',"), "PATCH must name the type of its patch"),
+        (method("PATCH", &format!("json: '{{}}', {merge}")), ""),
+        (method("PATCH", "json: '{}', headers: {Content-Type: a/b},"), ""),
+        (method("POST", "json: '{}', text: x,"), "a request has one body: `object`, `json`, `edit` or `text`"),
+        (path("api"), "a path starts with `/` or with `${collection}`"),
+        (path("'${name}'"), "a path starts with `/` or with `${collection}`"),
+        (format!("{link}{}", path("'${link}/x'")), ""),
+        (status("99"), "99 is not an HTTP code"),
+        (status("[100, 599]"), ""),
+        (status("600"), "600 is not an HTTP code"),
+        (refused("399"), "399 is not the code of a refusal, 400 to 599"),
+        (refused("[400, 599]"), ""),
+        (repeat("times: 0"), "these steps never run"),
+        (repeat("times: 1"), ""),
+        (repeat("times: 10000"), ""),
+        (repeat("times: 10001"), "more than 10000 rounds"),
+        (until(10_000), ""),
+        (until(10_001), "more than 10000 rounds"),
+        (format!("together: {{id: all, branches: [[{{{}}}]]}}", path("/api")), "`together` takes at least two branches"),
+        (format!("together: {{id: all, branches: [[{{{}}}], [request: {{id: other, method: GET, path: /api}}]]}}", path("/api")), ""),
+    ];
     let cases: Vec<String> = nearly.iter().map(|(steps, _)| format!("steps:\n  - {steps}\n")).collect();
     for ((steps, expected), told) in nearly.iter().zip(told(&cases)) {
-        assert_eq!(told, [*expected], "{steps}");
+        assert_eq!(told.join("; "), *expected, "{steps}");
     }
 }
 

@@ -1,7 +1,8 @@
 //! What cases become, where the ledger has a say in it.
 
 use kubeproof_cases::Loader;
-use kubeproof_cases::case::{Case, Check, Edition, Level, Step};
+use kubeproof_cases::case::{Case, Check, Claim, Edition, Level, Step};
+use kubeproof_cases::pattern::{Pattern, TextPattern};
 
 const LEDGER: &str = "\
 - {id: a.one, section: A, level: must, testability: wire, editions: [v1.0, v1.3], statement: One, texts: {v1.3: One and more, head: Another}}
@@ -65,4 +66,48 @@ fn a_case_is_judged_where_one_of_its_checks_is() {
     let awaits =
         "  - watch: {id: seen, path: /api}\n  - await: {watch: seen, id: comes, until: {type: ADDED}}\n";
     assert_eq!(case(awaits).editions, [Edition::V1_0, Edition::V1_3, Edition::Y2024, Edition::Head]);
+}
+
+/// A pattern without its places.
+fn shape(pattern: &Pattern) -> String {
+    let all = |patterns: &[Pattern]| patterns.iter().map(shape).collect::<Vec<_>>().join(" ");
+    match pattern {
+        Pattern::Value(_) => "value".to_owned(),
+        Pattern::Exactly(_) => "exactly".to_owned(),
+        Pattern::Object(members) => {
+            let members: Vec<String> = members.iter().map(|(_, pattern)| shape(pattern)).collect();
+            format!("{{{}}}", members.join(" "))
+        }
+        Pattern::Array(items) => format!("[{}]", all(items)),
+        Pattern::Absent => "absent".to_owned(),
+        Pattern::Present => "present".to_owned(),
+        Pattern::Match(TextPattern::Regex(_)) => "regex".to_owned(),
+        Pattern::Match(TextPattern::Equal(_)) => "text".to_owned(),
+        Pattern::Type(kind) => format!("{kind:?}"),
+        Pattern::OneOf(patterns) => format!("one of {}", all(patterns)),
+        Pattern::Some(patterns) => format!("some {}", all(patterns)),
+        Pattern::Not(inner) => format!("not {}", shape(inner)),
+        Pattern::Each(inner) => format!("each {}", shape(inner)),
+        Pattern::Size(size) => format!("size {size}"),
+    }
+}
+
+#[test]
+fn patterns_are_what_they_say_at_any_depth() {
+    let patterns = [
+        (r#"{"a": 1, "b": null, "c": "x"}"#, "{value value value}"),
+        (r#"[1, {"a": {"$absent": true}}, {"$present": true}]"#, "[value {absent} present]"),
+        (r#"{"$each": {"$type": "string"}}"#, "each String"),
+        (r#"{"$some": [{"a": 1}, {"$type": "uuid"}]}"#, "some {value} Uuid"),
+        (r#"{"$oneOf": [{"$not": {"$size": 2}}, {"$exactly": {}}]}"#, "one of not size 2 exactly"),
+        (r#"{"a": {"$match": "^x"}}"#, "{regex}"),
+        // Data may have names with `$`, as a strategic merge patch has.
+        (r#"{"$patch": "delete", "name": "a"}"#, "{value value}"),
+        (r#"{"${name}": {"$type": "object"}}"#, "{Object}"),
+    ];
+    let claims = patterns.map(|(text, _)| format!("{{id: c{}, body: '{text}'}}", text.len()));
+    for ((text, expected), check) in patterns.iter().zip(checks(&claims.join(", "))) {
+        let [Claim::Body(pattern)] = check.claims.as_slice() else { panic!("{:?}", check.claims) };
+        assert_eq!(shape(pattern), *expected, "{text}");
+    }
 }
