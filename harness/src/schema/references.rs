@@ -116,10 +116,10 @@ pub(super) fn of_fields(published: &Published, field: &Field<'_>) -> Option<Stri
 
 /// The members of a reference, by its name.
 fn reference<'a>(published: &'a Published, field: &Field<'a>) -> Option<&'a serde_json::Map<String, Value>> {
-    let is = |ends: &[&str]| ends.iter().any(|end| field.name.ends_with(end)) || field.name == "ref";
-    let object = if is(&["Refs"]) {
+    let is = |end: &str| field.name.ends_with(end) || field.name.eq_ignore_ascii_case(end);
+    let object = if is("Refs") {
         published.resolve(field.used.get("items")?)
-    } else if is(&["Ref"]) {
+    } else if is("Ref") {
         field.schema
     } else {
         return None;

@@ -111,4 +111,15 @@ mod tests {
         assert_eq!(lines, ["12", "45"]);
         assert_eq!(overrun, Some(Overrun::Total(6)));
     }
+    /// Memory is asked for by what has come of a line.
+    #[test]
+    fn what_is_not_complete_is_known() {
+        let mut lines = Lines::new(100, 100);
+        lines.push(b"one\ntw");
+        assert!(lines.next().is_ok_and(|line| line.is_some()));
+        assert_eq!(lines.unfinished(), 2);
+        lines.push(b"o\n");
+        assert!(lines.next().is_ok_and(|line| line.is_some()));
+        assert_eq!(lines.unfinished(), 0);
+    }
 }
