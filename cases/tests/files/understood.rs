@@ -11,12 +11,16 @@ const LEDGER: &str = "\
 
 /// A case of these steps that names both requirements.
 fn case(steps: &str) -> Case {
+    with(&[], steps)
+}
+
+/// A case of these steps beside other files.
+fn with(others: &[(&str, &str)], steps: &str) -> Case {
     let text = format!("summary: A\nrequirements: [a.one, a.two]\nsteps:\n{steps}");
-    let catalogue = Loader::without_cases()
-        .file("requirements.yaml", "requirements.yaml", LEDGER)
-        .file("a/case.yaml", "a/case.yaml", &text)
-        .load()
-        .unwrap_or_else(|errors| panic!("{errors}"));
+    let files = [("requirements.yaml", LEDGER), ("a/case.yaml", &text)];
+    let all = files.iter().chain(others);
+    let loader = all.fold(Loader::without_cases(), |loader, (name, text)| loader.file(name, name, text));
+    let catalogue = loader.load().unwrap_or_else(|errors| panic!("{errors}"));
     catalogue.cases[0].clone()
 }
 
@@ -110,4 +114,27 @@ fn patterns_are_what_they_say_at_any_depth() {
         let [Claim::Body(pattern)] = check.claims.as_slice() else { panic!("{:?}", check.claims) };
         assert_eq!(shape(pattern), *expected, "{text}");
     }
+}
+
+#[test]
+fn of_history_a_check_knows_what_is_of_its_rule() {
+    let steps = "  - schema: {of: published, expect: [{id: phase, rule: no-phase}, {id: floats, rule: no-float-in-spec}]}\n";
+    let history = "- {rule: no-phase, at: [a.Thing], because: it is older}\n- {rule: no-nullable, at: [b.Thing], because: it is newer}\n";
+    let case = with(&[("schema-history.yaml", history)], steps);
+    let [Step::Schema(schema)] = case.steps.as_slice() else { panic!("{:?}", case.steps) };
+    let known: Vec<Vec<&str>> = schema
+        .expect
+        .iter()
+        .map(|check| check.history.iter().map(|known| known.because.as_str()).collect())
+        .collect();
+    assert_eq!(known, [vec!["it is older"], vec![]]);
+}
+
+#[test]
+fn a_watch_keeps_what_it_names() {
+    let case = case(
+        "  - watch: {id: seen, path: /api, keep: [/metadata/name, /a~1b], expect: [{id: ok, status: 200}]}\n",
+    );
+    let [Step::Watch(watch)] = case.steps.as_slice() else { panic!("{:?}", case.steps) };
+    assert_eq!(watch.keep, ["/metadata/name", "/a~1b"]);
 }
