@@ -243,8 +243,8 @@ mod tests {
     fn places(text: &str) -> String {
         fn tell(need: Need<'_>, path: &str, places: &mut Vec<String>) {
             let node = need.here();
-            if node.whole || (node.members.is_empty() && node.items.is_none()) {
-                places.push(format!("{path}{}", if node.whole { "*" } else { "" }));
+            if need.is_whole() || (node.members.is_empty() && node.items.is_none()) {
+                places.push(format!("{path}{}", if need.is_whole() { "*" } else { "" }));
                 return;
             }
             for name in node.members.keys() {
@@ -281,6 +281,7 @@ mod tests {
     #[case("[a, b].all(p, p.body.v == c.body.v)", "a.body.v* b.body.v* c.body.v*")]
     #[case("flatten([a, b].map(p, p.items.map(i, i.uid))) == c", "a.items[].uid* b.items[].uid* c*")]
     #[case("flatten(a.map(w, w.list.map(o, o.uid))) == []", "a[].list[].uid*")]
+    #[case("flatten(a.map(w, w.list))[0].x == 1", "a[].list[].x*")]
     #[case("(a.ok ? a.one : a.two).x == 1", "a.ok* a.one.x* a.two.x*")]
     #[case("a.map(w, [w.x] + w.list.map(l, l.y)) == []", "a[].list[].y* a[].x*")]
     #[case("b.all(i, a.list[i].x == 1)", "a.list[].x* b[]*")]

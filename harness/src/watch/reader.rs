@@ -185,4 +185,11 @@ mod tests {
     fn a_line_is_shown_up_to_the_object_in_it(#[case] line: &str, #[case] expected: &str) {
         assert_eq!(start(line.as_bytes()), expected);
     }
+    #[test]
+    fn an_event_weighs_what_it_takes_here_and_where_expressions_are_given_it() {
+        let bytes = Bytes::from_static(br#"{"type":"ADDED","object":{}}"#);
+        let weight = crate::json::weight(&bytes);
+        let line = Line { bytes, at: Instant::now(), unfinished: false, _held: None };
+        assert_eq!(line.weight(), weight + weight);
+    }
 }

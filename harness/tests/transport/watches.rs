@@ -250,3 +250,15 @@ async fn a_line_that_there_is_no_room_for_is_no_silence() {
     };
     assert!(matches!(end, WatchEnd::Budget(_)), "{end:?}");
 }
+
+/// What has come of a line takes memory before it is one.
+#[tokio::test]
+async fn a_line_that_does_not_end_takes_room() {
+    let script = vec![Act::Head, send(HEAD), send(chunk(&"x".repeat(1 << 20))), Act::Hang];
+    let mut peer = Peer::start(script).await;
+    let client = peer.client_with(Limits { max_held: 1 << 20, ..Limits::default() });
+    let mut watch = client.watch(get("/x"), ample()).await;
+    let next = watch.next(ample()).await;
+    assert!(matches!(next, Next::End(WatchEnd::Budget(_))), "{next:?}");
+    peer.hung_up().await;
+}
