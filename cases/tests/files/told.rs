@@ -78,6 +78,9 @@ fn what_is_nearly_right_is_told() {
             "request: {{id: got, method: GET, path: /api, expect: [{{id: found, refused: {{code: {codes}, reason: NotFound}}}}]}}"
         )
     };
+    let id = |id: &str| {
+        format!("request: {{id: got, method: GET, path: /api, expect: [{{id: {id}, status: 200}}]}}")
+    };
     let repeat = |times: &str| format!("repeat: {{id: all, {times}, steps: [{{{}}}]}}", path("/api"));
     let until = |attempts: u32| {
         format!(
@@ -91,6 +94,10 @@ fn what_is_nearly_right_is_told() {
             "watch: {id: seen, path: /api}\n  - await: {watch: seen, id: Comes, until: {id: comes, type: ADDED}}".to_owned(),
             "`Comes` is no id",
         ),
+        (id("names-the-object2"), ""),
+        (id("Names"), "`Names` is no id of a check"),
+        (id("names--object"), "`names--object` is no id of a check"),
+        (id("names_object"), "`names_object` is no id of a check"),
         (get("json: '{}'"), "GET sends no body"),
         (get("json: '{}', exact: true"), ""),
         (method("HEAD", "text: x,"), "HEAD sends no body"),
