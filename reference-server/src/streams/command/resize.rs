@@ -72,7 +72,18 @@ mod tests {
         assert_eq!(push("{\"width\":80,\"height\":24}\n"), [(80, 24)]);
         assert_eq!(push(r#"{"Width":1,"Height":2}{"Width":3,"Hei"#), [(1, 2)]);
         assert_eq!(push("ght\":4}"), [(3, 4)]);
+        assert_eq!(push(r#"{"Width":0,"Height":0}{"Width":7}{"Height":7}"#), [(7, 0), (0, 7)]);
         assert_eq!(push("no json"), []);
         assert_eq!(push(r#"{"Width":5,"Height":6}"#), [(5, 6)]);
+    }
+
+    #[test]
+    fn of_an_object_without_end_4_kibibytes_are_kept() {
+        for (length, expected) in [(4096, 1), (4097, 0)] {
+            let mut sizes = Sizes::default();
+            let begin = format!("{:length$}", r#"{"Width":1,"Height":2"#);
+            assert_eq!(sizes.push(begin.as_bytes(), Faults::none()), []);
+            assert_eq!(sizes.push(b"}", Faults::none()).len(), expected, "{length}");
+        }
     }
 }

@@ -162,4 +162,11 @@ mod tests {
         let query: Vec<String> = query.iter().map(|port| (*port).to_owned()).collect();
         assert_eq!(parse(&query), expected.map_err(str::to_owned));
     }
+
+    #[test]
+    fn a_connection_has_channels_for_127_ports() {
+        let ports = |count| parse(&vec!["7".to_owned(); count]).map(|ports| ports.len());
+        assert_eq!(ports(127), Ok(127));
+        assert_eq!(ports(128), Err("at most 127 ports can be forwarded over one connection".to_owned()));
+    }
 }

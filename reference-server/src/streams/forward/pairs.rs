@@ -105,3 +105,49 @@ impl Waiting {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::streams::spdy::header_block::headers;
+
+    /// What an error stream and a data stream with these headers say, by the request that they belong to.
+    #[rstest]
+    #[case("7", Some("a"), Some(["a", "a"]))]
+    #[case("7", None, Some(["5", "3"]))]
+    #[case("7", Some(""), Some(["5", "3"]))]
+    #[case("0", Some("a"), None)]
+    #[case("65536", Some("a"), None)]
+    fn a_stream_belongs_to_a_request(
+        #[case] port: &str,
+        #[case] request: Option<&str>,
+        #[case] expected: Option<[&str; 2]>,
+    ) {
+        for (place, (kind, half)) in [("error", Half::Error), ("data", Half::Data)].into_iter().enumerate() {
+            let mut said = vec![("streamtype", kind), ("port", port)];
+            said.extend(request.map(|request| ("requestid", request)));
+            let expected =
+                expected.map(|requests| Announcement { half, port: 7, request: requests[place].to_owned() });
+            assert_eq!(Announcement::read(5, &headers(&said)), expected, "{kind}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_request_has_up_to_128_bytes() {
+        for (length, read) in [(128, true), (129, false)] {
+            let request = "r".repeat(length);
+            let said = [("streamtype", "data"), ("port", "7"), ("requestid", &request)];
+            assert_eq!(Announcement::read(5, &headers(&said)).is_some(), read, "{length}");
+        }
+    }
+
+    #[rstest]
+    #[case(&[("port", "7")])]
+    #[case(&[("streamtype", "data")])]
+    #[case(&[("streamtype", "stdin"), ("port", "7")])]
+    fn other_streams_have_no_business_here(#[case] said: &[(&str, &str)]) {
+        assert_eq!(Announcement::read(5, &headers(said)), None);
+    }
+}

@@ -27,6 +27,11 @@ impl Headers {
     }
 }
 
+#[cfg(test)]
+pub(crate) fn headers(pairs: &[(&str, &str)]) -> Headers {
+    Headers(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+}
+
 /// The block cannot be read. The ones after it cannot be either, as they are one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BlockError {
@@ -143,10 +148,6 @@ impl Writer {
 mod tests {
     use super::*;
     use crate::streams::testing::unhex;
-
-    fn headers(pairs: &[(&str, &str)]) -> Headers {
-        Headers(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
-    }
 
     #[test]
     fn the_blocks_of_a_go_client_are_read() {

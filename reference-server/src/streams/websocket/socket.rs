@@ -164,3 +164,23 @@ pub(crate) fn bytes_of(message: Message) -> Bytes {
         other => other.into_data(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use tokio_tungstenite::tungstenite::error::ProtocolError;
+
+    use super::*;
+
+    #[rstest]
+    #[case(Error::Capacity(CapacityError::MessageTooLong { size: 2, max_size: 1 }), Ended::Broken(1009))]
+    #[case(Error::Utf8(String::new()), Ended::Broken(1007))]
+    #[case(Error::Protocol(ProtocolError::UnmaskedFrameFromClient), Ended::Broken(1002))]
+    #[case(Error::Protocol(ProtocolError::ResetWithoutClosingHandshake), Ended::Gone)]
+    #[case(Error::ConnectionClosed, Ended::Gone)]
+    #[case(Error::AlreadyClosed, Ended::Gone)]
+    #[case(Error::Io(std::io::ErrorKind::BrokenPipe.into()), Ended::Gone)]
+    fn an_error_has_a_code_where_somebody_can_hear_it(#[case] error: Error, #[case] expected: Ended) {
+        assert_eq!(Ended::from(&error), expected);
+    }
+}
