@@ -228,6 +228,8 @@ fn read_token(token: &str) -> Result<(Option<u64>, Key), String> {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
     #[test]
@@ -237,12 +239,70 @@ mod tests {
         assert_eq!(read_token(&token(None, &key, Faults::none())), Ok((None, key)));
     }
 
+    fn options(query: &str) -> Result<ListOptions, String> {
+        ListOptions::parse(&Query::parse(query), Cuts::none(), Faults::none())
+            .map_err(|error| error.to_string())
+    }
+
+    /// Which version a list shows at least or exactly, and how much of it at most.
+    #[rstest]
+    #[case("", (None, 0, None))]
+    #[case("limit=5", (None, 0, Some(5)))]
+    #[case("limit=0", (None, 0, None))]
+    #[case("limit=-1", (None, 0, None))]
+    #[case("resourceVersion=7", (None, 7, None))]
+    #[case("resourceVersion=7&limit=5", (Some(7), 7, Some(5)))]
+    #[case("resourceVersion=0&limit=5", (None, 0, Some(5)))]
+    #[case("resourceVersion=7&resourceVersionMatch=Exact", (Some(7), 7, None))]
+    #[case("resourceVersion=7&resourceVersionMatch=NotOlderThan&limit=5", (None, 7, Some(5)))]
+    #[case("resourceVersion=0&resourceVersionMatch=NotOlderThan", (None, 0, None))]
+    fn a_version_is_exact_for_a_page(
+        #[case] query: &str,
+        #[case] expected: (Option<u64>, u64, Option<usize>),
+    ) {
+        let options = options(query).expect("a list that means something");
+        assert_eq!((options.revision, options.not_older, options.limit), expected);
+        assert!(options.after.is_none() && !options.continued);
+    }
+
+    #[rstest]
+    #[case("resourceVersionMatch=Exact")]
+    #[case("resourceVersion=0&resourceVersionMatch=Exact")]
+    #[case("resourceVersion=7&resourceVersionMatch=Bogus")]
+    #[case("sendInitialEvents=true")]
+    #[case("continue=x")]
+    #[case(&format!("resourceVersion=7&continue={}", token(None, &Key::new("", "a"), Faults::none())))]
+    #[case(&format!("resourceVersion=7&resourceVersionMatch=Exact&continue={}", token(None, &Key::new("", "a"), Faults::none())))]
+    fn a_list_that_means_nothing_is_refused(#[case] query: &str) {
+        assert!(options(query).is_err());
+    }
+
+    #[test]
+    fn a_list_that_goes_on_may_do_so_when_its_version_is_gone() {
+        let key = Key::new("n", "a");
+        let gone = RevisionError::Expired { oldest: 9 };
+        for (query, resume) in [
+            (
+                format!("continue={}&resourceVersion=0", token(Some(7), &key, Faults::none())),
+                Some(token(None, &key, Faults::none())),
+            ),
+            ("resourceVersion=7&resourceVersionMatch=Exact".to_owned(), None),
+        ] {
+            let options = options(&query).expect("a list that means something");
+            assert_eq!((options.revision, options.continued), (Some(7), resume.is_some()));
+            let refusal = refuse(gone, &options, Faults::none());
+            assert_eq!((refusal.code.as_u16(), refusal.resume), (410, resume));
+        }
+    }
+
     #[test]
     fn a_token_of_somebody_else_is_refused() {
         assert!(read_token("garbage!").is_err());
         let other = URL_SAFE_NO_PAD.encode(r#"{"v":"meta.k8s.io/v2","rv":1,"start":"a/b"}"#);
         assert!(read_token(&other).is_err());
-        let climbing = URL_SAFE_NO_PAD.encode(r#"{"v":"meta.k8s.io/v1","rv":1,"start":"../../x\u0000"}"#);
-        assert!(read_token(&climbing).is_err());
+        for start in ["../../x", "../x", "a/b/c", "a", ""] {
+            let climbing = json!({"v": TOKEN_VERSION, "rv": 1, "start": format!("{start}\0")});
+            assert!(read_token(&URL_SAFE_NO_PAD.encode(climbing.to_string())).is_err(), "{start}");
+        }
     }
 }

@@ -197,6 +197,22 @@ async fn bookmarks_and_the_end_of_the_initial_events_carry_the_version() {
 }
 
 #[tokio::test]
+async fn who_did_not_ask_for_the_end_of_the_initial_events_is_not_told() {
+    let server = filled(&["a"]).await;
+    for query in ["allowWatchBookmarks=true", "sendInitialEvents=true&resourceVersionMatch=NotOlderThan"] {
+        let mut watch = server.watch(&format!("{CONFIG_MAPS}?watch=true&{query}")).await;
+        assert_eq!(watch.take(1).await, ["ADDED a"], "{query}");
+        server.merge(&format!("{CONFIG_MAPS}/a"), &json!({"data": {"query": query}})).await.expect(200);
+        let mut event = watch.next().await.expect("an event");
+        while event["type"] == "BOOKMARK" {
+            assert_eq!(event["object"]["metadata"].get("annotations"), None, "{query}");
+            event = watch.next().await.expect("an event");
+        }
+        assert_eq!(event["type"], "MODIFIED", "{query}");
+    }
+}
+
+#[tokio::test]
 async fn a_watch_ends_when_its_time_is_over() {
     let server = filled(&["a"]).await;
     let mut watch = server.watch(&format!("{CONFIG_MAPS}?watch=1&timeoutSeconds=1")).await;
