@@ -136,4 +136,35 @@ mod tests {
     fn paths_outside_the_resources(#[case] path: &str) {
         assert!(matches!(RequestInfo::parse(path), RequestInfo::Path(_)));
     }
+
+    #[rstest]
+    #[case("/api/v1/pods/a/b", false)]
+    #[case("/api/v1/pods/a/b/c", true)]
+    #[case("/api/v1/pods/..", true)]
+    #[case("/api/v1/pods/a/.", true)]
+    fn segments_that_no_resource_has(#[case] path: &str, #[case] expected: bool) {
+        let RequestInfo::Resource(info) = RequestInfo::parse(path) else { panic!("{path} is no resource") };
+        assert_eq!(info.excess, expected);
+    }
+
+    /// What rights are asked for: the verbs of a collection, of one object, and of the old watch.
+    #[rstest]
+    #[case(Method::GET, ["list", "get", "watch"])]
+    #[case(Method::HEAD, ["list", "get", "watch"])]
+    #[case(Method::POST, ["create", "create", "create"])]
+    #[case(Method::PUT, ["update", "update", "update"])]
+    #[case(Method::PATCH, ["patch", "patch", "patch"])]
+    #[case(Method::DELETE, ["deletecollection", "delete", "delete"])]
+    #[case(Method::TRACE, ["", "", ""])]
+    fn methods_are_verbs(#[case] method: Method, #[case] expected: [&str; 3]) {
+        let verb = |path: &str, watch| match RequestInfo::parse(path) {
+            RequestInfo::Resource(info) => info.verb(&method, watch),
+            RequestInfo::Path(_) => panic!("{path} is no resource"),
+        };
+        let verbs =
+            [verb("/api/v1/pods", false), verb("/api/v1/pods/a", false), verb("/api/v1/watch/pods/a", false)];
+        assert_eq!(verbs, expected);
+        let watched = if expected[0] == "list" { "watch" } else { expected[0] };
+        assert_eq!((verb("/api/v1/pods", true), verb("/api/v1/pods/a", true)), (watched, expected[1]));
+    }
 }
