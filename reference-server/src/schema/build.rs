@@ -61,11 +61,6 @@ pub fn boolean() -> Schema {
     Schema { kind: Some(Kind::Boolean), ..Schema::default() }
 }
 
-/// Any number.
-pub fn number() -> Schema {
-    Schema { kind: Some(Kind::Number), format: Some(Format::Double), ..Schema::default() }
-}
-
 /// A port number.
 pub fn port() -> Schema {
     int32().between(1, 65535)
@@ -221,5 +216,46 @@ impl Schema {
     pub fn written_when_empty(mut self) -> Self {
         self.keep_empty = true;
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case(int32(), json!({"type": "integer", "format": "int32"}))]
+    #[case(int64(), json!({"type": "integer", "format": "int64"}))]
+    #[case(protocol(), json!({"type": "string", "enum": ["SCTP", "TCP", "UDP"]}))]
+    #[case(bytes(), json!({"type": "string", "format": "byte"}))]
+    #[case(anything(), json!({"x-kubernetes-preserve-unknown-fields": true}))]
+    #[case(map(string()).atomic(), json!({"type": "object", "additionalProperties": {"type": "string"}, "x-kubernetes-map-type": "atomic"}))]
+    #[case(list(string()).merged(), json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-patch-strategy": "merge"}))]
+    #[case(object("T").always("n", int32()), json!({
+        "type": "object", "required": ["n"],
+        "properties": {"n": {"type": "integer", "format": "int32", "default": 0}},
+    }))]
+    fn what_is_built_is_published(#[case] schema: Schema, #[case] expected: Value) {
+        assert_eq!(schema.to_openapi(), expected);
+    }
+
+    #[rstest]
+    #[case(quantity(), "api.resource.Quantity", Format::Quantity)]
+    #[case(time(), "apis.meta.v1.Time", Format::DateTime)]
+    #[case(micro_time(), "apis.meta.v1.MicroTime", Format::MicroTime)]
+    fn texts_with_a_meaning_have_names(#[case] schema: Schema, #[case] name: &str, #[case] format: Format) {
+        assert_eq!(schema.name, Some(format!("io.k8s.apimachinery.pkg.{name}")).as_deref());
+        assert_eq!((schema.kind, schema.format), (Some(Kind::String), Some(format)));
+    }
+
+    #[test]
+    fn what_is_always_written_is_written_when_it_is_empty() {
+        let schema = object("T").always("text", string()).field("other", string());
+        let mut value = json!({"text": "", "other": ""});
+        schema.prune(&mut value, crate::Faults::none());
+        assert_eq!(value, json!({"text": ""}));
     }
 }

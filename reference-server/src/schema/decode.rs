@@ -155,7 +155,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::schema::build::{anything, int_or_string, number, time};
+    use crate::schema::build::{anything, int_or_string, time};
     use crate::schema::build::{boolean, bytes, int32, int64, list, map, micro_time, object, string};
     use crate::schema::meta::with_type_meta;
 
@@ -164,7 +164,7 @@ mod tests {
             .field("flag", boolean())
             .field("small", int32())
             .field("large", int64())
-            .field("ratio", number())
+            .field("ratio", Schema { kind: Some(Kind::Number), ..Schema::default() })
             .field("data", map(bytes()))
             .field("labels", map(string()))
             .field("items", list(object("Item").field("port", int_or_string())))

@@ -36,8 +36,6 @@ pub use self::rules::Rule;
 pub struct Schema {
     /// Name of the definition in published documents (`io.k8s.api.core.v1.PodSpec`); unnamed nodes are inlined.
     pub name: Option<&'static str>,
-    /// Text for people.
-    pub description: Option<String>,
     /// JSON type; none for a value of any type and for int-or-string.
     pub kind: Option<Kind>,
     /// Fields of an object.

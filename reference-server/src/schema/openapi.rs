@@ -33,9 +33,6 @@ impl Schema {
         let mut put = |keyword: &str, value: Value| {
             out.insert(keyword.to_owned(), value);
         };
-        if let Some(text) = &self.description {
-            put("description", json!(text));
-        }
         if let Some(kind) = self.kind {
             put("type", json!(kind.as_str()));
         }
@@ -188,7 +185,6 @@ impl Reader {
     fn keyword(&mut self, schema: &mut Schema, keyword: &str, value: &Value, path: Path<'_>) {
         match keyword {
             "type" => schema.kind = self.kind(value, path),
-            "description" => schema.description = value.as_str().map(str::to_owned),
             "format" => schema.format = value.as_str().map(Format::from_name),
             "default" => schema.default = (!value.is_null()).then(|| value.clone()),
             "nullable" => schema.nullable = self.flag(value, path),

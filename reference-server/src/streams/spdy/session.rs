@@ -443,6 +443,7 @@ mod tests {
         assert_eq!(error.receiver.next().await, Received::End);
         let answers = frames(&mut client, 3).await;
         assert!(answers.contains(&Frame::Ping(1)) && answers.contains(&Frame::Ping(11)), "{answers:?}");
+        assert!(!answers.contains(&Frame::RstStream { stream: 1 }), "{answers:?}");
     }
 
     #[tokio::test]
