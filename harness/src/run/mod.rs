@@ -20,5 +20,5 @@ mod watching;
 pub(crate) use case::{bare_result, verdict_of};
 pub use options::RunOptions;
 pub(crate) use pod::RunPod;
-pub use schedule::run;
+pub use schedule::{results, run};
 pub(crate) use scope::base_values;

@@ -10,7 +10,7 @@ use futures_util::{FutureExt, StreamExt, stream};
 use jiff::Zoned;
 use jiff::civil::Date;
 use kubeproof_cases::case::Capability;
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::{Sender, channel};
 use tokio::sync::{OnceCell, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -32,31 +32,50 @@ const CLEANUP: Duration = Duration::from_mins(1);
 /// How long it may take when somebody waits for the program to go away.
 const CLEANUP_WHEN_INTERRUPTED: Duration = Duration::from_secs(10);
 
+/// Runs the plan, and keeps its results with all that was sent: only for a client whose memory for answers suffices for them all.
+pub async fn results(plan: Plan, client: Client, options: &RunOptions) -> Vec<Arc<CaseResult>> {
+    let (events, mut heard) = channel(1);
+    let mut results = Vec::new();
+    let hear = async {
+        while let Some(event) = heard.recv().await {
+            if let Event::CaseFinished(result) = event {
+                results.push(result);
+            }
+        }
+    };
+    tokio::join!(run(plan, client, options, events, CancellationToken::new()), hear);
+    results
+}
+
 /// Runs the plan. Events tell everything; the last one is what this returns.
+///
+/// A result holds what its exchanges take of the memory for answers until it is dropped. So a run waits for whoever hears of it: when
+/// the channel is full, no case begins.
 pub async fn run(
     plan: Plan,
     client: Client,
     options: &RunOptions,
-    events: UnboundedSender<Event>,
+    events: Sender<Event>,
     interrupt: CancellationToken,
 ) -> RunFinished {
     let begun = Instant::now();
     let book = Arc::new(Book::new(events, options));
-    book.tell(Event::RunStarted(RunStarted {
+    let started = RunStarted {
         target: plan.target.clone(),
         edition: options.edition,
         letter: options.letter,
         seed: options.seed,
         catalogue_digest: plan.catalogue_digest.clone(),
         planned: plan.runs.len(),
-    }));
+    };
+    book.tell(Event::RunStarted(started)).await;
     for (name, reason) in &plan.absent {
-        book.tell(Event::Notice(format!("no case runs on {name}: {reason}")));
+        book.tell(Event::Notice(format!("no case runs on {name}: {reason}"))).await;
     }
     let (skipped, running): (Vec<PlannedRun>, Vec<PlannedRun>) =
         plan.runs.iter().cloned().partition(|run| run.skip.is_some());
     for planned in &skipped {
-        book.finished(result_of(planned, Verdict::Skip, planned.skip.clone().unwrap_or_default()));
+        book.finished(result_of(planned, Verdict::Skip, planned.skip.clone().unwrap_or_default())).await;
     }
 
     let property = Property {
@@ -91,14 +110,14 @@ pub async fn run(
     }
     let limit = if interrupt.is_cancelled() { CLEANUP_WHEN_INTERRUPTED } else { CLEANUP };
     for notice in cleaner.finish(limit).await {
-        book.tell(Event::Notice(notice));
+        book.tell(Event::Notice(notice)).await;
     }
     let finished = RunFinished {
         summary: book.summary(),
         duration: begun.elapsed(),
         interrupted: interrupt.is_cancelled(),
     };
-    book.tell(Event::RunFinished(finished.clone()));
+    book.tell(Event::RunFinished(finished.clone())).await;
     finished
 }
 
@@ -164,10 +183,10 @@ async fn cases(
         let tracker = Arc::new(cleaner.tracker());
         async move {
             if let Some(reason) = book.enough() {
-                book.finished(result_of(&planned, Verdict::Skip, reason));
+                book.finished(result_of(&planned, Verdict::Skip, reason)).await;
                 return;
             }
-            book.started(&planned);
+            book.started(&planned).await;
             let result = tokio::spawn({
                 let planned = planned.clone();
                 async move {
@@ -180,12 +199,13 @@ async fn cases(
                 }
             })
             .await;
-            match result {
-                Ok(Some(Ok(result))) => book.finished(result),
-                Ok(Some(Err(panic))) => book.finished(result_of(&planned, Verdict::Error, died(&*panic))),
-                Err(error) => book.finished(result_of(&planned, Verdict::Error, error.to_string())),
-                Ok(None) => {}
-            }
+            let result = match result {
+                Ok(Some(Ok(result))) => result,
+                Ok(Some(Err(panic))) => result_of(&planned, Verdict::Error, died(&*panic)),
+                Err(error) => result_of(&planned, Verdict::Error, error.to_string()),
+                Ok(None) => return,
+            };
+            book.finished(result).await;
         }
     });
     tokio::select! {
@@ -210,7 +230,7 @@ fn died(panic: &(dyn std::any::Any + Send)) -> String {
 
 /// Where results are counted and told.
 struct Book {
-    events: UnboundedSender<Event>,
+    events: Sender<Event>,
     counts: [AtomicUsize; 6],
     failures: AtomicUsize,
     options: RunOptions,
@@ -221,21 +241,21 @@ const VERDICTS: [Verdict; 6] =
     [Verdict::Skip, Verdict::Pass, Verdict::Deviation, Verdict::Warn, Verdict::Fail, Verdict::Error];
 
 impl Book {
-    fn new(events: UnboundedSender<Event>, options: &RunOptions) -> Self {
+    fn new(events: Sender<Event>, options: &RunOptions) -> Self {
         let (counts, failures) = Default::default();
         Self { events, counts, failures, options: options.clone(), today: Zoned::now().date() }
     }
 
-    fn tell(&self, event: Event) {
+    async fn tell(&self, event: Event) {
         // A report that nobody waits for any more is no reason to stop a run that has to clean up.
-        let _ = self.events.send(event);
+        let _ = self.events.send(event).await;
     }
 
-    fn started(&self, planned: &PlannedRun) {
-        self.tell(Event::CaseStarted { id: planned.case.id.clone(), subject: planned.subject_name() });
+    async fn started(&self, planned: &PlannedRun) {
+        self.tell(Event::CaseStarted { id: planned.case.id.clone(), subject: planned.subject_name() }).await;
     }
 
-    fn finished(&self, mut result: CaseResult) {
+    async fn finished(&self, mut result: CaseResult) {
         if let Some(list) = &self.options.known_failures {
             result.known = list.judge(&result, self.today, self.options.strict);
         }
@@ -245,7 +265,7 @@ impl Book {
         if result.fails_run(self.options.strict) {
             self.failures.fetch_add(1, Ordering::Relaxed);
         }
-        self.tell(Event::CaseFinished(Arc::new(result)));
+        self.tell(Event::CaseFinished(Arc::new(result))).await;
     }
 
     /// Why no more cases are to begin.

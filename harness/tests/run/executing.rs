@@ -8,7 +8,7 @@ use rstest::rstest;
 use serde_json::json;
 use tokio::time::Duration;
 
-use crate::support::{Going, Peer, Reply, catalogue, checks, options, reference, told};
+use crate::support::{Going, Peer, Reply, catalogue, checks, names, options, reference, told};
 
 const ASKS_VERSION: &str = "steps:
   - request:
@@ -43,6 +43,24 @@ async fn every_end_of_an_exchange_is_a_verdict(
     let told = told(&catalogue(&[("a/b", ASKS_VERSION)]), &peer.client, &options).await;
     assert_eq!(checks(told.of("a/b")), [(check, verdict)]);
     assert_eq!(told.of("a/b").exchanges.len(), 1);
+}
+
+#[tokio::test]
+async fn no_case_begins_while_results_wait_to_be_heard() {
+    let peer = answering(|| Reply::Json(200, json!({}))).await;
+    let ids: Vec<String> = (0..6).map(|n| format!("a/b{n}")).collect();
+    let cases: Vec<_> = ids.iter().map(|id| (id.as_str(), ASKS_VERSION)).collect();
+    let options = RunOptions { jobs: 1, ..options() };
+    let mut going = Going::begin_within(1, &catalogue(&cases), &peer.client, &options).await;
+    for heard in 1..=ids.len() {
+        going.until(|event| matches!(event, Event::CaseFinished(_))).await;
+        // A run that did not wait would use the time to ask for more.
+        for _ in 0..20 {
+            names(&peer.client, "/other").await;
+        }
+        let asked = peer.asked("GET /asked");
+        assert!(asked <= heard + 1, "{asked} cases have begun, and {heard} were heard of");
+    }
 }
 
 #[tokio::test]

@@ -71,6 +71,11 @@ impl Peer {
         Self { client, asked }
     }
 
+    /// How often this was asked for so far.
+    pub(crate) fn asked(&self, line: &str) -> usize {
+        self.asked.lock().unwrap().iter().filter(|asked| *asked == line).count()
+    }
+
     /// Requests so far that may change something.
     pub(crate) fn writes(&self) -> Vec<String> {
         let asked = self.asked.lock().unwrap();
@@ -114,10 +119,13 @@ pub(crate) async fn reference() -> (Running, Client) {
     (server, client)
 }
 
+/// Events that a run tells before it waits for the test to hear them.
+const UNHEARD: usize = 64;
+
 /// A run that is under way.
 pub(crate) struct Going {
     pub(crate) interrupt: CancellationToken,
-    events: mpsc::UnboundedReceiver<Event>,
+    events: mpsc::Receiver<Event>,
 }
 
 /// What a run told.
@@ -130,11 +138,21 @@ pub(crate) struct Told {
 
 impl Going {
     pub(crate) async fn begin(catalogue: &Catalogue, client: &Client, options: &RunOptions) -> Self {
-        Self::follow(plan(catalogue, client, options).await.unwrap(), client, options)
+        Self::begin_within(UNHEARD, catalogue, client, options).await
     }
 
-    fn follow(plan: Plan, client: &Client, options: &RunOptions) -> Self {
-        let (sender, events) = mpsc::unbounded_channel();
+    /// A run that may be ahead by so many events.
+    pub(crate) async fn begin_within(
+        unheard: usize,
+        catalogue: &Catalogue,
+        client: &Client,
+        options: &RunOptions,
+    ) -> Self {
+        Self::follow(unheard, plan(catalogue, client, options).await.unwrap(), client, options)
+    }
+
+    fn follow(unheard: usize, plan: Plan, client: &Client, options: &RunOptions) -> Self {
+        let (sender, events) = mpsc::channel(unheard);
         let interrupt = CancellationToken::new();
         let (client, options, token) = (client.clone(), options.clone(), interrupt.clone());
         tokio::spawn(async move { run(plan, client, &options, sender, token).await });

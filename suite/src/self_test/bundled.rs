@@ -3,15 +3,13 @@
 use std::sync::Arc;
 
 use kubeproof_cases::Catalogue;
-use kubeproof_harness::event::{CaseResult, Event};
+use kubeproof_harness::event::CaseResult;
 use kubeproof_harness::plan::{Plan, PlanError, plan};
-use kubeproof_harness::run::{RunOptions, run};
+use kubeproof_harness::run::{RunOptions, results};
 use kubeproof_harness::selection::SelectionError;
 use kubeproof_harness::target::{Credential, TargetConfig, TargetError};
 use kubeproof_harness::transport::{Client, Limits};
 use kubeproof_reference_server::{Config, Running, Server, StartError};
-use tokio::sync::mpsc::unbounded_channel;
-use tokio_util::sync::CancellationToken;
 
 /// Events that a server keeps on which few cases run: so few that a case makes it forget in no time.
 pub const FORGETFUL: usize = 1_024;
@@ -75,15 +73,7 @@ impl Bundled {
         options: &RunOptions,
     ) -> Result<Vec<Arc<CaseResult>>, SelfTestError> {
         let plan = self.plan(catalogue, options).await?;
-        let (events, mut heard) = unbounded_channel();
-        run(plan, self.client.clone(), options, events, CancellationToken::new()).await;
-        let mut results = Vec::new();
-        while let Ok(event) = heard.try_recv() {
-            if let Event::CaseFinished(result) = event {
-                results.push(result);
-            }
-        }
-        Ok(results)
+        Ok(results(plan, self.client.clone(), options).await)
     }
 
     /// Stops the server, and waits until it has.

@@ -149,6 +149,18 @@ fn known_failures_are_written_and_then_accepted() {
 }
 
 #[test]
+fn what_is_remembered_for_the_list_of_known_failures_takes_no_memory_for_answers() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let known = dir.path().join("known.yaml").display().to_string();
+    // Documents of the API: all of them together do not fit, one after the other they do.
+    let all =
+        ["run", "-q", "--area", "schema", "discovery", "--answer-memory", "32", "--known-failures", &known];
+    let ended = kubeproof(&[&all[..], &["--update-known-failures"]].concat()).with(0);
+    assert!(!ended.stdout.contains(" error"), "{}", ended.stdout);
+    assert_eq!(fs::read_to_string(&known).expect("it was written"), "");
+}
+
+#[test]
 fn a_strict_run_fails_for_deviations() {
     let only = ["run", "-q", "--only", "errors/unknown-paths"];
     kubeproof(&only).with(0);

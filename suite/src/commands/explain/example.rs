@@ -7,15 +7,13 @@ use std::sync::Arc;
 
 use kubeproof_cases::Catalogue;
 use kubeproof_cases::case::Case;
-use kubeproof_harness::event::{CaseResult, CheckResult, Event, NamedExchange, Verdict};
+use kubeproof_harness::event::{CaseResult, CheckResult, NamedExchange, Verdict};
 use kubeproof_harness::exchange::{Exchange, Outcome};
 use kubeproof_harness::plan::plan;
-use kubeproof_harness::run::{RunOptions, run};
+use kubeproof_harness::run::{self, RunOptions};
 use kubeproof_harness::selection::Selection;
 use kubeproof_harness::transport::{Client, Limits};
 use kubeproof_reference_server::{Fault, Faults};
-use tokio::sync::mpsc::unbounded_channel;
-use tokio_util::sync::CancellationToken;
 
 use crate::commands::run::target::Opened;
 use crate::error::Error;
@@ -51,15 +49,8 @@ async fn results(case: &Case, catalogue: &Catalogue, faults: Faults) -> Result<V
     let selection = Selection { only: vec![case.id.parse()?], ..Selection::default() };
     let options = RunOptions { selection, edition, seed: 1, ..RunOptions::default() };
     let plan = plan(catalogue, &client, &options).await?;
-    let (events, mut heard) = unbounded_channel();
-    run(plan, client, &options, events, CancellationToken::new()).await;
+    let mut results = run::results(plan, client, &options).await;
     server.close().await;
-    let mut results = Vec::new();
-    while let Ok(event) = heard.try_recv() {
-        if let Event::CaseFinished(result) = event {
-            results.push(result);
-        }
-    }
     results.sort_by(|a, b| a.subject.cmp(&b.subject));
     Ok(results)
 }

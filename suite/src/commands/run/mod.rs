@@ -8,6 +8,7 @@ mod teller;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kubeproof_cases::Catalogue;
 use kubeproof_harness::event::{CaseResult, Event, RunFinished, RunStarted, Target};
@@ -17,7 +18,7 @@ use kubeproof_harness::run::{RunOptions, run as run_plan};
 use kubeproof_harness::transport::{Client, Limits, Secrets};
 use kubeproof_reports::ReportError;
 use kubeproof_reports::document::Document;
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::mpsc::channel;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -28,6 +29,10 @@ use crate::args::{high, low};
 use crate::error::Error;
 use crate::exit_code::Exit;
 use crate::signals::Signals;
+
+/// Events that the reports may be behind, about half of which are results. Beyond that the run waits for them: a pager that is not
+/// scrolled must not cost the cases their memory.
+const UNTOLD: usize = 64;
 
 /// Tests the target.
 pub(super) async fn run(run: &low::Run, color: low::Color) -> Result<Exit, Error> {
@@ -120,7 +125,7 @@ async fn go(
 ) -> Result<Exit, Error> {
     let nothing_ran = plan.runs_nothing().then(|| Error::AllSkipped(dry::reasons(&plan)));
     let known_failures = options.known_failures.clone();
-    let (events, heard) = unbounded_channel();
+    let (events, heard) = channel(UNTOLD);
     let telling = teller.listen(heard, client.secrets());
     let interrupted = {
         let (events, interrupt) = (events.clone(), interrupt.clone());
@@ -128,7 +133,7 @@ async fn go(
             interrupt.cancelled().await;
             let text = "interrupted: what was created is being removed (once more: stop at once)";
             // Nobody hears it when the run has ended in the meantime.
-            let _ = events.send(Event::Notice(text.to_owned()));
+            let _ = events.send(Event::Notice(text.to_owned())).await;
         })
     };
     let interrupt = interrupt.clone();
@@ -158,25 +163,23 @@ async fn told_early(
     options: &RunOptions,
     why: Option<String>,
 ) -> Result<(), Error> {
-    let (events, heard) = unbounded_channel();
+    let (events, heard) = channel(UNTOLD);
     let telling = teller.listen(heard, secrets);
     // The teller listens until the end of the run.
-    let _ = events.send(Event::RunStarted(RunStarted {
+    let started = RunStarted {
         target: Target { server, ..Target::default() },
         edition: options.edition,
         letter: options.letter,
         seed: options.seed,
         catalogue_digest: catalogue_digest.to_owned(),
         planned: 0,
-    }));
+    };
+    let _ = events.send(Event::RunStarted(started)).await;
     if let Some(why) = why {
-        let _ = events.send(Event::Notice(why));
+        let _ = events.send(Event::Notice(why)).await;
     }
-    let _ = events.send(Event::RunFinished(RunFinished {
-        summary: [].into(),
-        duration: std::time::Duration::ZERO,
-        interrupted: true,
-    }));
+    let finished = RunFinished { summary: [].into(), duration: Duration::ZERO, interrupted: true };
+    let _ = events.send(Event::RunFinished(finished)).await;
     telling.await.map_err(|error| Error::Died(error.to_string()))?;
     Ok(())
 }

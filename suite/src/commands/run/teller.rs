@@ -14,7 +14,7 @@ use kubeproof_reports::paint::Paint;
 use kubeproof_reports::redact::Redactor;
 use kubeproof_reports::trace::Trace;
 use kubeproof_reports::{Report, ReportError, Reports};
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinHandle;
 
 use crate::args::{again, high, low};
@@ -31,7 +31,7 @@ pub(super) struct Told {
     pub(super) document: Document,
     /// Of the reports that could not be made.
     pub(super) errors: Vec<ReportError>,
-    /// Everything, for the list of known failures; empty when that is not to be changed.
+    /// Everything but what was sent, for the list of known failures; empty when that is not to be changed.
     pub(super) results: Vec<Arc<CaseResult>>,
 }
 
@@ -61,7 +61,7 @@ impl Teller {
     }
 
     /// Tells what is heard, but no secret, to the end of the run. There is an end even when the run breaks off.
-    pub(super) fn listen(self, mut heard: UnboundedReceiver<Event>, secrets: Secrets) -> JoinHandle<Told> {
+    pub(super) fn listen(self, mut heard: Receiver<Event>, secrets: Secrets) -> JoinHandle<Told> {
         tokio::task::spawn_blocking(move || {
             let Self { reports, keeps_results } = self;
             let mut reports = Reports::new(Redactor::new(secrets), reports);
@@ -69,7 +69,8 @@ impl Teller {
             loop {
                 let event = heard.blocking_recv().unwrap_or_else(broken_off);
                 if let (true, Event::CaseFinished(result)) = (keeps_results, &event) {
-                    results.push(Arc::clone(result));
+                    // With its exchanges a result keeps the memory for answers, and the run soon has none left.
+                    results.push(Arc::new(CaseResult { exchanges: Vec::new(), ..CaseResult::clone(result) }));
                 }
                 reports.event(&event);
                 if let Event::RunFinished(_) = event {
