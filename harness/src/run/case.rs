@@ -55,6 +55,12 @@ pub(super) enum PodState {
 }
 
 impl Session {
+    /// How long something must have been waited for until the server is to blame that it did not come. Where less of the time of the
+    /// case was left for it, the server may be right and slow.
+    pub(super) fn patience(&self) -> Duration {
+        self.stalled_after.unwrap_or(self.case_timeout / 2)
+    }
+
     /// Runs a case; from its beginning again where the server, lawfully, cut it off from what it had to see.
     pub(super) async fn execute(
         &self,

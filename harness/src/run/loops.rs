@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::scope::{Ended, Flow, Scope};
+use crate::event::Verdict;
 use crate::verdict::{evaluate, failed_at};
 
 /// Iterations in flight, for each multiple of load. More connections than this would test the machine, not the server.
@@ -22,6 +23,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 
 /// ... and by how much the next is longer.
 const PAUSE_GROWTH: f64 = 1.5;
+
+/// Said of what was not asked for often.
+const ANSWERS_TOOK: &str = ", when the answers had taken most of its time (--case-timeout)";
 
 impl<'a> Scope<'a> {
     pub(super) async fn concurrently(&mut self, inner: &Loop) -> Flow {
@@ -57,6 +61,8 @@ impl<'a> Scope<'a> {
     }
 
     pub(super) async fn until(&mut self, until: &Until) -> Flow {
+        let begun = Instant::now();
+        let mut paused = Duration::ZERO;
         let mut longest = FIRST_PAUSE;
         for attempt in 0..until.attempts {
             let mut round = self.child(&until.id, usize::try_from(attempt).unwrap_or(usize::MAX));
@@ -74,23 +80,29 @@ impl<'a> Scope<'a> {
             // Chance keeps clients that compete for one object out of step.
             let pause_ends = Instant::now() + longest.mul_f64(rand::random_range(0.25..=1.0));
             longest = longest.mul_f64(PAUSE_GROWTH).min(self.session.longest_pause);
-            let is_last = attempt + 1 >= until.attempts || pause_ends >= self.deadline;
+            let out_of_time = pause_ends >= self.deadline;
+            let is_last = attempt + 1 >= until.attempts || out_of_time;
             if flow.is_err() || holds_now || is_last {
                 self.record.append(record);
                 flow?;
                 let mut check = self.own_check(&until.id, &until.id);
                 check.expected = json!(until.condition.text);
                 if !holds_now {
-                    check.verdict = failed_at(check.level);
+                    // Much waiting and few rounds show a server that does not do it; much asking, one that is slow to answer.
+                    let hurried = out_of_time && paused < begun.elapsed() / 2;
+                    check.verdict = if hurried { Verdict::Error } else { failed_at(check.level) };
                     check.actual = holds.clone().unwrap_or_default();
                     let why = holds.err().map(|error| format!(": {error}")).unwrap_or_default();
-                    check.message = format!("it does not hold after {} rounds{why}", attempt + 1);
+                    let late = if hurried { ANSWERS_TOOK } else { "" };
+                    check.message = format!("it does not hold after {} rounds{late}{why}", attempt + 1);
                 }
                 self.record.check(check);
                 return if holds_now { Ok(()) } else { Err(Ended) };
             }
             self.record.append(record.without_checks());
+            let pausing = Instant::now();
             tokio::time::sleep_until(pause_ends).await;
+            paused += pausing.elapsed();
         }
         Ok(())
     }

@@ -14,6 +14,10 @@ use crate::event::Verdict;
 use crate::exchange::{Broken, BrokenKind, Exchange, Outcome};
 use crate::verdict::curl;
 
+/// Said of what the server was given too little time for.
+pub(super) const TIME_WENT: &str =
+    ", when most of its time (--case-timeout) had gone by with what came before";
+
 impl Scope<'_> {
     /// Runs steps until one of them ends the case.
     pub(super) fn steps<'s>(&'s mut self, steps: &'s [Step]) -> BoxFuture<'s, Flow> {
@@ -100,10 +104,12 @@ impl Scope<'_> {
     pub(super) fn answered(&mut self, id: &str, exchange: &Exchange) -> Flow {
         let Outcome::Broken(broken) = &exchange.outcome else { return Ok(()) };
         let mut check = self.own_check(&format!("{id}-answers"), id);
-        check.verdict = broken_verdict(broken);
+        let hurried = broken.kind == BrokenKind::Deadline && exchange.took < self.session.patience();
+        check.verdict = if hurried { Verdict::Error } else { broken_verdict(broken) };
         check.expected = json!("an answer");
         check.actual = Value::Null;
-        check.message = format!("there is no answer: {}", broken.message);
+        let late = if hurried { TIME_WENT } else { "" };
+        check.message = format!("there is no answer: {}{late}", broken.message);
         check.curl = Some(curl::line(&exchange.request, &self.session.judging.server));
         self.record.check(check);
         Err(Ended)

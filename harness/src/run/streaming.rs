@@ -328,8 +328,7 @@ impl Scope<'_> {
 
     /// A server that is slow says something now and then; one that is silent for half the time of a case has stalled.
     fn patience(&self) -> Patience {
-        let silence = self.session.stalled_after.unwrap_or(self.session.case_timeout / 2);
-        self.patience_of(silence)
+        self.patience_of(self.session.patience())
     }
 
     fn stream(&mut self, id: &str) -> Result<Arc<OpenStream>, Ended> {

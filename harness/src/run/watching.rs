@@ -9,6 +9,7 @@ use super::build;
 use super::record::SharedWatch;
 use super::resume;
 use super::scope::{Ended, Flow, Scope};
+use super::steps::TIME_WENT;
 use crate::event::{CheckResult, Verdict};
 use crate::exchange::{WatchEnd, WatchEvent};
 use crate::verdict::{Mismatch, curl, describe, event_matches, failed_at};
@@ -52,13 +53,14 @@ impl Scope<'_> {
 
     async fn next_events(&mut self, watch: &SharedWatch, patterns: &[EventPattern], id: &str) -> Flow {
         for pattern in patterns {
+            let asked = Instant::now();
             let asks_for_bookmark = pattern.types.iter().any(|kind| kind == BOOKMARK);
             let event = loop {
                 let next = self.next(watch).await;
                 match next {
                     Next::Event(event) if event.kind == BOOKMARK && !asks_for_bookmark => {}
                     Next::Event(event) => break event,
-                    end => return Err(self.no_event(watch, pattern, id, &end, None).await),
+                    end => return Err(self.no_event((watch, asked), pattern, id, &end, None).await),
                 }
             };
             match event_matches(pattern, &event, &self.values) {
@@ -108,12 +110,13 @@ impl Scope<'_> {
     }
 
     async fn until_event(&mut self, watch: &SharedWatch, pattern: &EventPattern, id: &str) -> Flow {
+        let asked = Instant::now();
         let mut nearest = None;
         loop {
             let next = self.next(watch).await;
             let event = match next {
                 Next::Event(event) => event,
-                end => return Err(self.no_event(watch, pattern, id, &end, nearest).await),
+                end => return Err(self.no_event((watch, asked), pattern, id, &end, nearest).await),
             };
             match event_matches(pattern, &event, &self.values) {
                 Err(undefined) => return Err(self.stuck(id, undefined.to_string())),
@@ -126,6 +129,7 @@ impl Scope<'_> {
     pub(super) async fn end_watch(&mut self, end: &End) -> Flow {
         let watch = self.opened(&end.watch, &end.id)?;
         let mut check = self.own_check(&end.id, &end.watch);
+        let asked = Instant::now();
         let (outcome, snapshot) = {
             let mut watch = watch.lock().await;
             // An ordinary answer in place of a stream has ended already; what it had to be is for checks to say.
@@ -141,8 +145,9 @@ impl Scope<'_> {
         if let Some(outcome) = outcome {
             check.expected = json!("the server ends the watch");
             if !matches!(outcome, Next::End(WatchEnd::Server)) {
-                check.verdict = failed_by(&outcome, check.level);
-                check.message = format!("the server does not end the watch: {}", in_words(&outcome));
+                let (verdict, words) = self.failed_by(&outcome, asked, check.level);
+                check.verdict = verdict;
+                check.message = format!("the server does not end the watch: {words}");
                 check.curl = Some(curl::line(&snapshot.request, &self.session.judging.server));
             }
             self.record.check(check);
@@ -180,20 +185,34 @@ impl Scope<'_> {
         self.require(&missing, &pattern.id)
     }
 
+    /// The end of a case that has waited for an event since then.
     async fn no_event(
         &mut self,
-        watch: &SharedWatch,
+        (watch, asked): (&SharedWatch, Instant),
         pattern: &EventPattern,
         id: &str,
         end: &Next,
         nearest: Option<Mismatch>,
     ) -> Ended {
         let mut check = self.event_check(watch, pattern, id).await;
-        check.verdict = failed_by(end, check.level);
+        let (verdict, words) = self.failed_by(end, asked, check.level);
+        check.verdict = verdict;
         let nearest = nearest.map(|mismatch| format!("; the last one differs: {}", mismatch.in_words()));
-        check.message = format!("the event does not come: {}{}", in_words(end), nearest.unwrap_or_default());
+        check.message = format!("the event does not come: {words}{}", nearest.unwrap_or_default());
         self.record.check(check);
         Ended
+    }
+
+    /// The verdict where this came of a watch that was waited for since then, and why. What is more than is read may be lawful.
+    fn failed_by(&self, next: &Next, asked: Instant, level: Level) -> (Verdict, String) {
+        let words = in_words(next);
+        match next {
+            Next::End(WatchEnd::Budget(_)) => (Verdict::Error, words),
+            Next::Deadline if asked.elapsed() < self.session.patience() => {
+                (Verdict::Error, format!("{words}{TIME_WENT}"))
+            }
+            _ => (failed_at(level), words),
+        }
     }
 
     /// The check for an event, not passed yet.
@@ -215,14 +234,6 @@ fn expected(scope: &Scope<'_>, pattern: &EventPattern) -> Value {
         expected["object"] = object;
     }
     expected
-}
-
-/// The verdict where something else came. What is more than is read may be lawful.
-fn failed_by(next: &Next, level: Level) -> Verdict {
-    match next {
-        Next::End(WatchEnd::Budget(_)) => Verdict::Error,
-        _ => failed_at(level),
-    }
 }
 
 fn in_words(next: &Next) -> String {

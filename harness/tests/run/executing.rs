@@ -45,6 +45,35 @@ async fn every_end_of_an_exchange_is_a_verdict(
     assert_eq!(told.of("a/b").exchanges.len(), 1);
 }
 
+/// A server that is slow, and not wrong, is not blamed for what there was no time left for.
+#[rstest]
+#[case::no_answer(
+    "  - request: {id: slow, method: GET, path: /slow}\n  - request: {id: late, method: GET, path: /hangs, expect: [{id: is-there, status: 200}]}\n",
+    "late-answers"
+)]
+#[case::no_time_for_rounds(
+    "  - until: {id: ready, attempts: 100, cel: 'slow.status == 418', steps: [{request: {id: slow, method: GET, path: /slow}}]}\n",
+    "slow-answers"
+)]
+#[tokio::test]
+async fn what_the_time_of_the_case_is_too_short_for_is_no_failure(#[case] steps: &str, #[case] check: &str) {
+    let peer = Peer::start(move |_, target, _| match target {
+        "/slow" => Reply::After(Duration::from_millis(1200)),
+        "/hangs" => Reply::Hang,
+        _ => Reply::Json(404, json!({})),
+    })
+    .await;
+    let options = RunOptions { case_timeout: Duration::from_secs(2), ..options() };
+    let told = told(&catalogue(&[("a/b", &format!("steps:\n{steps}"))]), &peer.client, &options).await;
+    let result = told.of("a/b");
+    assert_eq!(result.verdict, Verdict::Error, "{}", result.reason);
+    assert!(
+        result.reason.starts_with(check) && result.reason.contains("(--case-timeout)"),
+        "{}",
+        result.reason
+    );
+}
+
 #[tokio::test]
 async fn no_case_begins_while_results_wait_to_be_heard() {
     let peer = answering(|| Reply::Json(200, json!({}))).await;

@@ -41,6 +41,8 @@ pub(crate) fn options() -> RunOptions {
 pub(crate) enum Reply {
     /// This.
     Json(u16, Value),
+    /// 200 and nothing in it, so much later.
+    After(Duration),
     /// Nothing, ever.
     Hang,
     /// The end of the connection.
@@ -93,12 +95,16 @@ async fn reply(
     let body = serde_json::from_slice(&body).unwrap_or_default();
     let target = head.uri.to_string();
     log.lock().unwrap().push(format!("{} {target}", head.method));
+    let json = |status: u16, json: &Value| {
+        let body = Full::from(json.to_string());
+        Ok(Response::builder().status(status).header("content-type", "application/json").body(body).unwrap())
+    };
     match answer(head.method.as_str(), &target, &body) {
-        Reply::Json(status, json) => Ok(Response::builder()
-            .status(status)
-            .header("content-type", "application/json")
-            .body(Full::from(json.to_string()))
-            .unwrap()),
+        Reply::Json(status, body) => json(status, &body),
+        Reply::After(time) => {
+            let _ = tokio::time::timeout(time, std::future::pending::<()>()).await;
+            json(200, &json!({}))
+        }
         Reply::Hang => std::future::pending().await,
         Reply::HangUp => Err("as the script says"),
     }

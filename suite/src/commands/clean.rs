@@ -23,6 +23,9 @@ pub(super) async fn clean(asked: &low::Clean, out: &mut dyn Write) -> Result<Exi
     for leftover in &found.leftovers {
         writeln!(out, "{}", leftover.path)?;
     }
+    if found.leftovers.is_empty() && found.unseen.is_empty() {
+        writeln!(io::stderr(), "nothing is left of earlier runs")?;
+    }
     for (collection, why) in &found.unseen {
         writeln!(io::stderr(), "cannot look at {collection}: {why}")?;
     }
