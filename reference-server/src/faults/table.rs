@@ -593,6 +593,17 @@ macro_rules! rows {
         ProxyHeadersLost "proxy-headers-lost" "The proxy subresources pass requests on without their headers."
         ServicePortNamesUnknown "service-port-names-unknown" "The proxy of a service knows ports by their number only."
         StreamsByAnyMethod "streams-by-any-method" "exec, attach and portforward are served to every method."
+        AttachEndsOthers "attach-ends-others" "Whoever attaches ends the commands of all others over WebSocket."
+        UnaskedOutputSent "unasked-output-sent" "Over WebSocket both outputs of a command are sent, whichever was asked for."
+        LongMessagesEndSession "long-messages-end-session" "A message of more than 64 KiB for stdin ends its WebSocket."
+        MissingPodLeftToNode "missing-pod-left-to-node" "That there is no such pod is left to the node to say, after exec and attach are upgraded."
+        StreamRightsOfPostOnly "stream-rights-of-post-only" "exec, attach and portforward ask a POST for its rights, and no GET."
+        LogOfEndedUnfollowed "log-of-ended-unfollowed" "Following the log of a container that has ended tells nothing of it."
+        UnknownNodeIsDown "unknown-node-is-down" "The proxy of a node that there is not answers as if it did not answer."
+        WatchMarksAsDeleted "watch-marks-as-deleted" "Watchers are told DELETED of an object that is marked for deletion and held by a finalizer."
+        WatchStatusBehind "watch-status-behind" "Watchers are told of a new status with the one before it."
+        WatchDeletionsInARow "watch-deletions-in-a-row" "Of objects that are deleted in a row watchers are told the first."
+        RefusedWatchIsUpgraded "refused-watch-is-upgraded" "A watch over WebSocket whose selector cannot be read is upgraded, and told so by an event."
         }
     };
 }

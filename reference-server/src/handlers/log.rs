@@ -35,7 +35,7 @@ pub(super) fn handle(mut call: Call) -> Result<Answer, ApiError> {
 }
 
 /// Finds the log. A node answers for a container that has none.
-fn open(call: &Call, pod: &Value, container: &str, options: LogOptions) -> Result<LogStream, ApiError> {
+fn open(call: &Call, pod: &Value, container: &str, mut options: LogOptions) -> Result<LogStream, ApiError> {
     let name = &call.info.name;
     let Some(runtime) = call.api.runtime.get() else {
         return Err(ApiError::unreachable_node("no node of this name answers"));
@@ -50,6 +50,13 @@ fn open(call: &Call, pod: &Value, container: &str, options: LogOptions) -> Resul
         Err(StartError::NoSuchPod) => return Err(waits("ContainerCreating")),
         Ok(view) if view.id.is_empty() && matches!(view.state, State::Waiting { .. }) => {
             return Err(waits("ContainerCreating"));
+        }
+        Ok(view)
+            if options.follow
+                && matches!(view.state, State::Terminated(_))
+                && call.faults().on(Fault::LogOfEndedUnfollowed) =>
+        {
+            options.tail_lines = Some(0);
         }
         _ => {}
     }

@@ -80,7 +80,13 @@ pub(super) async fn handle(mut call: Call, method: &Method, body: &mut Incoming)
     let name = Target::parse(&asked)
         .ok_or_else(|| ApiError::bad_request(format!("invalid {} request {asked:?}", call.ty.singular)))?;
     name.name.clone_into(&mut call.info.name);
-    let stored = call.api.store.get(&call.ty.table, &call.key()).ok_or_else(|| call.not_found())?;
+    let stored = call.api.store.get(&call.ty.table, &call.key()).ok_or_else(|| {
+        if call.ty.plural == "nodes" && faults.on(Fault::UnknownNodeIsDown) {
+            ApiError::unreachable_node("error dialing backend: no node of this name answers")
+        } else {
+            call.not_found()
+        }
+    })?;
     let object = call.ty.load(&stored, faults);
     let backend = match call.ty.plural.as_str() {
         "services" => of_service(&call, &object, &name)?,

@@ -10,7 +10,7 @@ use super::Call;
 use crate::Fault;
 use crate::object::Object;
 use crate::respond::Answer;
-use crate::runtime::{ExecRequest, PodKey, Runtime, State};
+use crate::runtime::{ExecRequest, PodKey, Runtime, StartError, State};
 use crate::status::ApiError;
 use crate::streams::command::{self, Refusal};
 use crate::streams::{Upgrade, forward};
@@ -23,7 +23,9 @@ pub(super) fn handle(mut call: Call, method: &Method) -> Result<Answer, ApiError
     {
         return Err(ApiError::method_not_allowed());
     }
-    let stored = call.api.store.get(&call.ty.table, &call.key()).ok_or_else(|| call.not_found())?;
+    let Some(stored) = call.api.store.get(&call.ty.table, &call.key()) else {
+        return missing(call);
+    };
     let pod = call.ty.load(&stored, faults);
     let forwards = call.info.subresource == "portforward";
     let container = if forwards { String::new() } else { container(&call, &pod)? };
@@ -58,6 +60,21 @@ pub(super) fn handle(mut call: Call, method: &Method) -> Result<Answer, ApiError
     Ok(call.switch(reply))
 }
 
+/// Answers for a pod that there is not.
+fn missing(mut call: Call) -> Result<Answer, ApiError> {
+    let faults = call.faults();
+    let forwards = call.info.subresource == "portforward";
+    match call.upgrade.take().filter(|_| faults.on(Fault::MissingPodLeftToNode) && !forwards) {
+        Some(upgrade) => {
+            let why = format!("pod {:?} not found", call.info.name);
+            let refusal = Some(Refusal { code: StatusCode::NOT_FOUND, why });
+            let start = async |_| Err(StartError::NoSuchPod);
+            Ok(call.switch(command::serve(upgrade, request(&call), refusal, start, faults)))
+        }
+        None => Err(call.not_found()),
+    }
+}
+
 fn run(
     call: &Call,
     upgrade: Upgrade,
@@ -70,6 +87,7 @@ fn run(
     let refusal = refusal(&runtime, &pod, &container);
     let start = move |request| async move {
         if attach {
+            command::attaches(faults);
             runtime.attach(&pod, &container, request).await
         } else {
             runtime.exec(&pod, &container, request).await

@@ -37,11 +37,20 @@ const LIFETIME: std::ops::Range<u64> = 1800..3600;
 const BOOKMARK_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(super) fn handle(mut call: Call) -> Result<Answer, ApiError> {
-    let upgrade = call.upgrade.take().filter(|upgrade| upgrade.wish() == Wish::Websocket);
+    let mut upgrade = call.upgrade.take().filter(|upgrade| upgrade.wish() == Wish::Websocket);
     let call = &call;
     let representation = call.accept(Target::Watch)?;
     let options = WatchOptions::parse(&call.query, call.api.cuts, call.faults())?;
-    let selection = Selection::parse(&call.query, &call.ty, call.faults())?;
+    let selection = Selection::parse(&call.query, &call.ty, call.faults());
+    if let Err(error) = &selection
+        && call.faults().on(Fault::RefusedWatchIsUpgraded)
+        && let Some(upgrade) = upgrade.take()
+    {
+        let line = format!("{}\n", json!({ "type": "ERROR", "object": error.to_status() }));
+        let chunks = Box::pin(futures_util::stream::iter([Bytes::from(line)]));
+        return Ok(call.switch(streams::watch(upgrade, chunks, call.faults())));
+    }
+    let selection = selection?;
     let mut watcher = Watcher::new(call, representation, selection, present::include(&call.query)?, &options);
     watcher.begin(&options);
     let chunks = futures_util::stream::unfold(watcher, |mut watcher| async move {
@@ -126,6 +135,8 @@ struct Watcher {
     /// What the rows of tables carry besides their cells.
     include: IncludeObject,
     names_columns: bool,
+    /// What the last event was.
+    last: Option<Change>,
 }
 
 /// What is to be sent next.
@@ -173,6 +184,7 @@ impl Watcher {
             newest: 0,
             include,
             names_columns: true,
+            last: None,
         }
     }
 
@@ -299,6 +311,16 @@ impl Watcher {
                 self.encode(Change::Modified, &event.object)
             }
             (false, true) => self.encode(Change::Added, &event.object),
+            (true, true) if faults.on(Fault::WatchMarksAsDeleted) && self.is_marked_by(event) => {
+                self.encode(Change::Deleted, &event.object)
+            }
+            (true, true) if faults.on(Fault::WatchStatusBehind) => self.encode_behind(event),
+            (true, false)
+                if faults.on(Fault::WatchDeletionsInARow)
+                    && (self.last, event.change) == (Some(Change::Deleted), Change::Deleted) =>
+            {
+                return;
+            }
             (true, true) if faults.on(Fault::ModifiedIsAdded) => self.encode(Change::Added, &event.object),
             (true, true) => self.encode(Change::Modified, &event.object),
             (true, false) if event.change == Change::Deleted && faults.on(Fault::DeletedKeepsVersion) => {
@@ -320,6 +342,7 @@ impl Watcher {
             if faults.on(Fault::WatchLinesCut) { chunk.slice(..chunk.len().min(1 << 16)) } else { chunk };
         self.sent += 1;
         self.newest = event.revision;
+        self.last = Some(event.change);
         if faults.on(Fault::WatchLosesAnEvent) && self.sent.is_multiple_of(3) {
             return;
         }
@@ -337,6 +360,26 @@ impl Watcher {
         let name = self.name.as_ref().is_none_or(|name| object.key.name == *name);
         let selected = self.selection.matches(object) || self.faults().on(Fault::WatchIgnoresSelector);
         (namespace || self.faults().on(Fault::WatchIgnoresNamespace)) && name && selected
+    }
+
+    /// Whether the event is that an object was marked for deletion.
+    fn is_marked_by(&self, event: &Event) -> bool {
+        let is_marked =
+            |object: &Stored| !self.ty.load(object, self.faults()).meta("deletionTimestamp").is_empty();
+        is_marked(&event.object) && !event.previous.as_deref().is_some_and(is_marked)
+    }
+
+    /// A change, with the status of the state before it.
+    fn encode_behind(&self, event: &Event) -> Bytes {
+        let mut object = self.ty.load(&event.object, self.faults());
+        let before = event.previous.as_ref().map(|previous| self.ty.load(previous, self.faults()));
+        if let Some(fields) = object.as_object_mut() {
+            match before.and_then(|before| before.get("status").cloned()) {
+                Some(status) => drop(fields.insert("status".to_owned(), status)),
+                None => drop(fields.remove("status")),
+            }
+        }
+        format!("{}{object}{EVENT_END}", Change::Modified.prefix()).into()
     }
 
     fn encode(&mut self, change: Change, object: &Stored) -> Bytes {

@@ -20,6 +20,8 @@ use super::{Reply, Upgrade, Wish};
 use crate::runtime::{ExecRequest, Process, StartError};
 use crate::{Fault, Faults};
 
+pub(crate) use shared::attaches;
+
 /// The protocols of SPDY, best first, as a refusal lists them.
 const SPDY_PROTOCOLS: &[&str] =
     &["v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io"];
@@ -137,6 +139,11 @@ where
         Some(refusal) if !v5 => return Reply::refused(refusal.code, &refusal.why),
         refusal => refusal.map(|refusal| refusal.why),
     };
+    let mut request = request;
+    if faults.on(Fault::UnaskedOutputSent) {
+        request.stdout = true;
+        request.stderr = !request.tty;
+    }
     let coding = if protocol.contains("base64") { Coding::Base64 } else { Coding::Binary };
     let dialect = websocket::Dialect { version: Version::of(protocol), coding, faults };
     let answer = websocket_handshake::switch(upgrade.headers(), protocol, faults);

@@ -13,6 +13,15 @@ static SESSIONS: AtomicU64 = AtomicU64::new(0);
 static LAST: Mutex<Option<(u64, Bytes)>> = Mutex::new(None);
 /// Told when a client breaks its framing.
 static BROKEN: Notify = Notify::const_new();
+/// Told when a client attaches.
+static ATTACHED: Notify = Notify::const_new();
+
+/// Takes note that a client is about to attach.
+pub(crate) fn attaches(faults: Faults) {
+    if faults.on(Fault::AttachEndsOthers) {
+        ATTACHED.notify_waiters();
+    }
+}
 
 /// The input of a session.
 #[derive(Debug)]
@@ -51,6 +60,8 @@ impl Session {
     pub(super) async fn ended_by_others(&self) {
         if self.faults.on(Fault::BrokenFrameEndsAll) {
             BROKEN.notified().await;
+        } else if self.faults.on(Fault::AttachEndsOthers) {
+            ATTACHED.notified().await;
         } else {
             std::future::pending::<()>().await;
         }

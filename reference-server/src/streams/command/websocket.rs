@@ -26,6 +26,7 @@ const CLOSE: u8 = 255;
 
 /// The code of a close frame that blames nobody.
 const NORMAL: u16 = 1000;
+const TOO_BIG: u16 = 1009;
 
 /// How the two sides have agreed to talk.
 #[derive(Clone, Copy, Debug)]
@@ -198,6 +199,9 @@ impl Input<'_> {
         let faults = self.channels.faults;
         let knows_close = self.version >= Version::V5 || faults.on(Fault::StdinCloseBeforeV5);
         match channel {
+            STDIN if faults.on(Fault::LongMessagesEndSession) && content.len() > 64 << 10 => {
+                return Err(Ended::Broken(TOO_BIG));
+            }
             STDIN => self.write(content).await,
             RESIZE => {
                 for size in self.sizes.push(&content, faults) {
