@@ -1,19 +1,16 @@
 //! Who reads slowly holds up who writes: neither direction of a command keeps what its reader does not take.
 
 use rstest::rstest;
-use tokio::io::{AsyncWrite, AsyncWriteExt as _, DuplexStream};
+use tokio::io::{AsyncWriteExt as _, DuplexStream};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::yield_now;
 
 use super::websocket::{self, Dialect};
 use super::{Version, spdy};
 use crate::Faults;
 use crate::runtime::{ExecRequest, Exit, PIPE_CAPACITY, Process};
-use crate::streams::testing::unhex;
+use crate::streams::testing::{ON_ITS_WAY, taken, unhex};
 use crate::streams::websocket::channels::Coding;
 
-/// What may be on its way: a pipe, what waits for a connection, and a few pieces between them.
-const ON_ITS_WAY: usize = 1 << 20;
 /// The content of a frame.
 const FRAME: usize = 16 * 1024;
 
@@ -52,22 +49,6 @@ async fn session(is_spdy: bool) -> Ends {
         tokio::spawn(websocket::run(connection, dialect, request, None, start));
     }
     Ends { client, stdin, stdout, _exit: exit }
-}
-
-/// How much a writer gets rid of while nobody reads: all others have had their turn many times when it stops.
-async fn taken(mut writer: impl AsyncWrite + Unpin, piece: &[u8]) -> usize {
-    let (mut taken, mut turns) = (0, 0);
-    while turns < 1_000 && taken <= ON_ITS_WAY {
-        tokio::select! {
-            biased;
-            written = writer.write(&piece[taken % piece.len()..]) => {
-                taken += written.expect("the session goes on");
-                turns = 0;
-            }
-            () = yield_now() => turns += 1,
-        }
-    }
-    taken
 }
 
 /// A frame for stdin.

@@ -1,6 +1,8 @@
 //! Port-forwarding: connections to ports of a pod, several over one.
 
 mod pairs;
+#[cfg(test)]
+mod pressure;
 mod spdy;
 mod tunnel;
 mod websocket;
