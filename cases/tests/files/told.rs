@@ -166,3 +166,27 @@ fn names_in_expressions_are_known_or_told() {
         assert_eq!(told, Vec::from_iter(expected), "{expression}");
     }
 }
+
+/// Expressions read the subject, the protocol and the pod of cases that have one.
+#[test]
+fn what_a_case_asks_for_is_a_name_in_its_expressions() {
+    let heads = ["", "subject: {}\n", "protocols: [command]\n", "needs: [running-pods]\n"];
+    let names = ["load", "subject", "protocol", "pod"];
+    let step = |name: &str| format!("steps:\n  - expect: [{{id: holds, cel: {name} == 1}}]\n");
+    let cases: Vec<String> =
+        heads.iter().flat_map(|head| names.map(|name| format!("{head}{}", step(name)))).collect();
+    let told = told(&cases);
+    for (head, told) in told.chunks(names.len()).enumerate() {
+        for (name, told) in told.iter().enumerate() {
+            let unknown = format!("no earlier step or capture has the name `{}`", names[name]);
+            let is_known = name == 0 || name == head;
+            assert_eq!(
+                !told.contains(&unknown),
+                is_known,
+                "{} with {:?}: {told:?}",
+                names[name],
+                heads[head]
+            );
+        }
+    }
+}
