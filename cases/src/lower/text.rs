@@ -5,7 +5,6 @@ use std::ops::Range;
 use regex::Regex;
 
 use super::Lowering;
-use super::scope::Kind;
 use crate::case::Capability;
 use crate::forms::JsonText;
 use crate::pattern::TextPattern;
@@ -237,11 +236,9 @@ impl Lowering<'_> {
     /// Everything that an expression can read here.
     pub(super) fn expression_variables(&self) -> Vec<String> {
         let subject = self.subject.is_some().then_some("subject");
-        let own = self
-            .scopes
+        self.scopes
             .names()
-            .filter(|name| name.kind != Kind::LoopVariable || name.used || name.text != "i");
-        own.map(|name| name.text.clone())
+            .map(|name| name.text.clone())
             .chain(ALWAYS.into_iter().chain(subject).map(str::to_owned))
             .collect()
     }

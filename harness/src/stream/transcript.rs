@@ -292,4 +292,77 @@ mod tests {
         assert_eq!(flow.value()["parts"], json!(["", "a", "{}"]));
         assert_eq!(flow.value()["json"], Value::Null);
     }
+    #[test]
+    fn headers_are_listed_up_to_a_length() {
+        let listed = |length: usize| {
+            let mut transcript = Transcript::default();
+            let detail = Map::from_iter([("headers".to_owned(), json!("x".repeat(length - 2)))]);
+            transcript.frame(Frame { detail, ..Frame::default() }, b"");
+            !transcript.frames[0].detail.is_empty()
+        };
+        assert_eq!([HEADERS, HEADERS + 1].map(listed), [true, false]);
+    }
+
+    #[test]
+    fn borders_are_kept_of_whole_messages_up_to_a_number() {
+        let parts = |messages: &[&[u8]]| {
+            let mut flow = Flow::default();
+            for message in messages {
+                flow.push(message);
+            }
+            flow.value()["parts"].as_array().unwrap().len()
+        };
+        assert_eq!(parts(&vec![&b"a"[..]; PARTS]), PARTS);
+        assert_eq!(parts(&vec![&b"a"[..]; PARTS + 1]), PARTS);
+        let most = vec![b'a'; KEPT - 1];
+        assert_eq!(parts(&[&most, b"b"]), 2);
+        assert_eq!(parts(&[&most, b"bc"]), 1, "its end is not kept");
+    }
+
+    #[test]
+    fn a_flow_is_json_when_all_of_it_is_kept() {
+        let json = |text: &str| {
+            let mut flow = Flow::default();
+            flow.push(text.as_bytes());
+            flow.value()["json"].clone()
+        };
+        assert_eq!(json(r#"{"a": 1}"#), json!({"a": 1}));
+        assert_eq!(json(&format!("[]{}", " ".repeat(KEPT - 2))), json!([]));
+        assert_eq!(json(&format!("[]{}", " ".repeat(KEPT - 1))), Value::Null);
+    }
+
+    #[test]
+    fn the_digest_is_the_one_that_others_know() {
+        let mut flow = Flow::default();
+        flow.push(b"abc");
+        assert_eq!(flow.sha256(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(flow.text(), "abc");
+    }
+
+    #[test]
+    fn a_channel_ends_by_itself_or_with_the_stream() {
+        let mut transcript = Transcript::new("v5".to_owned());
+        transcript.channel("stdout").ended = true;
+        transcript.channel("stderr");
+        assert_eq!(["stdout", "stderr", "none"].map(|name| transcript.has_ended(name)), [true, false, false]);
+        assert_eq!(transcript.value()["ended"], false);
+        let closed =
+            Transcript { close: Some(Close { code: None, reason: String::new() }), ..transcript.clone() };
+        assert!(closed.has_ended("stderr"));
+        let dropped = Transcript { end: Some(StreamEnd::Client), ..transcript.clone() };
+        assert!(dropped.has_ended("stderr"));
+        assert_eq!(dropped.value()["ended"], false, "that is for the server to do");
+        let ended = Transcript { end: Some(StreamEnd::Server), ..transcript };
+        assert_eq!(
+            (&ended.value()["ended"], &ended.value()["stdout"]["ended"]),
+            (&json!(true), &json!(true))
+        );
+    }
+
+    #[test]
+    fn of_violations_the_first_are_told() {
+        let mut transcript = Transcript::default();
+        (0..=VIOLATIONS).for_each(|number| transcript.violation(number.to_string()));
+        assert_eq!((transcript.violations.len(), transcript.violations[0].as_str()), (VIOLATIONS, "0"));
+    }
 }
