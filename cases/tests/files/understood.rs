@@ -138,3 +138,16 @@ fn a_watch_keeps_what_it_names() {
     let [Step::Watch(watch)] = case.steps.as_slice() else { panic!("{:?}", case.steps) };
     assert_eq!(watch.keep, ["/metadata/name", "/a~1b"]);
 }
+
+#[test]
+fn a_token_goes_into_a_header_unless_a_stream_puts_it_among_the_protocols() {
+    let among_protocols = |token: &str| {
+        let step = format!(
+            "  - stream: {{id: opened, path: /x, over: websocket, protocols: [v5.channel.k8s.io]{token}}}\n"
+        );
+        let case = case(&step);
+        let [Step::Stream(stream)] = case.steps.as_slice() else { panic!("{:?}", case.steps) };
+        stream.token_in_protocols
+    };
+    assert_eq!(["", ", token: header", ", token: protocols"].map(among_protocols), [false, false, true]);
+}

@@ -365,4 +365,26 @@ mod tests {
         (0..=VIOLATIONS).for_each(|number| transcript.violation(number.to_string()));
         assert_eq!((transcript.violations.len(), transcript.violations[0].as_str()), (VIOLATIONS, "0"));
     }
+    #[test]
+    fn a_frame_is_shown_with_what_its_kind_carries() {
+        let mut transcript = Transcript::default();
+        let detail = Map::from_iter([("status".to_owned(), json!(5))]);
+        let frame = Frame { from_server: true, kind: "RST_STREAM".to_owned(), detail, ..Frame::default() };
+        transcript.frame(frame, b"");
+        let sent = Frame {
+            kind: "binary".to_owned(),
+            fin: true,
+            channel: Some("stdin".to_owned()),
+            ..Frame::default()
+        };
+        transcript.frame(sent, b"abc");
+        let shown: Vec<Value> = transcript.frames.iter().map(Frame::value).collect();
+        assert_eq!(
+            json!(shown),
+            json!([
+                {"from": "server", "type": "RST_STREAM", "size": 0, "fin": false, "text": "", "status": 5},
+                {"from": "client", "type": "binary", "size": 3, "fin": true, "text": "abc", "channel": "stdin"},
+            ])
+        );
+    }
 }
