@@ -81,6 +81,12 @@ fn what_is_nearly_right_is_told() {
     let id = |id: &str| {
         format!("request: {{id: got, method: GET, path: /api, expect: [{{id: {id}, status: 200}}]}}")
     };
+    let spdy = "stream: {id: opened, kind: ports, path: /x, over: spdy, protocols: [portforward.k8s.io], ports: []}\n  - ";
+    let create = |name: &str| {
+        format!("{spdy}create: {{stream: opened, channel: {name}, headers: {{streamtype: data}}}}")
+    };
+    let websocket = "stream: {id: opened, path: /x, over: websocket, protocols: [v5.channel.k8s.io]}\n  - ";
+    let noise = |bytes: u32| format!("{websocket}send: {{stream: opened, channel: stdin, noise: {bytes}}}");
     let repeat = |times: &str| format!("repeat: {{id: all, {times}, steps: [{{{}}}]}}", path("/api"));
     let until = |attempts: u32| {
         format!(
@@ -121,6 +127,11 @@ fn what_is_nearly_right_is_told() {
         (status("600"), "600 is not an HTTP code"),
         (refused("399"), "399 is not the code of a refusal, 400 to 599"),
         (refused("[400, 599]"), ""),
+        (create("data2"), ""),
+        (create("Data"), "`Data` cannot be the name of a channel"),
+        (create("da-ta"), "`da-ta` cannot be the name of a channel"),
+        (noise(64 << 20), ""),
+        (noise((64 << 20) + 1), "more than 67108864 bytes"),
         (repeat("times: 0"), "these steps never run"),
         (repeat("times: 1"), ""),
         (repeat("times: 10000"), ""),

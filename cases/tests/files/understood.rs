@@ -3,6 +3,7 @@
 use kubeproof_cases::Loader;
 use kubeproof_cases::case::{Case, Check, Claim, Edition, Level, Step};
 use kubeproof_cases::pattern::{Pattern, TextPattern};
+use kubeproof_cases::stream::Outbound;
 
 const LEDGER: &str = "\
 - {id: a.one, section: A, level: must, testability: wire, editions: [v1.0, v1.3], statement: One, texts: {v1.3: One and more, head: Another}}
@@ -150,4 +151,22 @@ fn a_token_goes_into_a_header_unless_a_stream_puts_it_among_the_protocols() {
         stream.token_in_protocols
     };
     assert_eq!(["", ", token: header", ", token: protocols"].map(among_protocols), [false, false, true]);
+}
+
+#[test]
+fn an_end_that_stands_alone_sends_no_message() {
+    let pieces = |sends: &str| {
+        let steps = format!(
+            "  - stream: {{id: opened, path: /x, over: websocket, protocols: [v5.channel.k8s.io]}}\n  - send: {{stream: opened, channel: stdin, {sends}}}\n"
+        );
+        let case = case(&steps);
+        let [Step::Stream(_), Step::Send(sending)] = case.steps.as_slice() else {
+            panic!("{:?}", case.steps)
+        };
+        let Outbound::Data { pieces, .. } = sending.what else { panic!("{sending:?}") };
+        pieces
+    };
+    assert_eq!(pieces("end: true"), usize::MAX);
+    assert_eq!(["text: x, end: true", "text: x", "hex: ''"].map(pieces), [32 << 10; 3]);
+    assert_eq!(pieces("text: x, pieces: 5"), 5);
 }

@@ -299,6 +299,7 @@ fn a_status_is_told_from_a_spec(#[case] rule: Rule, #[case] status: Value, #[cas
 
 #[rstest]
 #[case::good(json!({"minLength": 1}), json!({}), 0)]
+#[case::a_message_of_any_length(json!({"minLength": 1}), json!({"minLength": 0}), 0)]
 #[case::one_of_some(json!({"enum": ["Ready"]}), json!({}), 0)]
 #[case::of_a_form(json!({"pattern": "^[A-Z]"}), json!({}), 0)]
 #[case::an_empty_reason(json!({"minLength": 0}), json!({}), 1)]
