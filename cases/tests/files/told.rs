@@ -87,6 +87,8 @@ fn what_is_nearly_right_is_told() {
     };
     let websocket = "stream: {id: opened, path: /x, over: websocket, protocols: [v5.channel.k8s.io]}\n  - ";
     let noise = |bytes: u32| format!("{websocket}send: {{stream: opened, channel: stdin, noise: {bytes}}}");
+    let opcode =
+        |opcode: &str| format!("{websocket}send: {{stream: opened, frame: {{opcode: '{opcode}'}}, text: x}}");
     let repeat = |times: &str| format!("repeat: {{id: all, {times}, steps: [{{{}}}]}}", path("/api"));
     let until = |attempts: u32| {
         format!(
@@ -132,6 +134,8 @@ fn what_is_nearly_right_is_told() {
         (create("da-ta"), "`da-ta` cannot be the name of a channel"),
         (noise(64 << 20), ""),
         (noise((64 << 20) + 1), "more than 67108864 bytes"),
+        (opcode("15"), ""),
+        (opcode("16"), "`16` is no opcode"),
         (repeat("times: 0"), "these steps never run"),
         (repeat("times: 1"), ""),
         (repeat("times: 10000"), ""),
