@@ -1,10 +1,13 @@
 //! One bad field for each rule, in a resource that is good otherwise.
 
-use kubeproof_cases::rule::{Rule, SchemaSet};
+use kubeproof_cases::case::{Edition, Level, SchemaCheck};
+use kubeproof_cases::rule::{Exemption, Rule, SchemaSet};
 use rstest::rstest;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::judge::judge;
 use super::{Finding, Published};
+use crate::event::{CheckResult, Verdict};
 
 fn published(spec: &Value, status: &Value) -> Published {
     let crd = json!({
@@ -375,4 +378,58 @@ fn version(subresources: &Value, properties: &Value) -> Value {
 fn definitions_are_told_good_from_bad(#[case] rule: Rule, #[case] change: Value, #[case] bad: bool) {
     assert_eq!(changed(&json!({})).view(SchemaSet::Crds).findings(rule), []);
     assert_eq!(changed(&change).view(SchemaSet::Crds).findings(rule).len(), usize::from(bad));
+}
+
+/// What is said of a specification with these fields, where those called `old` are as they are by history.
+fn judged(fields: &[&str], letter: bool) -> CheckResult {
+    let check = SchemaCheck {
+        id: "no-nullable".to_owned(),
+        rule: Rule::NoNullable,
+        level: Level::Must,
+        requirements: Vec::new(),
+        editions: Edition::ALL.to_vec(),
+        history: vec![Exemption {
+            rule: Rule::NoNullable,
+            at: vec!["* spec.old*".to_owned()],
+            because: "clients read it".to_owned(),
+        }],
+        means: None,
+    };
+    let spec: Map<String, Value> =
+        fields.iter().map(|name| ((*name).to_owned(), json!({"nullable": true}))).collect();
+    let published = published(&Value::Object(spec), &json!({}));
+    judge(&check, &published.view(SchemaSet::Crds), letter, "step", &|_| None)
+}
+
+#[rstest]
+#[case::nothing(&[], false, Verdict::Pass, "")]
+#[case::one(&["a"], false, Verdict::Fail, "a: it")]
+#[case::two(&["a", "b"], false, Verdict::Fail, "a: it; and one more place")]
+#[case::three(&["a", "b", "c"], false, Verdict::Fail, "a: it; and 2 more places")]
+#[case::by_history(&["old", "older"], false, Verdict::Deviation, "old: it (kept by Kubernetes: clients read it); and one more place")]
+#[case::by_the_letter(&["old"], true, Verdict::Fail, "old: it (kept by Kubernetes: clients read it)")]
+#[case::what_nobody_explains_comes_first(&["old", "older", "x", "y"], false, Verdict::Fail, "x: it; and one more place")]
+fn a_verdict_tells_the_first_place_and_how_many_are_like_it(
+    #[case] fields: &[&str],
+    #[case] letter: bool,
+    #[case] verdict: Verdict,
+    #[case] message: &str,
+) {
+    let result = judged(fields, letter);
+    let said = result.message.replace("widgets.v1.example.com spec.", "");
+    let said = said.replace("the field may be null, which clients cannot tell from unset", "it");
+    assert_eq!((result.verdict, said.as_str()), (verdict, message));
+    assert_eq!(result.places.len(), fields.len());
+}
+
+#[rstest]
+#[case(Rule::KindsNotControllers, json!({"spec": {"names": {"kind": "WidgetController"}}}), "/spec/names/kind")]
+#[case(Rule::GroupsQualified, json!({"spec": {"group": "example"}}), "/spec/group")]
+#[case(
+    Rule::StatusIsSubresource,
+    version(&json!({}), &json!({"status": {}})),
+    "/spec/versions/0/schema/openAPIV3Schema"
+)]
+fn a_finding_points_at_the_place_to_mend(#[case] rule: Rule, #[case] change: Value, #[case] pointer: &str) {
+    assert_eq!(changed(&change).view(SchemaSet::Crds).findings(rule)[0].pointer, pointer);
 }
