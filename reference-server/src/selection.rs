@@ -57,9 +57,14 @@ impl Selection {
         self.labels.is_some() || self.fields.is_some()
     }
 
+    /// Half of what is asked for.
+    pub(crate) fn matches_labels(&self, object: &Stored) -> bool {
+        self.labels.as_ref().is_none_or(|labels| labels.matches(&object.facts.labels, self.faults))
+    }
+
     pub(crate) fn matches(&self, object: &Stored) -> bool {
         let faults = self.faults;
-        self.labels.as_ref().is_none_or(|labels| labels.matches(&object.facts.labels, faults))
+        self.matches_labels(object)
             && self.fields.as_ref().is_none_or(|fields| {
                 // A fault that knows the metadata only takes any other field for a match.
                 let blind = faults.on(Fault::FieldSelectorMetadataOnly)

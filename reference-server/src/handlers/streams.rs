@@ -85,9 +85,10 @@ fn run(
     let faults = call.faults();
     let attach = call.info.subresource == "attach" && !faults.on(Fault::AttachRunsAnew);
     let refusal = refusal(&runtime, &pod, &container);
-    let start = move |request| async move {
+    let start = move |mut request: ExecRequest| async move {
         if attach {
             command::attaches(faults);
+            request.stderr &= !faults.on(Fault::AttachWithoutStderr);
             runtime.attach(&pod, &container, request).await
         } else {
             runtime.exec(&pod, &container, request).await

@@ -358,7 +358,11 @@ impl Watcher {
     fn selects(&self, object: &Stored) -> bool {
         let namespace = self.namespace.as_ref().is_none_or(|namespace| object.key.namespace == *namespace);
         let name = self.name.as_ref().is_none_or(|name| object.key.name == *name);
-        let selected = self.selection.matches(object) || self.faults().on(Fault::WatchIgnoresSelector);
+        let selected = if self.faults().on(Fault::WatchIgnoresFields) {
+            self.selection.matches_labels(object)
+        } else {
+            self.selection.matches(object) || self.faults().on(Fault::WatchIgnoresSelector)
+        };
         (namespace || self.faults().on(Fault::WatchIgnoresNamespace)) && name && selected
     }
 
