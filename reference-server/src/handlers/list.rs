@@ -291,6 +291,7 @@ mod tests {
             let options = options(&query).expect("a list that means something");
             assert_eq!((options.revision, options.continued), (Some(7), resume.is_some()));
             let refusal = refuse(gone, &options, Faults::none());
+            assert_eq!(refusal.message.contains("continue"), resume.is_some(), "{}", refusal.message);
             assert_eq!((refusal.code.as_u16(), refusal.resume), (410, resume));
         }
     }

@@ -94,3 +94,15 @@ fn fields_v1() -> Schema {
         ..anything()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_that_are_managed_are_an_object_with_a_name() {
+        let fields = fields_v1();
+        assert_eq!(fields.name, Some("io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1"));
+        assert_eq!((fields.kind, fields.preserve_unknown), (Some(Kind::Object), true));
+    }
+}

@@ -24,6 +24,20 @@ async fn what_is_created_can_be_read_and_what_is_deleted_cannot() {
 }
 
 #[tokio::test]
+async fn a_deletion_reads_what_it_is_sent_and_names_what_is_gone() {
+    const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    let server = TestServer::start().await;
+    let created = server.post(LEASES, &json!({"metadata": {"name": "a"}})).await.expect(201);
+    let text = [("content-type", "text/plain")];
+    let lease = format!("{LEASES}/a");
+    server.send("DELETE", &lease, &text, "{}").await.refused(415, "UnsupportedMediaType");
+    let deleted = server.send("DELETE", &lease, &text, "").await.expect(200);
+    let uid = created.text_at("/metadata/uid");
+    let details = json!({"name": "a", "group": "coordination.k8s.io", "kind": "leases", "uid": uid});
+    assert_eq!(deleted.json["details"], details);
+}
+
+#[tokio::test]
 async fn a_taken_name_is_refused_and_the_object_stays() {
     let server = TestServer::start().await;
     let first = server.post(CONFIG_MAPS, &config_map("a")).await.expect(201);
