@@ -197,6 +197,37 @@ async fn bookmarks_and_the_end_of_the_initial_events_carry_the_version() {
 }
 
 #[tokio::test]
+async fn the_newest_version_may_be_asked_for() {
+    let server = filled(&["a"]).await;
+    let newest = server.get(CONFIG_MAPS).await.version();
+    let asked = server.get(&format!("{CONFIG_MAPS}?resourceVersion={newest}")).await.expect(200);
+    assert_eq!((asked.names(), asked.version()), (vec!["a"], newest));
+}
+
+#[tokio::test]
+async fn a_token_goes_on_behind_its_name_in_the_collection_that_is_asked_for() {
+    let server = filled(&["a", "c"]).await;
+    let others = CONFIG_MAPS.replace("default", "kube-system");
+    server.post(&others, &config_map("b")).await.expect(201);
+    let page = server.get(&format!("{CONFIG_MAPS}?limit=1")).await.expect(200);
+    let token = page.text_at("/metadata/continue");
+    let rest = server.get(&format!("{others}?continue={token}")).await.expect(200);
+    assert!(rest.names().contains(&"b"), "{}", rest.text);
+    assert!(!rest.text.contains("\"default\""), "{}", rest.text);
+}
+
+#[tokio::test]
+async fn a_watch_of_a_name_tells_of_that_object() {
+    let server = filled(&["a", "b"]).await;
+    let mut watch = server.watch("/api/v1/watch/namespaces/default/configmaps/b").await;
+    assert_eq!(watch.take(1).await, ["ADDED b"]);
+    for name in ["a", "b"] {
+        server.merge(&format!("{CONFIG_MAPS}/{name}"), &json!({"data": {"x": "y"}})).await.expect(200);
+    }
+    assert_eq!(watch.take(1).await, ["MODIFIED b"]);
+}
+
+#[tokio::test]
 async fn who_did_not_ask_for_the_end_of_the_initial_events_is_not_told() {
     let server = filled(&["a"]).await;
     for query in ["allowWatchBookmarks=true", "sendInitialEvents=true&resourceVersionMatch=NotOlderThan"] {
