@@ -433,3 +433,36 @@ fn a_verdict_tells_the_first_place_and_how_many_are_like_it(
 fn a_finding_points_at_the_place_to_mend(#[case] rule: Rule, #[case] change: Value, #[case] pointer: &str) {
     assert_eq!(changed(&change).view(SchemaSet::Crds).findings(rule)[0].pointer, pointer);
 }
+
+/// Types of a document that break a rule, which all but `bad` do not.
+#[rstest]
+#[case(
+    Rule::StatusHasListMetadata,
+    json!({"a.apis.meta.v1.Status": {"properties": {"metadata": {"$ref": "#/a.ListMeta"}}}, "a.v1.Status": {"properties": {}},
+        "b.apis.meta.v1.Status": {"properties": {"metadata": {"$ref": "#/a.ObjectMeta"}}}}),
+    &["b.apis.meta.v1.Status"]
+)]
+#[case(
+    Rule::OwnersInNamespace,
+    json!({"a.meta.v1.OwnerReference": {"properties": {"name": {}, "namespace": {}}}, "a.core.v1.ObjectReference": {"properties": {"namespace": {}}}}),
+    &["a.meta.v1.OwnerReference namespace"]
+)]
+#[case(
+    Rule::AdmissionFieldsOptional,
+    json!({"a.core.v1.PodSpec": {"required": ["priority", "containers"], "properties": {"containers": {}, "priority": {}, "tolerations": {}}},
+        "a.core.v1.OtherSpec": {"required": ["priority"], "properties": {"priority": {}}}}),
+    &["a.core.v1.PodSpec priority"]
+)]
+#[case(
+    Rule::StatusHoldsNoObjects,
+    json!({"a.ThingStatus": {"properties": {"last": {"properties": {"metadata": {"$ref": "#/a.ObjectMeta"}}}, "list": {"properties": {"metadata": {"$ref": "#/a.ListMeta"}}}}},
+        "a.ThingSpec": {"properties": {"template": {"properties": {"metadata": {"$ref": "#/a.ObjectMeta"}}}}}}),
+    &["a.ThingStatus last"]
+)]
+fn types_of_documents_are_told_good_from_bad(#[case] rule: Rule, #[case] types: Value, #[case] bad: &[&str]) {
+    let mut published = Published::default();
+    published.add_document(&json!({"openapi": "3.0.0", "components": {"schemas": types}}), &|_| false);
+    published.finish();
+    let found = published.view(SchemaSet::Published).findings(rule);
+    assert_eq!(found.iter().map(|finding| finding.at.as_str()).collect::<Vec<_>>(), bad);
+}
