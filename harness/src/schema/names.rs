@@ -26,10 +26,11 @@ pub(super) fn separators(field: &Field<'_>) -> Option<String> {
 
 pub(super) fn acronyms(field: &Field<'_>) -> Option<String> {
     let words = words(field.name);
-    let mixed = words.iter().find(|word| {
-        let word = word.strip_suffix('s').filter(|word| word.len() > 1).unwrap_or(word);
-        MIXED.contains(&word)
-    })?;
+    // Some end in the letter of plurals themselves.
+    let is_mixed = |word: &&&str| {
+        MIXED.contains(*word) || word.strip_suffix('s').is_some_and(|one| MIXED.contains(&one))
+    };
+    let mixed = words.iter().find(is_mixed)?;
     Some(format!("the letters of `{mixed}` in `{}` do not share one case", field.name))
 }
 

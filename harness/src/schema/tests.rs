@@ -115,8 +115,8 @@ fn breaking(rule: Rule, spec: &Value, status: &Value) -> Vec<String> {
 #[case(Rule::FieldsWithoutSeparators, json!({"aB": {}, "a.b": {}, "a-b": {}, "a_b": {}}), &["a-b", "a_b"])]
 #[case(
     Rule::AcronymsInOneCase,
-    json!({"podIP": {}, "podIPs": {}, "urlPath": {}, "apis": {}, "thisIs": {}, "baseUrl": {}, "podIps": {}, "userIdOf": {}}),
-    &["baseUrl", "podIps", "userIdOf"]
+    json!({"podIP": {}, "podIPs": {}, "urlPath": {}, "apis": {}, "thisIs": {}, "baseUrl": {}, "podIps": {}, "useTls": {}, "userIdOf": {}}),
+    &["baseUrl", "podIps", "useTls", "userIdOf"]
 )]
 #[case(
     Rule::BooleansWithoutIs,
