@@ -45,33 +45,41 @@ async fn every_end_of_an_exchange_is_a_verdict(
     assert_eq!(told.of("a/b").exchanges.len(), 1);
 }
 
+const SLOW: &str = "  - request: {id: slow, method: GET, path: /slow}\n";
+
+const ASKS_LATE: &str =
+    "  - request: {id: late, method: GET, path: /hangs, expect: [{id: is-there, status: 200}]}\n";
+
+const ASKS_OFTEN: &str = "  - until: {id: ready, attempts: 100, cel: 'slow.status == 418', steps: [{request: {id: slow, method: GET, path: /slow}}]}\n";
+
+const WATCHES: &str = "  - watch: {id: changes, path: /silence}\n  - await: {watch: changes, id: seen, until: {id: comes, type: ADDED}}\n";
+
 /// A server that is slow, and not wrong, is not blamed for what there was no time left for.
 #[rstest]
-#[case::no_answer(
-    "  - request: {id: slow, method: GET, path: /slow}\n  - request: {id: late, method: GET, path: /hangs, expect: [{id: is-there, status: 200}]}\n",
-    "late-answers"
-)]
-#[case::no_time_for_rounds(
-    "  - until: {id: ready, attempts: 100, cel: 'slow.status == 418', steps: [{request: {id: slow, method: GET, path: /slow}}]}\n",
-    "slow-answers"
-)]
+#[case::no_answer(&[SLOW, ASKS_LATE], "late-answers", Verdict::Error)]
+#[case::no_time_for_rounds(&[ASKS_OFTEN], "slow-answers", Verdict::Error)]
+#[case::no_event(&[SLOW, WATCHES], "comes", Verdict::Error)]
+#[case::nothing_else_to_wait_for(&[WATCHES], "comes", Verdict::Fail)]
 #[tokio::test]
-async fn what_the_time_of_the_case_is_too_short_for_is_no_failure(#[case] steps: &str, #[case] check: &str) {
+async fn what_the_time_of_the_case_is_too_short_for_is_no_failure(
+    #[case] steps: &[&str],
+    #[case] check: &str,
+    #[case] verdict: Verdict,
+) {
     let peer = Peer::start(move |_, target, _| match target {
         "/slow" => Reply::After(Duration::from_millis(1200)),
+        "/silence?watch=true" => Reply::Silence,
         "/hangs" => Reply::Hang,
         _ => Reply::Json(404, json!({})),
     })
     .await;
     let options = RunOptions { case_timeout: Duration::from_secs(2), ..options() };
-    let told = told(&catalogue(&[("a/b", &format!("steps:\n{steps}"))]), &peer.client, &options).await;
+    let case = format!("steps:\n{}", steps.concat());
+    let told = told(&catalogue(&[("a/b", &case)]), &peer.client, &options).await;
     let result = told.of("a/b");
-    assert_eq!(result.verdict, Verdict::Error, "{}", result.reason);
-    assert!(
-        result.reason.starts_with(check) && result.reason.contains("(--case-timeout)"),
-        "{}",
-        result.reason
-    );
+    assert_eq!(result.verdict, verdict, "{}", result.reason);
+    assert!(result.reason.starts_with(check), "{}", result.reason);
+    assert_eq!(result.reason.contains("(--case-timeout)"), verdict == Verdict::Error, "{}", result.reason);
 }
 
 #[tokio::test]

@@ -1,9 +1,11 @@
 //! Catalogues of a few cases, scripted servers, and what a run over them tells.
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
@@ -43,6 +45,8 @@ pub(crate) enum Reply {
     Json(u16, Value),
     /// 200 and nothing in it, so much later.
     After(Duration),
+    /// 200, and no more of the body, ever.
+    Silence,
     /// Nothing, ever.
     Hang,
     /// The end of the connection.
@@ -89,22 +93,23 @@ async fn reply(
     request: Request<hyper::body::Incoming>,
     answer: Arc<impl Fn(&str, &str, &Value) -> Reply>,
     log: Arc<Mutex<Vec<String>>>,
-) -> Result<Response<Full<Bytes>>, &'static str> {
+) -> Result<Response<UnsyncBoxBody<Bytes, Infallible>>, &'static str> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let body = serde_json::from_slice(&body).unwrap_or_default();
     let target = head.uri.to_string();
     log.lock().unwrap().push(format!("{} {target}", head.method));
-    let json = |status: u16, json: &Value| {
-        let body = Full::from(json.to_string());
+    let with = |status: u16, body: UnsyncBoxBody<Bytes, Infallible>| {
         Ok(Response::builder().status(status).header("content-type", "application/json").body(body).unwrap())
     };
+    let json = |status: u16, json: &Value| with(status, Full::from(json.to_string()).boxed_unsync());
     match answer(head.method.as_str(), &target, &body) {
         Reply::Json(status, body) => json(status, &body),
         Reply::After(time) => {
             let _ = tokio::time::timeout(time, std::future::pending::<()>()).await;
             json(200, &json!({}))
         }
+        Reply::Silence => with(200, StreamBody::new(futures_util::stream::pending()).boxed_unsync()),
         Reply::Hang => std::future::pending().await,
         Reply::HangUp => Err("as the script says"),
     }
