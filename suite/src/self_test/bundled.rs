@@ -9,7 +9,9 @@ use kubeproof_harness::run::{RunOptions, results};
 use kubeproof_harness::selection::SelectionError;
 use kubeproof_harness::target::{Credential, TargetConfig, TargetError};
 use kubeproof_harness::transport::{Client, Limits};
-use kubeproof_reference_server::{Config, Running, Server, StartError};
+use kubeproof_reference_server::{Config, Running, StartError};
+
+use super::threads;
 
 /// Events that a server keeps on which few cases run: so few that a case makes it forget in no time.
 pub const FORGETFUL: usize = 1_024;
@@ -51,7 +53,7 @@ impl Bundled {
     pub async fn start(config: Config) -> Result<Self, SelfTestError> {
         let config = Config { node: true, sample: true, user_token: Some(USER_TOKEN.to_owned()), ..config };
         let viewer = config.viewer_token.clone();
-        let server = Server::start(config).await?;
+        let server = threads::start(config).await?;
         let mut target = TargetConfig::new(&server.url())?;
         target.credential = Credential::token(viewer.as_deref().unwrap_or(server.admin_token()))?;
         target.second = Some(Credential::token(USER_TOKEN)?);

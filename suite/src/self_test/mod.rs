@@ -9,6 +9,7 @@ mod bundled;
 pub mod cuts;
 pub mod faults;
 pub mod matrix;
+pub mod threads;
 pub mod variations;
 
 pub use self::bundled::{Bundled, FORGETFUL, MINDFUL, SelfTestError};

@@ -1,7 +1,8 @@
 //! The server under test: the one that was named, or the bundled one.
 
+use kubeproof::self_test::threads;
 use kubeproof_harness::target::{Credential, TargetConfig};
-use kubeproof_reference_server::{Config, Faults, Running, Server};
+use kubeproof_reference_server::{Config, Faults, Running};
 
 use crate::args::low;
 use crate::error::Error;
@@ -29,7 +30,7 @@ impl Opened {
 
     /// The bundled server with these faults, which is started.
     pub(in crate::commands) async fn bundled(faults: Faults) -> Result<Self, Error> {
-        let server = Server::start(Config {
+        let server = threads::start(Config {
             faults,
             history: HISTORY,
             node: true,
