@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use kubeproof::self_test::{Bundled, FORGETFUL, SelfTestError, explain};
+use kubeproof::self_test::{Bundled, FORGETFUL, PATIENCE, SelfTestError, explain};
 use kubeproof_cases::Catalogue;
 use kubeproof_harness::event::Verdict;
 use kubeproof_harness::plan::PlannedRun;
@@ -42,7 +42,7 @@ fn trial(planned: &PlannedRun, catalogue: &Arc<Catalogue>, runtime: &Arc<Runtime
 async fn judge(catalogue: &Catalogue, pattern: &str) -> Result<(), Failed> {
     let server = server().await?;
     let selection = Selection { only: vec![pattern.parse()?], ..Selection::default() };
-    let options = RunOptions { selection, ..RunOptions::default() };
+    let options = RunOptions { selection, case_timeout: PATIENCE, ..RunOptions::default() };
     let results = server.run(catalogue, &options).await?;
     server.stop().await;
     let [result] = results.as_slice() else {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
-use kubeproof::self_test::{Bundled, MINDFUL, explain};
+use kubeproof::self_test::{Bundled, MINDFUL, PATIENCE, explain};
 use kubeproof_cases::Catalogue;
 use kubeproof_cases::case::Edition;
 use kubeproof_harness::event::Verdict;
@@ -27,7 +27,7 @@ async fn marks(
 ) -> anyhow::Result<Marks> {
     let server = Bundled::start(Config { history: MINDFUL, ..Config::default() }).await?;
     let selection = Selection { only, ..Selection::default() };
-    let options = RunOptions { edition, letter, selection, ..RunOptions::default() };
+    let options = RunOptions { edition, letter, selection, case_timeout: PATIENCE, ..RunOptions::default() };
     let results = server.run(catalogue, &options).await?;
     server.stop().await;
     let failed = if letter { Verdict::Error } else { Verdict::Warn };

@@ -24,7 +24,7 @@ use kubeproof_harness::selection::Selection;
 use kubeproof_reference_server::Config;
 
 /// For one case. Who is done earlier waits for nothing, so a slow machine is given all the time it may need.
-const PATIENCE: Duration = Duration::from_mins(3);
+pub const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Cases at once: slow servers are among them, and several run side by side.
 const JOBS: usize = 12;
