@@ -50,7 +50,7 @@ async fn results(case: &Case, catalogue: &Catalogue, faults: Faults) -> Result<V
     let options = RunOptions { selection, edition, seed: 1, ..RunOptions::default() };
     let plan = plan(catalogue, &client, &options).await?;
     let mut results = run::results(plan, client, &options).await;
-    server.close().await;
+    drop(server);
     results.sort_by(|a, b| a.subject.cmp(&b.subject));
     Ok(results)
 }

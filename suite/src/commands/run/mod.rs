@@ -78,7 +78,6 @@ async fn test(run: &low::Run, color: low::Color, interrupt: &CancellationToken) 
     if let Some(node) = node {
         node.close().await?;
     }
-    target.close().await;
     exit
 }
 

@@ -16,14 +16,15 @@ const USER_TOKEN: &str = "a-user-without-rights";
 /// A server to test.
 pub(in crate::commands) struct Opened {
     pub(in crate::commands) config: TargetConfig,
-    bundled: Option<Running>,
+    /// Dropped, it stops; nobody waits for it, since one that hangs would hold up the end of the run.
+    _bundled: Option<Running>,
 }
 
 impl Opened {
     /// The server that was named; else the bundled one, which is started.
     pub(super) async fn open(target: &low::Target) -> Result<Self, Error> {
         if let Some(config) = target.config().await? {
-            return Ok(Self { config, bundled: None });
+            return Ok(Self { config, _bundled: None });
         }
         Self::bundled(Faults::none()).await
     }
@@ -42,13 +43,6 @@ impl Opened {
         let mut config = TargetConfig::new(&server.url())?;
         config.credential = Credential::token(server.admin_token())?;
         config.second = Some(Credential::token(USER_TOKEN)?);
-        Ok(Self { config, bundled: Some(server) })
-    }
-
-    /// Stops the bundled server.
-    pub(in crate::commands) async fn close(self) {
-        if let Some(server) = self.bundled {
-            server.shutdown().await;
-        }
+        Ok(Self { config, _bundled: Some(server) })
     }
 }
