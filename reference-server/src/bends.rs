@@ -18,9 +18,10 @@ const LEFT_OUT: [(Fault, &str, &[&str]); 8] = [
 ];
 
 /// Faults that put words into the messages of causes.
-const WORDS: [(Fault, &str, &str); 3] = [
+const WORDS: [(Fault, &str, &str); 4] = [
     (Fault::MessagesSayShould, "must", "should"),
     (Fault::MessagesSayCannot, "may not", "cannot"),
+    (Fault::ValuesOpenNoQuotes, "Invalid value: \"", "Invalid value: "),
     (Fault::MessagesUseSymbols, "greater than or equal to", ">="),
 ];
 

@@ -257,6 +257,7 @@ macro_rules! rows {
             UnionMembersMixed "union-members-mixed" "A volume may have several sources."
             MessagesSayShould "messages-say-should" "Messages of validation errors say should instead of must."
             MessagesSayCannot "messages-say-cannot" "Messages of validation errors say cannot instead of may not."
+            ValuesOpenNoQuotes "values-open-no-quotes" "Messages of validation errors leave out the quote before the value that is wrong."
             MessagesUseSymbols "messages-use-symbols" "Messages of validation errors write bounds with >= and <=."
             AccessReviewAllowsAll "access-review-allows-all" "Reviews of access say yes to everybody."
             ClusterIpUnchecked "cluster-ip-unchecked" "A clusterIP that is taken or outside the range is accepted as it stands."
