@@ -25,7 +25,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const PAUSE_GROWTH: f64 = 1.5;
 
 /// Said of what was not asked for often.
-const ANSWERS_TOOK: &str = ", when the answers had taken most of its time (--case-timeout)";
+const ANSWERS_TOOK: &str = ", and the answers had taken most of the time of the case (--case-timeout)";
 
 impl<'a> Scope<'a> {
     pub(super) async fn concurrently(&mut self, inner: &Loop) -> Flow {

@@ -16,7 +16,7 @@ use crate::verdict::curl;
 
 /// Said of what the server was given too little time for.
 pub(super) const TIME_WENT: &str =
-    ", when most of its time (--case-timeout) had gone by with what came before";
+    ", and most of the time of the case (--case-timeout) had gone by before";
 
 impl Scope<'_> {
     /// Runs steps until one of them ends the case.
