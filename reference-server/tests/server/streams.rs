@@ -74,14 +74,27 @@ fn handshakes() -> Vec<Talk> {
         Talk::spdy(&echo, "v9.channel.k8s.io"),
         Talk::plain("GET", &echo),
         Talk::plain("POST", &echo),
+        Talk { method: "POST", ..Talk::websocket(&echo, V4) },
         Talk::websocket(&exec("command=echo"), V4),
+        Talk::websocket(&exec("command=echo"), V5),
         Talk::websocket(&format!("{PODS}/waits/exec?command=echo&stdout=true"), V4),
         Talk::websocket(&format!("{CONFIG_MAPS}?watch=true&fieldSelector=metadata.name%3Dwatched"), ""),
         Talk::websocket(&format!("{CONFIG_MAPS}?watch=true&fieldSelector=metadata.name%3Dwatched"), "")
             .header("Origin", "https://test")
             .until(b"}}\n"),
-        Talk::websocket(&format!("{PODS}/reads/log"), "binary.k8s.io").until(b"ready\n"),
-        Talk::websocket(&format!("{PODS}/reads/log"), "base64.binary.k8s.io").until(b"cmVhZHkK"),
+        Talk::websocket(
+            &format!("{CONFIG_MAPS}?watch=true&fieldSelector=metadata.name%3Dwatched"),
+            "any.one",
+        )
+        .header("Origin", "https://test")
+        .until(b"}}\n"),
+        Talk::websocket(
+            &format!("{CONFIG_MAPS}?watch=true&fieldSelector=metadata.name%3Dwatched"),
+            "one, other",
+        )
+        .header("Origin", "https://test"),
+        Talk::websocket(&format!("{PODS}/reads/log"), "binary.k8s.io"),
+        Talk::websocket(&format!("{PODS}/reads/log"), "base64.binary.k8s.io"),
     ]
 }
 
@@ -147,19 +160,28 @@ fn ports() -> Vec<Talk> {
         talk.stream(first, &headers("error")).data(first, true, b"").stream(first + 2, &headers("data"))
     };
     let spdy = || Talk::spdy(&format!("{PODS}/one/portforward"), "portforward.k8s.io");
+    let reset = |stream: u8| [0x80, 3, 0, 3, 0, 0, 0, 8, 0, 0, 0, stream, 0, 0, 0, 5];
     let crossed = spdy()
         .stream(1, &[("streamtype", "error"), ("port", "7"), ("requestid", "0")])
         .stream(3, &[("streamtype", "error"), ("port", "7"), ("requestid", "1")])
         .stream(5, &[("streamtype", "data"), ("port", "7"), ("requestid", "1")])
         .data(5, true, b"crossed");
+    let twice = spdy()
+        .stream(1, &[("streamtype", "error"), ("port", "7"), ("requestid", "0")])
+        .stream(3, &[("streamtype", "error"), ("port", "7"), ("requestid", "0")]);
     vec![
         forward("ports=7&ports=8080").message(b"\0hello").until(b"hello"),
         forward("ports=1"),
         forward("ports=abc"),
         Talk::websocket(&format!("{PODS}/one/portforward"), "SPDY/3.1+portforward.k8s.io").until(b"\r\n\r\n"),
         pair(spdy(), 1, "7", "0").data(3, false, b"ping").data(3, true, b"").until(&[0, 0, 0, 3, 1, 0, 0, 0]),
-        pair(pair(spdy(), 1, "1", "0"), 5, "7", "1").data(7, true, b"pong").until(&[0, 0, 0, 7, 1, 0, 0, 0]),
-        spdy().stream(1, &[("streamtype", "error")]).until(&[0x80, 3, 0, 3, 0, 0, 0, 8]),
+        pair(pair(spdy(), 1, "1", "0"), 5, "7", "1")
+            .data(7, true, b"pong")
+            .until(&[0, 0, 0, 7, 1, 0, 0, 0])
+            .until(&reset(3))
+            .until(&reset(1)),
+        twice.until(&reset(3)),
+        spdy().stream(1, &[("streamtype", "error")]).until(&reset(1)),
         crossed.until(&[0, 0, 0, 5, 1, 0, 0, 0]),
     ]
 }

@@ -22,8 +22,8 @@ pub(crate) struct Talk {
     pub(crate) path: String,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) sends: Vec<u8>,
-    /// The client leaves once it has seen this; otherwise it reads to the end.
-    pub(crate) enough: Vec<u8>,
+    /// The client leaves once it has seen all of these; without any it reads to the end.
+    pub(crate) enough: Vec<Vec<u8>>,
 }
 
 impl Talk {
@@ -113,7 +113,7 @@ impl Talk {
     }
 
     pub(crate) fn until(mut self, enough: &[u8]) -> Self {
-        self.enough = enough.to_vec();
+        self.enough.push(enough.to_vec());
         self
     }
 
@@ -138,7 +138,8 @@ impl Talk {
                     // Whoever has refused reads no more.
                     let _ = socket.write_all(&self.sends).await;
                 }
-                let done = !self.enough.is_empty() && find(&received, &self.enough).is_some();
+                let mut enough = self.enough.iter();
+                let done = !self.enough.is_empty() && enough.all(|one| find(&received, one).is_some());
                 let refused = begun && !received.starts_with(b"HTTP/1.1 101") && ends(&received);
                 if done || refused || !matches!(socket.read_buf(&mut received).await, Ok(1..)) {
                     return;
