@@ -172,3 +172,33 @@ where
     let answer = spdy_handshake::switch(protocol, faults);
     upgrade.switch(answer, move |connection| spdy::run(connection, version, request, start, faults))
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("v5.channel.k8s.io", Version::V5)]
+    #[case("v4.base64.channel.k8s.io", Version::V4)]
+    #[case("v3.channel.k8s.io", Version::V3)]
+    #[case("v2.channel.k8s.io", Version::V2)]
+    #[case("base64.channel.k8s.io", Version::V1)]
+    #[case("channel.k8s.io", Version::V1)]
+    fn a_protocol_has_its_version_in_front(#[case] protocol: &str, #[case] version: Version) {
+        assert_eq!(Version::of(protocol), version);
+    }
+
+    /// The streams that are asked for: stdin, stdout, stderr.
+    #[rstest]
+    #[case([true, false, false], false)]
+    #[case([false, true, false], false)]
+    #[case([false, false, true], false)]
+    #[case([false, false, false], true)]
+    fn any_one_stream_is_enough(#[case] asked: [bool; 3], #[case] refused: bool) {
+        let [stdin, stdout, stderr] = asked;
+        let request = ExecRequest { stdin, stdout, stderr, ..ExecRequest::default() };
+        assert_eq!(Refusal::of_streams(&request, Faults::none()).is_some(), refused);
+    }
+}

@@ -168,4 +168,17 @@ mod tests {
         let ((), (out, err, ends)) = tokio::join!(command, reader);
         assert_eq!((out, err.as_slice(), ends.len()), (expected, b"err".as_slice(), 2));
     }
+
+    #[tokio::test]
+    async fn pieces_grow_while_a_command_fills_them() {
+        let (stdout, mut out) = tokio::io::duplex(100_000);
+        out.write_all(&vec![0; 100_000]).await.expect("room");
+        drop(out);
+        let mut outputs = Outputs::new(Some(stdout), None, Faults::none());
+        let mut lengths = Vec::new();
+        while let Some(Piece::Content(_, content)) = outputs.next().await {
+            lengths.push(content.len() - 1);
+        }
+        assert_eq!(lengths, [1024, 4096, 16_384, CHUNK, CHUNK, 100_000 - 21_504 - 2 * CHUNK]);
+    }
 }

@@ -194,3 +194,49 @@ async fn resizes(receiver: Option<&mut Receiver>, resize: mpsc::Sender<TerminalS
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::runtime::PIPE_CAPACITY;
+    use crate::streams::testing::unhex;
+
+    /// What a Go client sends for a terminal: the streams error, stdin, stdout and resize, and a size.
+    const TERMINAL: &str = "80030001000000280000000100000000000078f9e3c6a7c202a62346703a2b294a4dcc851625aca9a08006000000ffff\
+         800300010000001700000003000000000000c22e555c02cc2e00000000ffff\
+         800300010000001900000005000000000000c22a054ce729f9a52500000000ffff\
+         800300010000001700000007000000000000c22e072c7e80f10d000000ffff\
+         00000007000000187b225769647468223a312c22486569676874223a327d";
+
+    fn request() -> ExecRequest {
+        ExecRequest { stdin: true, stdout: true, tty: true, ..ExecRequest::default() }
+    }
+
+    #[rstest]
+    #[case(Version::V2, false)]
+    #[case(Version::V3, true)]
+    #[tokio::test]
+    async fn terminals_are_resized_since_the_third_version(#[case] version: Version, #[case] resizes: bool) {
+        let (connection, mut client) = tokio::io::duplex(PIPE_CAPACITY);
+        let mut session = Session::start(connection, Faults::none());
+        client.write_all(&unhex(TERMINAL)).await.expect("room");
+        let streams = collect(&mut session, &request(), version).await.expect("all streams are there");
+        assert_eq!(streams.resize.is_some(), resizes);
+    }
+
+    #[tokio::test]
+    async fn the_size_of_a_terminal_reaches_its_command() {
+        let (connection, mut client) = tokio::io::duplex(PIPE_CAPACITY);
+        let (resize, mut sizes) = mpsc::channel(1);
+        let (_exit, exit) = oneshot::channel();
+        let process = Process { stdin: None, stdout: None, stderr: None, resize, exit };
+        let start = async |_| Ok(process);
+        tokio::spawn(run(connection, Version::V4, request(), start, Faults::none()));
+        client.write_all(&unhex(TERMINAL)).await.expect("room");
+        let size = sizes.recv().await.map(|size| (size.width, size.height));
+        assert_eq!(size, Some((1, 2)));
+    }
+}

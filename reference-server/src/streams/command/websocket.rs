@@ -245,3 +245,42 @@ impl Input<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    /// What one message of a client of the fifth version comes to.
+    async fn taken(channel: u8, content: &[u8]) -> Result<(), Ended> {
+        let faults = Faults::none();
+        let mut input = Input {
+            session: &Session::new(faults),
+            stdin: None,
+            resize: mpsc::channel(1).0,
+            sizes: Sizes::default(),
+            channels: Channels { coding: Coding::Binary, faults },
+            version: Version::V5,
+        };
+        input.take(channel, Bytes::copy_from_slice(content)).await
+    }
+
+    #[rstest]
+    #[case(&[STDOUT], Ok(()))]
+    #[case(&[RESIZE], Ok(()))]
+    #[case(&[RESIZE + 1], Err(Ended::Broken(NORMAL)))]
+    #[case(&[STDIN, STDIN], Err(Ended::Broken(NORMAL)))]
+    #[tokio::test]
+    async fn only_channels_that_there_are_can_be_closed(
+        #[case] content: &[u8],
+        #[case] expected: Result<(), Ended>,
+    ) {
+        assert_eq!(taken(CLOSE, content).await, expected);
+    }
+
+    #[tokio::test]
+    async fn input_may_be_long() {
+        assert_eq!(taken(STDIN, &vec![b'x'; (64 << 10) + 1]).await, Ok(()));
+    }
+}

@@ -118,4 +118,13 @@ mod tests {
             matches!(client.next().await, Some(Ok(Message::Close(Some(frame)))) if u16::from(frame.code) == 1000)
         );
     }
+
+    #[tokio::test]
+    async fn what_is_no_websocket_is_an_error_and_no_end() {
+        let (ours, mut theirs) = tokio::io::duplex(1024);
+        let mut tunnel = Tunnel::new(WebSocketStream::from_raw_socket(ours, Role::Server, None).await);
+        // A binary message that is not masked.
+        theirs.write_all(b"\x82\x01x").await.expect("room");
+        assert!(tunnel.read(&mut [0]).await.is_err());
+    }
 }

@@ -152,3 +152,53 @@ async fn connection(
         () = downward => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{SinkExt as _, StreamExt as _};
+    use tokio::io::DuplexStream;
+    use tokio_tungstenite::WebSocketStream;
+    use tokio_tungstenite::tungstenite::protocol::Role;
+
+    use super::*;
+    use crate::streams::forward::connector;
+
+    /// A client of ports that read as many bytes as their number says, say them again, and end.
+    async fn client(ports: &'static [u16]) -> WebSocketStream<DuplexStream> {
+        let (connection, client) = tokio::io::duplex(1024);
+        let connect = connector(|port| async move {
+            let (ours, theirs) = tokio::io::duplex(64);
+            tokio::spawn(async move {
+                let (mut read, mut write) = tokio::io::split(theirs);
+                let mut greeting = vec![0; usize::from(port)];
+                if read.read_exact(&mut greeting).await.is_ok() {
+                    let _ = write.write_all(&greeting).await;
+                }
+            });
+            Ok(ours)
+        });
+        tokio::spawn(async move {
+            let target = Target { pod: "pod".to_owned(), uid: "uid".to_owned(), connect };
+            let socket = Socket::new(connection, Faults::none()).await;
+            run(socket, Coding::Binary, ports, &target, Faults::none()).await;
+        });
+        WebSocketStream::from_raw_socket(client, Role::Client, None).await
+    }
+
+    #[tokio::test]
+    async fn each_port_has_channels_of_its_own_and_the_last_that_ends_ends_all() {
+        let mut client = client(&[1, 2, 3]).await;
+        for message in [b"\x04two".as_slice(), b"\x00one", b"\x02xy"] {
+            client.send(Message::binary(message.to_vec())).await.expect("room");
+        }
+        // The ports, what they say, and the end.
+        let said = client.take(6 + 3 + 1).filter_map(async |message| message.ok());
+        let mut said: Vec<Message> = said.collect().await;
+        assert!(said.pop().is_some_and(|last| last.is_close()));
+        let mut said: Vec<Bytes> = said.into_iter().map(Message::into_data).collect();
+        let announced = [[0, 1, 0], [1, 1, 0], [2, 2, 0], [3, 2, 0], [4, 3, 0], [5, 3, 0]];
+        assert_eq!(said[..6], announced.map(|message| message.to_vec()));
+        said[6..].sort();
+        assert_eq!(said[6..], [b"\x00o".as_slice(), b"\x02xy", b"\x04two"]);
+    }
+}

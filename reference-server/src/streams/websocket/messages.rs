@@ -80,6 +80,9 @@ fn message(form: Form, chunk: Bytes, faults: Faults) -> Message {
 
 #[cfg(test)]
 mod tests {
+    use tokio_tungstenite::WebSocketStream;
+    use tokio_tungstenite::tungstenite::protocol::Role;
+
     use super::*;
 
     #[test]
@@ -90,5 +93,30 @@ mod tests {
         assert_eq!(message(Form::Base64, chunk(), none), Message::text("b25lCg=="));
         assert_eq!(message(Form::Base64, Bytes::new(), none), Message::text(""));
         assert_eq!(message(Form::Events, Bytes::from_static(b"{}\n"), none), Message::text("{}\n"));
+    }
+
+    /// All messages of this form, up to the end of the stream.
+    async fn sent(form: Form, chunk: Vec<u8>) -> Vec<usize> {
+        let (ours, theirs) = tokio::io::duplex(1024);
+        let chunks = futures_util::stream::iter([Bytes::from(chunk)]).boxed();
+        let none = Faults::none();
+        let serving = async { serve(Socket::new(ours, none).await, form, chunks, none).await };
+        let reading = async {
+            let mut client = WebSocketStream::from_raw_socket(theirs, Role::Client, None).await;
+            let mut lengths = Vec::new();
+            while let Some(Ok(message @ (Message::Binary(_) | Message::Text(_)))) = client.next().await {
+                lengths.push(message.len());
+            }
+            lengths
+        };
+        tokio::join!(serving, reading).1
+    }
+
+    #[tokio::test]
+    async fn a_log_comes_in_pieces_of_2_kibibytes_and_an_event_comes_whole() {
+        let chunk = |length| vec![b'x'; length];
+        assert_eq!(sent(Form::Binary, chunk(2048)).await, [0, 2048]);
+        assert_eq!(sent(Form::Binary, chunk(2 * 2048 + 1)).await, [0, 2048, 2048, 1]);
+        assert_eq!(sent(Form::Events, chunk(2049)).await, [2049]);
     }
 }
