@@ -15,8 +15,7 @@ use crate::exchange::{Broken, BrokenKind, Exchange, Outcome};
 use crate::verdict::curl;
 
 /// Said of what the server was given too little time for.
-pub(super) const TIME_WENT: &str =
-    ", and most of the time of the case (--case-timeout) had gone by before";
+pub(super) const TIME_WENT: &str = ", and most of the time of the case (--case-timeout) had gone by before";
 
 impl Scope<'_> {
     /// Runs steps until one of them ends the case.

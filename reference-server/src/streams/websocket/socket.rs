@@ -183,4 +183,17 @@ mod tests {
     fn an_error_has_a_code_where_somebody_can_hear_it(#[case] error: Error, #[case] expected: Ended) {
         assert_eq!(Ended::from(&error), expected);
     }
+
+    #[rstest]
+    #[case(32 << 20, Ended::Gone)]
+    #[case((32 << 20) + 1, Ended::Broken(1009))]
+    #[tokio::test]
+    async fn a_message_of_32_mebibytes_is_waited_for(#[case] length: u64, #[case] expected: Ended) {
+        let (ours, mut client) = tokio::io::duplex(64);
+        let (mut incoming, _outgoing) = Socket::new(ours, Faults::none()).await.split();
+        let head = [[0x82, 0xff].as_slice(), &length.to_be_bytes(), &[0; 4]].concat();
+        client.write_all(&head).await.expect("room");
+        drop(client);
+        assert_eq!(incoming.next().await, Err(expected));
+    }
 }
