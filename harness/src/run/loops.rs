@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::scope::{Ended, Flow, Scope};
+use super::steps::TIME_WENT;
 use crate::event::Verdict;
 use crate::verdict::{evaluate, failed_at};
 
@@ -88,12 +89,11 @@ impl<'a> Scope<'a> {
                 let mut check = self.own_check(&until.id, &until.id);
                 check.expected = json!(until.condition.text);
                 if !holds_now {
-                    // Much waiting and few rounds show a server that does not do it; much asking, one that is slow to answer.
-                    let hurried = out_of_time && paused < begun.elapsed() / 2;
-                    check.verdict = if hurried { Verdict::Error } else { failed_at(check.level) };
+                    let late = if out_of_time { self.excuse(begun.elapsed(), paused) } else { None };
+                    check.verdict = if late.is_some() { Verdict::Error } else { failed_at(check.level) };
                     check.actual = holds.clone().unwrap_or_default();
                     let why = holds.err().map(|error| format!(": {error}")).unwrap_or_default();
-                    let late = if hurried { ANSWERS_TOOK } else { "" };
+                    let late = late.unwrap_or_default();
                     check.message = format!("it does not hold after {} rounds{late}{why}", attempt + 1);
                 }
                 self.record.check(check);
@@ -105,6 +105,16 @@ impl<'a> Scope<'a> {
             paused += pausing.elapsed();
         }
         Ok(())
+    }
+
+    /// Why a server is not to blame that something did not hold in this time. Much waiting and few rounds show one that does not do it;
+    /// much asking, one that is slow to answer.
+    fn excuse(&self, time: Duration, paused: Duration) -> Option<&'static str> {
+        if time < self.session.patience() {
+            Some(TIME_WENT)
+        } else {
+            (paused < time / 2).then_some(ANSWERS_TOOK)
+        }
     }
 
     /// Runs iterations beside each other. All of them end before one that failed ends the case.

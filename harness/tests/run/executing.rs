@@ -52,12 +52,15 @@ const ASKS_LATE: &str =
 
 const ASKS_OFTEN: &str = "  - until: {id: ready, attempts: 100, cel: 'slow.status == 418', steps: [{request: {id: slow, method: GET, path: /slow}}]}\n";
 
+const ASKS_IN_VAIN: &str = "  - until: {id: ready, attempts: 9999, cel: 'quick.status == 418', steps: [{request: {id: quick, method: GET, path: /quick}}]}\n";
+
 const WATCHES: &str = "  - watch: {id: changes, path: /silence}\n  - await: {watch: changes, id: seen, until: {id: comes, type: ADDED}}\n";
 
 /// A server that is slow, and not wrong, is not blamed for what there was no time left for.
 #[rstest]
 #[case::no_answer(&[SLOW, ASKS_LATE], "late-answers", Verdict::Error)]
 #[case::no_time_for_rounds(&[ASKS_OFTEN], "slow-answers", Verdict::Error)]
+#[case::few_rounds(&[SLOW, ASKS_IN_VAIN], "", Verdict::Error)]
 #[case::no_event(&[SLOW, WATCHES], "comes", Verdict::Error)]
 #[case::nothing_else_to_wait_for(&[WATCHES], "comes", Verdict::Fail)]
 #[tokio::test]
