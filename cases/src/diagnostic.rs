@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
-use crate::span::Span;
-use crate::syntax::Source;
+use crate::yaml::Source;
+use crate::yaml::Span;
 
 /// Every code that a diagnostic can have.
-pub const CODES: [&str; 51] = [
+pub const CODES: [&str; 58] = [
     "cannot-fail",
+    "circular-let",
+    "conditional-step",
     "duplicate",
     "duplicate-id",
     "duplicate-member",
@@ -20,9 +22,11 @@ pub const CODES: [&str; 51] = [
     "invalid-cel",
     "invalid-json",
     "invalid-regex",
+    "level-too-high",
     "malformed-bytes",
     "malformed-header",
     "malformed-id",
+    "malformed-message",
     "malformed-method",
     "malformed-path",
     "malformed-pattern",
@@ -32,12 +36,13 @@ pub const CODES: [&str; 51] = [
     "missing-key",
     "never-judged",
     "never-runs",
-    "no-answer",
     "no-body",
+    "no-case",
     "no-check",
     "no-content-type",
+    "no-profile",
     "no-requirement",
-    "no-row",
+    "no-response",
     "no-subject",
     "one-of",
     "out-of-range",
@@ -50,6 +55,7 @@ pub const CODES: [&str; 51] = [
     "unexpected-body",
     "unfit-protocol",
     "unknown-fault",
+    "unknown-fragment",
     "unknown-function",
     "unknown-key",
     "unknown-member",
@@ -60,6 +66,7 @@ pub const CODES: [&str; 51] = [
     "unknown-resource",
     "unknown-value",
     "unused-capture",
+    "unused-let",
     "wrong-type",
     "yaml",
 ];
@@ -69,9 +76,9 @@ pub const CODES: [&str; 51] = [
 pub struct Diagnostic {
     /// A stable name, as `unknown-key`.
     pub code: &'static str,
-    /// What was found and what was expected.
+    /// What the checker found and expected.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub help: Option<String>,
     /// The file.
     pub file: Arc<str>,
@@ -102,6 +109,11 @@ impl Diagnostic {
         }
     }
 
+    /// Whether it shows this place of this file.
+    pub(crate) fn stands_at(&self, source: &Source, place: &Range<usize>) -> bool {
+        self.file == source.name && self.place == *place
+    }
+
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
@@ -124,7 +136,8 @@ impl Diagnostic {
         let snippet = Snippet::source(&*self.text)
             .path(&*self.file)
             .annotation(AnnotationKind::Primary.span(self.first_line()));
-        let report = Level::ERROR.primary_title(self.message.as_str()).id(self.code).element(snippet);
+        let report =
+            Level::ERROR.primary_title(self.message.as_str()).id(self.code).element(snippet);
         let report = match &self.help {
             Some(help) => report.element(Level::HELP.message(help.as_str())),
             None => report,
@@ -141,7 +154,10 @@ impl Diagnostic {
 }
 
 /// The spelling that was probably meant.
-pub(crate) fn nearest<'a>(wrong: &str, right: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(
+    wrong: &str,
+    right: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     right
         .into_iter()
         .map(|candidate| (strsim::jaro_winkler(wrong, candidate), candidate))
@@ -155,12 +171,12 @@ pub(crate) fn nearest<'a>(wrong: &str, right: impl IntoIterator<Item = &'a str>)
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
-    /// Nothing is wrong.
+    /// Returns whether there are no diagnostics.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many things are wrong.
+    /// Returns the number of diagnostics.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -173,7 +189,11 @@ impl Diagnostics {
     /// All of them as compilers write them, with colours or without.
     pub fn render(&self, color: bool) -> String {
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };
-        self.0.iter().map(|diagnostic| diagnostic.render(&renderer) + "\n").collect::<Vec<_>>().join("\n")
+        self.0
+            .iter()
+            .map(|diagnostic| diagnostic.render(&renderer) + "\n")
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     pub(crate) fn extend(&mut self, other: impl IntoIterator<Item = Diagnostic>) {

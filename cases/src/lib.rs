@@ -1,35 +1,32 @@
-//! The case language, its checker, the ledger of requirements and the case files.
+//! The case language, its checker, the requirements catalogue and the case files.
 //!
-//! A file becomes a [`case::Case`] or a diagnostic with file, line and column; nothing in between.
-//! This crate knows no network and no server. The language is described in `LANGUAGE.md`.
+//! A file becomes a [`case::Case`] or diagnostics with file, line and column. This crate does no
+//! network I/O. The language is described in `docs/case-language.md`.
 
-#![doc = include_str!("../LANGUAGE.md")]
-
-mod breakage;
 pub mod case;
 mod catalogue;
-pub mod cel;
-pub mod coverage;
 mod diagnostic;
-mod forms;
-pub mod ledger;
+pub mod expression;
 mod lower;
-pub mod needs;
-mod parallel;
 pub mod pattern;
+mod plural;
+mod profile;
+pub mod protocol;
 mod raw;
-mod raw_stream;
+mod reference;
+pub mod requirements;
 pub mod rule;
-pub mod schema;
+mod schema;
 mod shape;
-pub mod span;
-pub mod stream;
 mod subject;
 mod syntax;
 pub mod template;
+pub mod yaml;
 
-pub use breakage::Breakage;
 pub use catalogue::{Catalogue, LoadError, Loader, lint};
 pub use diagnostic::{CODES, Diagnostic, Diagnostics};
-pub use ledger::{Ledger, Requirement};
+pub use plural::plural;
+pub use profile::Profile;
+pub use reference::reference;
+pub use schema::{FileSchema, schemas};
 pub use subject::SubjectDefinition;

@@ -1,11 +1,11 @@
-//! What a JSON value must look like. Matching is the harness's; here is only the shape.
+//! Patterns for JSON values. The harness matches them.
 
 use crate::template::{JsonTemplate, Template};
 
 /// A structural expectation.
 #[derive(Clone, Debug)]
 pub enum Pattern {
-    /// Equal to this value (after its variables are filled in); objects and arrays never stand here.
+    /// Equal to this value, after its variables are filled in. It is no object or array.
     Value(JsonTemplate),
     /// Each named member matches; others are ignored.
     Object(Vec<(Template, Pattern)>),
@@ -33,7 +33,7 @@ pub enum Pattern {
     Exactly(JsonTemplate),
 }
 
-/// What text must look like.
+/// A pattern for text.
 #[derive(Clone, Debug)]
 pub enum TextPattern {
     /// Equal to this.

@@ -4,9 +4,19 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a published schema must look like.
+/// A design rule for published schemas.
 #[derive(
-    Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, schemars::JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Deserialize,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd,
+    Serialize,
+    schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
@@ -22,7 +32,7 @@ pub enum Rule {
     TimesEndInTime,
     /// No kind is called `FooController`.
     KindsNotControllers,
-    /// Names of fields say what is, not what is to be done.
+    /// Names of fields describe a state, not an action.
     DeclarativeNames,
     /// The group of a CRD has a dot and is not one of the project's own.
     GroupsQualified,
@@ -38,7 +48,7 @@ pub enum Rule {
     EnumsInCamelCase,
     /// Quantities that need more than 53 bits are strings.
     WideIntegersAsStrings,
-    /// Lengths of time say their unit.
+    /// Names of durations contain the unit.
     UnitsInNames,
     /// Lengths of time are integers.
     DurationsAreIntegers,
@@ -48,7 +58,7 @@ pub enum Rule {
     NoMapsOfObjects,
     /// Lists of objects with names are maps by name.
     NamedObjectsByName,
-    /// Every list says how it merges.
+    /// Every list declares how it merges.
     ListsHaveType,
     /// Every list has a greatest size.
     ListsAreBounded,
@@ -56,7 +66,7 @@ pub enum Rule {
     MapsAreBounded,
     /// Every string has a format or a greatest length.
     StringsAreBounded,
-    /// Every object says which fields it has.
+    /// Every object declares its fields.
     ObjectsAreDescribed,
     /// `conditions` is a list of objects.
     ConditionsAreLists,
@@ -70,7 +80,7 @@ pub enum Rule {
     ConditionsRequireMessage,
     /// Conditions have the shared members with their types.
     ConditionsAreStandard,
-    /// `conditions` stands right below `status`.
+    /// `conditions` is a direct member of `status`.
     ConditionsAtTop,
     /// `conditions` is a map by type.
     ConditionsMapByType,
@@ -78,7 +88,7 @@ pub enum Rule {
     NoPhase,
     /// Kinds with spec and status have nothing beside these.
     NothingBesideSpecAndStatus,
-    /// What has a status has spec and the status subresource.
+    /// Kinds with a status have a spec and the status subresource.
     StatusIsSubresource,
     /// A kind has its desired state in `spec`.
     DesiredStateInSpec,
@@ -86,19 +96,19 @@ pub enum Rule {
     StatusHoldsNoObjects,
     /// No field is nullable.
     NoNullable,
-    /// What has a default is optional.
+    /// Fields with a default are optional.
     DefaultsOnOptional,
     /// Members of a union are optional.
     UnionMembersOptional,
     /// Members of a union have no default.
     UnionMembersWithoutDefault,
-    /// What admission fills in is optional.
+    /// Fields that admission fills in are optional.
     AdmissionFieldsOptional,
     /// References are called `fooRef` or `fooRefs`.
     ReferencesEndInRef,
     /// Fields called `fooRef` are references, and those called `fooName` strings.
     NameOrReference,
-    /// References have the members that say what they refer to.
+    /// References have the members that identify their target.
     ReferencesAreComplete,
     /// References have no member that the shared type of references lacks.
     ReferencesAreShared,
@@ -118,8 +128,10 @@ impl fmt::Display for Rule {
     }
 }
 
-/// What a rule is held against.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize, schemars::JsonSchema)]
+/// The schemas that a rule judges.
+#[derive(
+    Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum SchemaSet {
     /// All that the server publishes.
@@ -143,17 +155,20 @@ pub struct Exemption {
 }
 
 impl Exemption {
-    /// Whether a place is one of these.
+    /// Returns whether the exemption covers a place.
     pub fn covers(&self, place: &str) -> bool {
         self.at.iter().any(|pattern| matches(pattern, place))
     }
 }
 
-/// Whether a text is what a pattern says, in which `*` stands for any text.
+/// `*` is any text.
 fn matches(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(text) = text.strip_prefix(head) else { return false };
-    text.char_indices().map(|(start, _)| start).chain([text.len()]).any(|start| matches(rest, &text[start..]))
+    text.char_indices()
+        .map(|(start, _)| start)
+        .chain([text.len()])
+        .any(|start| matches(rest, &text[start..]))
 }
 
 #[cfg(test)]

@@ -1,35 +1,43 @@
-//! Reads a file into its raw type, or says everything that does not fit.
+//! Reads a file into its raw type, or reports everything that does not fit.
 //!
-//! serde stops at the first thing that is wrong. So when it fails, the file is compared with the JSON Schema of the
-//! type, which serde's derive and schemars' derive make from the same source.
+//! serde stops at the first thing that is wrong. So when it fails, the file is compared with the
+//! JSON Schema of the type, which serde's derive and schemars' derive make from the same source.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use crate::diagnostic::Diagnostic;
-use crate::syntax::yaml::{self, Node, NodeValue, YamlError};
-use crate::syntax::{Located, Source};
+use crate::yaml::{self, Content, Key, Node, Source, YamlError};
 
 /// Reads a file.
-pub(crate) fn read<T: DeserializeOwned + JsonSchema>(source: &Source) -> Result<T, Vec<Diagnostic>> {
-    yaml::read(source).map_err(|first| match yaml::read::<Node>(source) {
-        Ok(node) => {
-            let schema = schemars::schema_for!(T).to_value();
-            let mut comparison = Comparison { source, root: &schema, errors: Vec::new() };
-            comparison.node(&node, &schema);
-            if comparison.errors.is_empty() { vec![parser_error(source, first)] } else { comparison.errors }
-        }
-        Err(error) => vec![parser_error(source, error)],
+pub(crate) fn read<T: DeserializeOwned + JsonSchema>(
+    source: &Source,
+) -> Result<T, Vec<Diagnostic>> {
+    yaml::read(source).map_err(|first| {
+        let errors = compare(source, &schemars::schema_for!(T).to_value());
+        if errors.is_empty() { vec![parser_error(source, first)] } else { errors }
     })
 }
 
+/// Reports where a file differs from a schema.
+pub(crate) fn compare(source: &Source, schema: &Value) -> Vec<Diagnostic> {
+    match yaml::read::<Node>(source) {
+        Ok(node) => {
+            let mut comparison = Comparison { source, root: schema, errors: Vec::new() };
+            comparison.node(&node, schema);
+            comparison.errors
+        }
+        Err(error) => vec![parser_error(source, error)],
+    }
+}
+
 fn parser_error(source: &Source, error: YamlError) -> Diagnostic {
-    // Its author tells how to configure the parser; ours cannot.
+    // The parser's hint about its configuration does not help authors of cases.
     let message = error.message.split(", set DuplicateKeyPolicy").next().unwrap_or_default();
     let diagnostic = Diagnostic::new(source, error.place, "yaml", message);
     if message.starts_with("mapping values are not allowed") {
-        diagnostic.help("text with `: ` in it stands in quotes, or below `key: >-`")
+        diagnostic.help("put text with `: ` in quotes, or below `key: >-`")
     } else {
         diagnostic
     }
@@ -45,13 +53,12 @@ impl<'a> Comparison<'a> {
     fn node(&mut self, node: &Node, schema: &'a Value) {
         let forms = self.forms(schema);
         let fitting: Vec<&'a Value> =
-            forms.iter().copied().filter(|form| accepts(form, &node.value)).collect();
-        match (&node.value, fitting.as_slice()) {
+            forms.iter().copied().filter(|form| accepts(form, &node.content)).collect();
+        match (&node.content, fitting.as_slice()) {
             (_, []) => self.wrong_type(node, &forms),
-            (NodeValue::String(text), forms) => self.choice(node, text, forms),
-            (NodeValue::Mapping(members), [form]) => self.mapping(node, members, form),
-            (NodeValue::Mapping(members), variants) => self.variant(node, members, variants),
-            (NodeValue::Sequence(items), [form, ..]) => {
+            (Content::String(text), forms) => self.choice(node, text, forms),
+            (Content::Map(members), [form, ..]) => self.mapping(node, members, form),
+            (Content::List(items), [form, ..]) => {
                 let schemas = std::iter::repeat_n(form.get("items"), items.len());
                 for (item, schema) in items.iter().zip(schemas.flatten()) {
                     self.node(item, schema);
@@ -70,7 +77,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// The schemas of which one must fit, references followed.
+    /// The alternatives of a schema, with references resolved.
     fn forms(&self, schema: &'a Value) -> Vec<&'a Value> {
         if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
             let pointer = target.trim_start_matches('#');
@@ -82,16 +89,18 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    fn mapping(&mut self, node: &Node, members: &[(Located<String>, Node)], schema: &'a Value) {
+    fn mapping(&mut self, node: &Node, members: &[(Key, Node)], schema: &'a Value) {
         let properties = schema.get("properties").and_then(Value::as_object);
-        let known = properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str));
+        let known =
+            properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str));
         for (key, value) in members {
             let property = properties.and_then(|properties| properties.get(&key.value));
             let others = schema.get("additionalProperties");
             match property.or(others) {
                 Some(Value::Bool(false)) => {
-                    let missing =
-                        known.clone().filter(|known| !members.iter().any(|(key, _)| key.value == **known));
+                    let missing = known
+                        .clone()
+                        .filter(|known| !members.iter().any(|(key, _)| key.value == **known));
                     self.errors.push(
                         Diagnostic::new(
                             self.source,
@@ -106,42 +115,28 @@ impl<'a> Comparison<'a> {
                 None => {}
             }
         }
-        let required =
-            schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        let required = schema
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
         for name in required {
             if !members.iter().any(|(key, _)| key.value == name) {
-                self.error(node, "missing-key", format!("the key `{name}` is missing here"), |error| error);
+                self.error(
+                    node,
+                    "missing-key",
+                    format!("the key `{name}` is missing here"),
+                    |error| error,
+                );
             }
-        }
-    }
-
-    /// One key decides what the mapping is: `given`, `request`, ...
-    fn variant(&mut self, node: &Node, members: &[(Located<String>, Node)], variants: &[&'a Value]) {
-        let tag = |variant: &'a Value| {
-            variant.get("properties").and_then(Value::as_object).and_then(|all| all.iter().next())
-        };
-        let [(key, value)] = members else {
-            let found = members.len();
-            let message = format!("expected a mapping with one key, found {found}");
-            return self
-                .error(node, "one-of", message, |error| error.help("is something indented too little?"));
-        };
-        let tags: Vec<_> = variants.iter().filter_map(|variant| tag(variant)).collect();
-        if let Some((_, schema)) = tags.iter().find(|(name, _)| **name == key.value) {
-            self.node(value, schema);
-        } else {
-            let message = format!("the key `{}` is not known here", key.value);
-            self.errors.push(
-                Diagnostic::new(self.source, key.place.clone(), "unknown-key", message)
-                    .suggest(&key.value, tags.iter().map(|(name, _)| name.as_str())),
-            );
         }
     }
 
     fn wrong_type(&mut self, node: &Node, forms: &[&'a Value]) {
         let mut expected: Vec<String> = forms.iter().flat_map(|form| expected(form)).collect();
         expected.dedup();
-        let message = format!("expected {}, found {}", expected.join(" or "), found(&node.value));
+        let message = format!("expected {}, found {}", expected.join(" or "), found(&node.content));
         self.error(node, "wrong-type", message, |error| error);
     }
 
@@ -164,18 +159,21 @@ fn types(schema: &Value) -> Vec<&str> {
     }
 }
 
-/// Whether the parser would read a value into a type with this schema, as far as the kind of value goes.
-fn accepts(schema: &Value, value: &NodeValue) -> bool {
+/// Whether the parser would read a value into a type with this schema, as far as the kind of value
+/// goes.
+fn accepts(schema: &Value, value: &Content) -> bool {
     let types = types(schema);
     types.is_empty()
         || types.iter().any(|name| match value {
-            NodeValue::Null => *name == "null",
-            NodeValue::Boolean => matches!(*name, "boolean" | "string"),
-            NodeValue::Integer => matches!(*name, "integer" | "number" | "string"),
-            NodeValue::Number => matches!(*name, "number" | "string"),
-            NodeValue::String(_) => *name == "string",
-            NodeValue::Sequence(_) => *name == "array",
-            NodeValue::Mapping(_) => *name == "object",
+            Content::Null => *name == "null",
+            Content::Bool(_) => matches!(*name, "boolean" | "string"),
+            Content::Number(number) if is_integer(number) => {
+                matches!(*name, "integer" | "number" | "string")
+            }
+            Content::Number(_) => matches!(*name, "number" | "string"),
+            Content::String(_) => *name == "string",
+            Content::List(_) => *name == "array",
+            Content::Map(_) => *name == "object",
         })
 }
 
@@ -204,14 +202,18 @@ fn expected(schema: &Value) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-fn found(value: &NodeValue) -> &'static str {
+fn found(value: &Content) -> &'static str {
     match value {
-        NodeValue::Null => "nothing",
-        NodeValue::Boolean => "a boolean",
-        NodeValue::Integer => "a whole number",
-        NodeValue::Number => "a number",
-        NodeValue::String(_) => "text",
-        NodeValue::Sequence(_) => "a list",
-        NodeValue::Mapping(_) => "a mapping",
+        Content::Null => "nothing",
+        Content::Bool(_) => "a boolean",
+        Content::Number(number) if is_integer(number) => "a whole number",
+        Content::Number(_) => "a number",
+        Content::String(_) => "text",
+        Content::List(_) => "a list",
+        Content::Map(_) => "a mapping",
     }
+}
+
+fn is_integer(number: &Number) -> bool {
+    number.is_i64() || number.is_u64()
 }

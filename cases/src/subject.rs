@@ -1,4 +1,4 @@
-//! What the suite knows of the resources that cases run on.
+//! Subjects: the resources that cases run on.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,9 +6,8 @@ use serde_json::Value;
 
 use crate::case::{ResourceName, Scope};
 use crate::diagnostic::Diagnostic;
-use crate::forms::JsonText;
-use crate::syntax::json::{Json, JsonValue};
-use crate::syntax::{Located, Scalar, Source, json};
+use crate::raw::forms::YamlMapping;
+use crate::yaml::{Located, Source};
 
 /// A resource, and objects of it that a server accepts.
 #[derive(Clone, Debug)]
@@ -25,13 +24,15 @@ pub struct SubjectDefinition {
     pub scope: Scope,
     /// Cases that take any subject run on it unasked.
     pub standard: bool,
-    /// A valid object without apiVersion, kind and name. `${ns}` in its strings is the namespace of the run.
+    /// A valid object without apiVersion, kind and name. `${ns}` in its strings is the namespace of
+    /// the run.
     pub template: Value,
     /// A merge patch that changes the desired state of an object made from the template.
     pub change: Option<Value>,
     /// A merge patch for the status subresource.
     pub status: Option<Value>,
-    /// The manifest of the custom resource definition that the suite installs; `${group}` in its strings is the group.
+    /// The manifest of the custom resource definition that the suite installs; `${group}` in its
+    /// strings is the group.
     pub crd: Option<Value>,
 }
 
@@ -54,13 +55,13 @@ pub(crate) struct RawSubjectDefinition {
     #[serde(default)]
     standard: bool,
     /// A valid object without apiVersion, kind and name; `${ns}` is the namespace of the run.
-    template: JsonText,
+    template: YamlMapping,
     /// A merge patch that changes the desired state.
-    change: Option<JsonText>,
+    change: Option<YamlMapping>,
     /// A merge patch for the status subresource.
-    status: Option<JsonText>,
+    status: Option<YamlMapping>,
     /// The custom resource definition that the suite installs; `${group}` is its group.
-    crd: Option<JsonText>,
+    crd: Option<YamlMapping>,
 }
 
 impl RawSubjectDefinition {
@@ -70,16 +71,7 @@ impl RawSubjectDefinition {
         if name.is_none() {
             errors.push(bad_resource_name(source, &self.name));
         }
-        let mut value = |text: JsonText| match json::read(&text.0.value) {
-            Ok(json) => plain(&json),
-            Err(found) => {
-                let scalar = Scalar { source, value: &text.0.value, place: &text.0.place };
-                errors.extend(found.into_iter().map(|error| {
-                    Diagnostic::new(source, scalar.range(error.place), "invalid-json", error.message)
-                }));
-                Value::Null
-            }
-        };
+        let value = |yaml: YamlMapping| yaml.0.to_value();
         let definition = SubjectDefinition {
             name: name.unwrap_or_else(|| ResourceName {
                 resource: String::new(),
@@ -92,9 +84,9 @@ impl RawSubjectDefinition {
             scope: self.scope,
             standard: self.standard,
             template: value(self.template),
-            change: self.change.map(&mut value),
-            status: self.status.map(&mut value),
-            crd: self.crd.map(&mut value),
+            change: self.change.map(value),
+            status: self.status.map(value),
+            crd: self.crd.map(value),
         };
         if errors.is_empty() { Ok(definition) } else { Err(errors) }
     }
@@ -105,8 +97,9 @@ pub(crate) fn parse_resource_name(text: &str) -> Option<ResourceName> {
     let mut parts = text.splitn(3, '.');
     let (resource, version) = (parts.next()?, parts.next()?);
     let group = parts.next().unwrap_or_default();
-    let version_like =
-        version.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let version_like = version
+        .strip_prefix('v')
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     let plain = |part: &str| {
         part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.'))
     };
@@ -121,21 +114,9 @@ pub(crate) fn parse_resource_name(text: &str) -> Option<ResourceName> {
 pub(crate) fn bad_resource_name(source: &Source, name: &Located<String>) -> Diagnostic {
     let message = format!("`{}` does not name a resource", name.value);
     Diagnostic::new(source, name.place.clone(), "malformed-resource", message).help(
-        "expected `plural.version` or `plural.version.group`, as `configmaps.v1` or `deployments.v1.apps`",
+        "expected `plural.version` or `plural.version.group`, as `configmaps.v1` or \
+         `deployments.v1.apps`",
     )
-}
-
-fn plain(json: &Json) -> Value {
-    match &json.value {
-        JsonValue::Null => Value::Null,
-        JsonValue::Bool(value) => Value::Bool(*value),
-        JsonValue::Number(number) => Value::Number(number.clone()),
-        JsonValue::String(string) => Value::String(string.value.clone()),
-        JsonValue::Array(items) => Value::Array(items.iter().map(plain).collect()),
-        JsonValue::Object(members) => {
-            Value::Object(members.iter().map(|(name, value)| (name.value.clone(), plain(value))).collect())
-        }
-    }
 }
 
 #[cfg(test)]

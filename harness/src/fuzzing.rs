@@ -1,14 +1,16 @@
-//! What holds of the readers whatever bytes a server sends: no panic, no memory without bound, and nothing depends on where a
-//! network cuts the bytes. Tests try it on random input, the targets in `fuzz/` on input that covers more and more code.
+//! Properties of the readers that must be true for any input.
+//!
+//! No input may cause a panic or unbounded memory, and results must not depend on packet
+//! boundaries. Tests use random input; the targets in `fuzz/` use coverage-guided input.
 
-use kubeproof_cases::stream::{Carrier, StreamKind, TUNNEL};
+use kubeproof_cases::protocol::{Carrier, StreamKind, TUNNEL};
 use serde_json::Value;
 
 use crate::json::{self, Kind, Node};
-use crate::stream::fuzzing::{Seen, fed};
-use crate::watch::fuzzing::lines;
+use crate::transport::stream::fuzzing::{Seen, fed};
+use crate::transport::watch::fuzzing::documents;
 
-/// The strict reader reads what others read, and what it reads stands where it says.
+/// The strict reader accepts only what `serde_json` accepts, and spans match the text.
 pub fn json(text: &[u8]) {
     let weight = json::weight(text);
     assert!(weight <= 1000 * text.len(), "{weight} for {} bytes", text.len());
@@ -29,7 +31,7 @@ pub fn json(text: &[u8]) {
     }
 }
 
-/// A value that is read alone is the same.
+/// A value parsed alone has the same kind.
 fn spans(text: &[u8], node: &Node<'_>, depth: usize) {
     if depth > 8 {
         return;
@@ -38,18 +40,20 @@ fn spans(text: &[u8], node: &Node<'_>, depth: usize) {
     assert_eq!(std::mem::discriminant(&alone.root.kind), std::mem::discriminant(&node.kind));
     match &node.kind {
         Kind::Array(items) => items.iter().take(4).for_each(|item| spans(text, item, depth + 1)),
-        Kind::Object(members) => members.iter().take(4).for_each(|m| spans(text, &m.value, depth + 1)),
+        Kind::Object(members) => {
+            members.iter().take(4).for_each(|m| spans(text, &m.value, depth + 1));
+        }
         _ => {}
     }
 }
 
-/// A watch has the same lines however it is cut.
+/// A watch has the same documents, whatever the packet boundaries.
 pub fn watch(input: &[u8]) {
     let (pieces, stream) = cuts(input);
-    assert_eq!(lines(&[stream], 64), lines(&pieces, 64));
+    assert_eq!(documents(&[stream], 64), documents(&pieces, 64));
 }
 
-/// A stream is understood the same way however it is cut, over every protocol.
+/// A stream has the same transcript, whatever the packet boundaries, over every protocol.
 pub fn streams(input: &[u8]) {
     let (pieces, stream) = cuts(input);
     for (over, kind, protocol) in [
@@ -67,7 +71,7 @@ pub fn streams(input: &[u8]) {
     }
 }
 
-/// The first byte says how many of the following say how long pieces are, again and again.
+/// Takes the sizes of pieces from the first bytes of the input, and splits the rest.
 fn cuts(input: &[u8]) -> (Vec<&[u8]>, &[u8]) {
     let Some((count, rest)) = input.split_first() else { return (Vec::new(), input) };
     let (lengths, stream) = rest.split_at(rest.len().min(usize::from(count % 8)));
@@ -88,14 +92,22 @@ mod tests {
 
     use super::*;
 
-    /// Texts that are nearly JSON.
+    /// Texts that resemble JSON.
     fn nearly_json() -> impl Strategy<Value = Vec<u8>> {
         let token = prop_oneof![
-            4 => prop::sample::select(vec!["{", "}", "[", "]", ",", ":", "\"a\"", "\"", "\\", "\\u00e9", "\\ud83d\\ude00"]),
-            2 => prop::sample::select(vec!["0", "-1", "1.5e3", "1e999", "017", "true", "null", " ", "\n", "é", "\u{feff}"]),
+            4 => prop::sample::select(vec![
+                "{", "}", "[", "]", ",", ":", "\"a\"", "\"", "\\", "\\u00e9", "\\ud83d\\ude00",
+            ]),
+            2 => prop::sample::select(vec![
+                "0", "-1", "1.5e3", "1e999", "017", "true", "null", " ", "\n", "é", "\u{feff}",
+            ]),
         ];
         let text = vec(token, 0..40).prop_map(|tokens| tokens.concat().into_bytes());
-        prop_oneof![text, vec(any::<u8>(), 0..200), value().prop_map(|value| value.to_string().into_bytes())]
+        prop_oneof![
+            text,
+            vec(any::<u8>(), 0..200),
+            value().prop_map(|value| value.to_string().into_bytes())
+        ]
     }
 
     fn value() -> impl Strategy<Value = Value> {
@@ -115,13 +127,18 @@ mod tests {
         })
     }
 
-    /// Frames of either protocol, some of them sound, between bytes of any kind.
+    /// Frames of both protocols, valid and invalid, mixed with random bytes.
     fn nearly_frames() -> impl Strategy<Value = Vec<u8>> {
         let websocket = (any::<[bool; 2]>(), 0..16_u8, vec(any::<u8>(), 0..140)).prop_map(
             |([fin, masked], opcode, payload)| {
-                let head =
-                    kubeproof_cases::stream::FrameHead { opcode, fin, masked, reserved: 0, claims: None };
-                crate::stream::fuzzing::websocket_frame(head, &payload)
+                let head = kubeproof_cases::case::FrameHead {
+                    opcode,
+                    fin,
+                    masked,
+                    reserved: 0,
+                    claims: None,
+                };
+                crate::transport::stream::fuzzing::websocket_frame(head, &payload)
             },
         );
         let spdy = (0..12_u8, any::<u8>(), 0..6_u8, vec(any::<u8>(), 0..40)).prop_map(
@@ -141,7 +158,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in nearly_json()) {
+        fn any_text_is_read_or_rejected(text in nearly_json()) {
             json(&text);
         }
 
@@ -152,7 +169,9 @@ mod tests {
         }
 
         #[test]
-        fn a_watch_may_be_cut_anywhere(input in vec(prop_oneof![Just(b'\n'), Just(b'\r'), any::<u8>()], 0..400)) {
+        fn a_watch_may_be_cut_anywhere(
+            input in vec(prop_oneof![Just(b'\n'), Just(b'\r'), any::<u8>()], 0..400)
+        ) {
             watch(&input);
         }
 

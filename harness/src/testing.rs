@@ -1,4 +1,4 @@
-//! Small makers for tests.
+//! Constructors for tests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,15 +6,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use cel::Program;
 use kubeproof_cases::case::{Case, Edition, Identity, Level};
-use kubeproof_cases::cel::Expression;
-use kubeproof_cases::needs::Needs;
-use kubeproof_cases::span::Span;
+use kubeproof_cases::expression::Expression;
+use kubeproof_cases::expression::Needs;
+use kubeproof_cases::yaml::Span;
 use serde_json::Value;
 
 use crate::event::{CaseResult, CheckResult, Verdict};
 use crate::exchange::{Exchange, Outcome, Received, Sent, WatchEvent};
 
-/// A case without steps.
 pub(crate) fn case(id: &str) -> Case {
     Case {
         id: id.to_owned(),
@@ -25,24 +24,30 @@ pub(crate) fn case(id: &str) -> Case {
         level: Level::Must,
         subject: None,
         needs: Vec::new(),
+        provides: None,
+        depends_on: Vec::new(),
+        lets: Vec::new(),
         protocols: Vec::new(),
         catches: Vec::new(),
         steps: Vec::new(),
+        profile: None,
         file: format!("{id}.yaml"),
     }
 }
 
-/// A result that passes.
+/// A passed result.
 pub(crate) fn result(id: &str, subject: &str) -> CaseResult {
     CaseResult {
         id: id.to_owned(),
         subject: subject.to_owned(),
         level: Level::Must,
+        profile: None,
         requirements: Vec::new(),
         summary: String::new(),
         why: None,
         verdict: Verdict::Pass,
         reason: String::new(),
+        skip: None,
         duration: Duration::ZERO,
         checks: Vec::new(),
         exchanges: Vec::new(),
@@ -50,22 +55,28 @@ pub(crate) fn result(id: &str, subject: &str) -> CaseResult {
     }
 }
 
-/// A check of a result.
 pub(crate) fn check_result(id: &str, verdict: Verdict) -> CheckResult {
-    crate::verdict::synthetic(id.to_owned(), verdict, "step", Value::Null, Value::Null, String::new())
+    crate::verdict::synthetic(id.to_owned(), verdict, "step")
 }
 
-/// An expression of a case.
+/// A parsed expression.
 pub(crate) fn expression(text: &str) -> Expression {
     let program = Program::compile(text).unwrap();
     let mut variables: Vec<String> =
         program.references().variables().iter().map(|name| (*name).to_owned()).collect();
     variables.sort();
-    let needs = Needs::of(program.expression());
-    Expression { text: text.to_owned(), program: Arc::new(program), variables, needs, span: Span::default() }
+    let needs = Needs::of(program.expression(), &[]);
+    Expression {
+        text: text.to_owned(),
+        program: Arc::new(program),
+        variables,
+        lets: Vec::new(),
+        needs,
+        span: Span::default(),
+    }
 }
 
-/// A GET and what came of it.
+/// A GET with this outcome.
 pub(crate) fn exchange(target: &str, outcome: Outcome) -> Exchange {
     let request = Sent {
         method: "GET".to_owned(),
@@ -77,12 +88,11 @@ pub(crate) fn exchange(target: &str, outcome: Outcome) -> Exchange {
     Exchange { request, outcome, started: Duration::ZERO, took: Duration::ZERO }
 }
 
-/// An answer without a body.
+/// A response without a body.
 pub(crate) fn received(status: u16) -> Received {
     Received::head(status, "HTTP/1.1", Vec::new())
 }
 
-/// An event of a watch.
 pub(crate) fn event(kind: &str, object: Value) -> WatchEvent {
     WatchEvent { kind: kind.to_owned(), object: Arc::new(object), at: Duration::ZERO }
 }

@@ -1,81 +1,132 @@
-//! The variables of a running case, and the templates they fill.
+//! The variables of a running case, and template rendering.
 //!
-//! Values are shared, so that an iteration of a loop starts from a copy of what its case knows at the cost of
-//! a few reference counts.
+//! Values are shared, so a copy for an iteration costs only reference counts.
+
+mod requests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kubeproof_cases::expression::Expression;
 use kubeproof_cases::template::{JsonTemplate, Part, Template};
 use serde_json::{Map, Value};
 
-/// What a case knows: names, captures, and the exchanges of its steps.
+pub(crate) use self::requests::{Origin, Path, Requests, Segment, dotted, segments};
+
+/// The variables of a case: initial values, captures and exchanges.
 #[derive(Clone, Debug, Default)]
-pub struct Values {
+pub(crate) struct Values {
     variables: BTreeMap<String, Arc<Value>>,
+    /// Named expressions that have no value so far.
+    without_value: BTreeMap<String, Arc<Expression>>,
+    /// The requests behind the variables.
+    pub(crate) requests: Requests,
 }
 
-/// A template reads a variable that has no value here.
+/// A template reads an undefined variable.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("`${{{0}}}` has no value at this point of the case")]
-pub struct Undefined(pub String);
+pub(crate) struct Undefined(pub String);
 
 impl Values {
     /// Nothing is known.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    /// Binds a variable, or binds it anew.
-    pub fn set(&mut self, name: impl Into<String>, value: impl Into<Arc<Value>>) {
-        self.variables.insert(name.into(), value.into());
+    /// Binds a variable, and replaces an earlier value.
+    pub(crate) fn set(&mut self, name: impl Into<String>, value: impl Into<Arc<Value>>) {
+        let name = name.into();
+        self.without_value.remove(&name);
+        self.variables.insert(name, value.into());
     }
 
-    /// The value of a variable by its dotted name: `subject.kind` is the member `kind` of `subject`, unless a
-    /// variable has the whole name.
-    pub fn get(&self, name: &str) -> Option<&Value> {
+    /// Removes a variable whose expression has no value.
+    pub(crate) fn unset(&mut self, name: &str, expression: &Expression) {
+        self.variables.remove(name);
+        self.without_value.insert(name.to_owned(), Arc::new(expression.clone()));
+    }
+
+    /// Returns the expression of a variable that has no value.
+    pub(crate) fn without_value(&self, name: &str) -> Option<&Expression> {
+        self.without_value.get(name).map(AsRef::as_ref)
+    }
+
+    /// Returns a variable by its dotted name. `subject.kind` is the member `kind` of `subject`,
+    /// unless a variable has the whole name.
+    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         if let Some(value) = self.variables.get(name) {
             return Some(value);
         }
         let (head, rest) = name.split_once('.')?;
-        rest.split('.').try_fold(self.variables.get(head)?.as_ref(), |value, member| value.get(member))
+        rest.split('.')
+            .try_fold(self.variables.get(head)?.as_ref(), |value, member| value.get(member))
     }
 
-    /// Fills in a text. Strings stand as they are, everything else as compact JSON.
-    pub fn render(&self, template: &Template) -> Result<String, Undefined> {
+    /// Returns the value at a place.
+    pub(crate) fn at(&self, path: &Path) -> Option<&Value> {
+        let Some((Segment::Member(variable), rest)) = path.0.split_first() else { return None };
+        rest.iter().try_fold(self.get(variable)?, |value, segment| match segment {
+            Segment::Member(name) => value.get(name),
+            Segment::Index(index) => value.get(index),
+        })
+    }
+
+    /// Renders a text. Strings are inserted as they are, other values as compact JSON.
+    pub(crate) fn render(&self, template: &Template) -> Result<String, Undefined> {
         self.render_with(template, |out, value| match value {
             Value::String(text) => out.push_str(text),
             other => out.push_str(&other.to_string()),
         })
     }
 
-    /// Fills in a regular expression: values stand for themselves, whatever characters they hold.
-    pub fn render_regex(&self, template: &Template) -> Result<String, Undefined> {
+    /// Renders a regular expression with escaped values.
+    pub(crate) fn render_regex(&self, template: &Template) -> Result<String, Undefined> {
         self.render_with(template, |out, value| match value {
             Value::String(text) => out.push_str(&regex::escape(text)),
             other => out.push_str(&regex::escape(&other.to_string())),
         })
     }
 
-    /// Fills in a JSON document.
-    pub fn render_json(&self, template: &JsonTemplate) -> Result<Value, Undefined> {
+    /// Renders a JSON document.
+    pub(crate) fn render_json(&self, template: &JsonTemplate) -> Result<Value, Undefined> {
         Ok(match template {
             JsonTemplate::Null => Value::Null,
             JsonTemplate::Bool(value) => Value::Bool(*value),
             JsonTemplate::Number(value) => Value::Number(value.clone()),
             JsonTemplate::String(text) => match text.parts.as_slice() {
-                [Part::Variable(name)] => self.get(name).ok_or_else(|| Undefined(name.clone()))?.clone(),
+                [Part::Variable(name)] => {
+                    self.get(name).ok_or_else(|| Undefined(name.clone()))?.clone()
+                }
                 _ => Value::String(self.render(text)?),
             },
-            JsonTemplate::Array(items) => {
-                Value::Array(items.iter().map(|item| self.render_json(item)).collect::<Result<_, _>>()?)
-            }
+            JsonTemplate::Array(items) => Value::Array(
+                items.iter().map(|item| self.render_json(item)).collect::<Result<_, _>>()?,
+            ),
             JsonTemplate::Object(members) => Value::Object(
                 members
                     .iter()
                     .map(|(name, value)| Ok((self.render(name)?, self.render_json(value)?)))
                     .collect::<Result<Map<_, _>, Undefined>>()?,
             ),
+        })
+    }
+
+    /// Fills in a JSON document as text. Members keep their order.
+    pub(crate) fn render_exact(&self, template: &JsonTemplate) -> Result<String, Undefined> {
+        let text = |text: &str| Value::from(text).to_string();
+        Ok(match template {
+            JsonTemplate::Array(items) => {
+                let items = items.iter().map(|item| self.render_exact(item));
+                format!("[{}]", items.collect::<Result<Vec<_>, _>>()?.join(","))
+            }
+            JsonTemplate::Object(members) => {
+                let members = members.iter().map(|(name, value)| {
+                    Ok(format!("{}:{}", text(&self.render(name)?), self.render_exact(value)?))
+                });
+                format!("{{{}}}", members.collect::<Result<Vec<_>, Undefined>>()?.join(","))
+            }
+            scalar => self.render_json(scalar)?.to_string(),
         })
     }
 
@@ -105,8 +156,8 @@ impl Values {
     }
 }
 
-/// Applies an RFC 7386 merge patch: `null` removes, objects merge, everything else replaces.
-pub fn merge(target: &mut Value, patch: &Value) {
+/// Applies an RFC 7386 merge patch.
+pub(crate) fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();
         return;
@@ -149,6 +200,17 @@ mod tests {
     }
 
     #[test]
+    fn exact_json_keeps_the_order_of_members() {
+        let text = |text: &str| template(&[Part::Text(text.into())]);
+        let members = vec![
+            (text("z"), JsonTemplate::Array(vec![JsonTemplate::Bool(true), JsonTemplate::Null])),
+            (text("a"), JsonTemplate::String(text("\""))),
+        ];
+        let exact = Values::new().render_exact(&JsonTemplate::Object(members));
+        assert_eq!(exact, Ok(r#"{"z":[true,null],"a":"\""}"#.into()));
+    }
+
+    #[test]
     fn dotted_names_read_members_unless_the_whole_name_is_bound() {
         let mut values = Values::new();
         values.set("subject", json!({"kind": "Pod"}));
@@ -156,7 +218,10 @@ mod tests {
         values.set("collection.all", json!("/api/v1/pods"));
         assert_eq!(values.get("subject.kind"), Some(&json!("Pod")));
         assert_eq!(values.get("collection.all"), Some(&json!("/api/v1/pods")));
-        assert_eq!(values.render(&template(&[variable("nothing")])), Err(Undefined("nothing".into())));
+        assert_eq!(
+            values.render(&template(&[variable("nothing")])),
+            Err(Undefined("nothing".into()))
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! How fast the reference server is, beside a bare hyper server in the same run.
+//! The speed of the reference server, relative to a bare hyper server in the same run.
 //!
-//! The peer answers the same bytes from a constant: what it takes is the price of HTTP and of the client. Quote
-//! ratios to it, not absolute times.
+//! The baseline returns the same bytes from a constant, so its time is the cost of HTTP and of the
+//! client. Compare ratios to the baseline, not absolute times.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -29,10 +29,10 @@ const TOKEN: &str = "bench";
 criterion_group!(benches, start, get, post, list, fan_out);
 criterion_main!(benches);
 
-/// From nothing to the first answer.
+/// Measures the time from the start of a server to its first response.
 fn start(c: &mut Criterion) {
     let runtime = runtime();
-    c.bench_function("start to first answer", |b| {
+    c.bench_function("start to first response", |b| {
         b.to_async(&runtime).iter(|| async {
             let server = serve().await;
             let http = http_client();
@@ -42,7 +42,7 @@ fn start(c: &mut Criterion) {
     });
 }
 
-/// Reads of one object, 64 at a time over one pool.
+/// Measures reads of one object, 64 at a time over one connection pool.
 fn get(c: &mut Criterion) {
     const READS: usize = 2_000;
     let runtime = runtime();
@@ -65,7 +65,7 @@ fn get(c: &mut Criterion) {
     group.finish();
 }
 
-/// Creates, 64 at a time.
+/// Measures creates, 64 at a time.
 fn post(c: &mut Criterion) {
     const WRITES: usize = 500;
     let runtime = runtime();
@@ -84,7 +84,9 @@ fn post(c: &mut Criterion) {
                         running.next().await;
                     }
                     let (http, server) = (&http, &server);
-                    running.push(async move { create(http, server, &format!("object-{index}")).await });
+                    running.push(
+                        async move { create(http, server, &format!("object-{index}")).await },
+                    );
                 }
                 while running.next().await.is_some() {}
                 total += started.elapsed();
@@ -97,7 +99,7 @@ fn post(c: &mut Criterion) {
     group.finish();
 }
 
-/// One list of 10,000 objects.
+/// Measures a list of 10,000 objects.
 fn list(c: &mut Criterion) {
     const OBJECTS: usize = 10_000;
     let runtime = runtime();
@@ -117,7 +119,7 @@ fn list(c: &mut Criterion) {
     group.finish();
 }
 
-/// From one write to its arrival at a thousand watchers.
+/// Measures the time from one write to its arrival at a thousand watchers.
 fn fan_out(c: &mut Criterion) {
     const WATCHERS: usize = 1_000;
     let runtime = runtime();
@@ -164,7 +166,7 @@ async fn serve() -> Running {
     Server::start(config).await.expect("the reference server starts")
 }
 
-/// A server that answers every request with the same bytes.
+/// Starts a server that returns the same bytes for every request.
 async fn bare_peer(body: Bytes) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -216,11 +218,12 @@ async fn get_once(http: &Http, url: &str) -> Bytes {
 
 async fn create(http: &Http, server: &Running, name: &str) {
     let body = format!(
-        r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}},"data":{{"key":"a value of some length"}}}}"#
+        r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}"}},
+            "data":{{"key":"a value of some length"}}}}"#
     );
     let url = format!("{}{MAPS}", server.url());
-    let (status, answer) = send(http, Method::POST, &url, Bytes::from(body)).await;
-    assert_eq!(status, 201, "{}", String::from_utf8_lossy(&answer));
+    let (status, response) = send(http, Method::POST, &url, Bytes::from(body)).await;
+    assert_eq!(status, 201, "{}", String::from_utf8_lossy(&response));
 }
 
 async fn send(http: &Http, method: Method, url: &str, body: Bytes) -> (u16, Bytes) {
@@ -231,22 +234,27 @@ async fn send(http: &Http, method: Method, url: &str, body: Bytes) -> (u16, Byte
         .header(header::CONTENT_TYPE, "application/json")
         .body(Full::new(body))
         .expect("a request");
-    let response = http.request(request).await.expect("an answer");
+    let response = http.request(request).await.expect("a response");
     let status = response.status().as_u16();
     (status, response.into_body().collect().await.expect("a body").to_bytes())
 }
 
-/// A watch over a bare socket, its head already read.
+/// Opens a watch over a bare socket and reads the response head.
 async fn watch(address: SocketAddr) -> BufReader<TcpStream> {
     let mut stream = TcpStream::connect(address).await.expect("a connection");
-    let request =
-        format!("GET {MAPS}?watch=true HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {TOKEN}\r\n\r\n");
+    let request = format!(
+        "GET {MAPS}?watch=true HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {TOKEN}\r\n\r\n"
+    );
     stream.write_all(request.as_bytes()).await.expect("the request goes out");
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     while line != "\r\n" {
         line.clear();
-        assert_ne!(reader.read_line(&mut line).await.expect("a head"), 0, "the watch ended in its head");
+        assert_ne!(
+            reader.read_line(&mut line).await.expect("a head"),
+            0,
+            "the watch ended in its head"
+        );
     }
     reader
 }

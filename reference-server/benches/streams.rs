@@ -1,8 +1,8 @@
-//! How fast bytes go through commands and forwarded ports, both ways, over WebSocket and SPDY.
+//! The throughput of commands and forwarded ports over WebSocket and SPDY, in both directions.
 //!
-//! The client is nothing but bytes that were made before, so what is measured is the server: its framing, and the pipes and
-//! programs of its scripted runtime. Beside it stand peers in the same run that do nothing with the same bytes: a socket, and
-//! a bare `tokio-tungstenite`. Quote ratios to them, not absolute numbers.
+//! The client sends prepared bytes, so the benchmark measures the server: its framing, its pipes
+//! and its scripted programs. Two baselines move the same bytes: a plain socket, and
+//! `tokio-tungstenite`. Compare ratios to the baselines, not absolute numbers.
 
 use std::net::SocketAddr;
 
@@ -16,11 +16,11 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-/// How much goes through a command.
+/// The bytes of one command.
 const AMOUNT: usize = 16 * 1024 * 1024;
-/// How much goes into one frame.
+/// The bytes of one frame.
 const FRAME: usize = 32 * 1024;
-/// How many connections are made to a port, one after the other.
+/// The sequential connections to a port.
 const CONNECTIONS: u32 = 500;
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
@@ -84,9 +84,10 @@ fn ports(c: &mut Criterion) {
     let server = runtime.block_on(serve());
     let mut group = c.benchmark_group("portforward");
     group.sample_size(10).throughput(Throughput::Elements(u64::from(CONNECTIONS)));
-    for (name, handshake, tunnelled) in
-        [("over one SPDY connection", FORWARD, false), ("through one tunnel over WebSocket", TUNNEL, true)]
-    {
+    for (name, handshake, tunnelled) in [
+        ("over one SPDY connection", FORWARD, false),
+        ("through one tunnel over WebSocket", TUNNEL, true),
+    ] {
         group.bench_function(name, |b| {
             b.to_async(&runtime).iter(async || {
                 let mut socket = open(&server, "portforward", handshake).await;
@@ -115,7 +116,7 @@ fn ports(c: &mut Criterion) {
     runtime.block_on(server.shutdown());
 }
 
-/// What the server is measured against.
+/// A baseline.
 #[derive(Clone, Copy)]
 enum Peer {
     Reads,
@@ -126,7 +127,7 @@ enum Peer {
 }
 
 impl Peer {
-    /// Listens for as long as the runtime lives.
+    /// Serves until the runtime is dropped.
     async fn listen(self) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
@@ -150,11 +151,13 @@ impl Peer {
                 }
             }
             Self::ReadsMessages => {
-                let mut messages = WebSocketStream::from_raw_socket(socket, Role::Server, None).await;
+                let mut messages =
+                    WebSocketStream::from_raw_socket(socket, Role::Server, None).await;
                 while let Some(Ok(Message::Binary(_))) = messages.next().await {}
             }
             Self::WritesMessages => {
-                let mut messages = WebSocketStream::from_raw_socket(socket, Role::Server, None).await;
+                let mut messages =
+                    WebSocketStream::from_raw_socket(socket, Role::Server, None).await;
                 for _ in 0..AMOUNT / FRAME {
                     messages.send(Message::binary(piece.clone())).await.expect("the client reads");
                 }
@@ -169,20 +172,26 @@ impl Peer {
 
 const WEBSOCKET: (&str, &str) = (
     "GET",
-    "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+    "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
      Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n",
 );
-const SPDY: (&str, &str) =
-    ("POST", "Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\nContent-Length: 0\r\n");
+const SPDY: (&str, &str) = (
+    "POST",
+    "Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\nContent-Length: 0\r\n",
+);
 const TUNNEL: (&str, &str) = (
     "GET",
-    "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+    "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
      Sec-WebSocket-Protocol: SPDY/3.1+portforward.k8s.io\r\n",
 );
-const FORWARD: (&str, &str) =
-    ("POST", "Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: portforward.k8s.io\r\nContent-Length: 0\r\n");
+const FORWARD: (&str, &str) = (
+    "POST",
+    "Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: portforward.k8s.io\r\nContent-Length: 0\r\n",
+);
 
-/// Messages for stdin, masked with zeroes, and its end.
+/// Messages for stdin and its end. The mask is zero.
 fn websocket_input() -> Vec<u8> {
     let mut input = Vec::with_capacity(AMOUNT + AMOUNT / FRAME * 16);
     for _ in 0..AMOUNT / FRAME {
@@ -195,7 +204,7 @@ fn websocket_input() -> Vec<u8> {
     input
 }
 
-/// The streams of a command, and what goes to stdin.
+/// The frames that open the streams of a command, and its input.
 fn spdy_input(stdin: bool) -> Vec<u8> {
     let mut input = stream(1, &[("streamtype", "error")]);
     input.extend(stream(3, &[("streamtype", "stdout")]));
@@ -209,24 +218,27 @@ fn spdy_input(stdin: bool) -> Vec<u8> {
     input
 }
 
-/// What makes a connection to the echo port and says a word, and what ends the answer.
+/// The frames of a connection to the echo port with one word, and the end of the response.
 fn connection(number: u32) -> (Vec<u8>, Vec<u8>) {
     let error = 4 * number + 1;
     let data = error + 2;
     let request = number.to_string();
     let headers = |kind| [("streamtype", kind), ("port", "7"), ("requestid", &request)];
-    let bytes =
-        [stream(error, &headers("error")), stream(data, &headers("data")), frame(data, true, b"ping")];
+    let bytes = [
+        stream(error, &headers("error")),
+        stream(data, &headers("data")),
+        frame(data, true, b"ping"),
+    ];
     (bytes.concat(), frame(data, true, b""))
 }
 
-/// A short message, masked with zeroes.
+/// A short message. The mask is zero.
 fn message(bytes: &[u8]) -> Vec<u8> {
     let length = u16::try_from(bytes.len()).expect("a short message").to_be_bytes();
     [&[0x82, 0xfe], length.as_slice(), &[0; 4], bytes].concat()
 }
 
-/// A frame that opens a stream. Its header block is a stored one; the first names the dictionary.
+/// A frame that opens a stream, with an uncompressed header block.
 fn stream(id: u32, headers: &[(&str, &str)]) -> Vec<u8> {
     let length = |length: usize| u32::try_from(length).expect("few and short").to_be_bytes();
     let mut plain = length(headers.len()).to_vec();
@@ -237,7 +249,8 @@ fn stream(id: u32, headers: &[(&str, &str)]) -> Vec<u8> {
     let stored = u16::try_from(plain.len()).expect("few and short");
     let begin: &[u8] = if id == 1 { b"\x78\xf9\xe3\xc6\xa7\xc2" } else { b"" };
     let block = [begin, &[0], &stored.to_le_bytes(), &(!stored).to_le_bytes(), &plain].concat();
-    [&[0x80, 3, 0, 1], length(10 + block.len()).as_slice(), &id.to_be_bytes(), &[0; 6], &block].concat()
+    [&[0x80, 3, 0, 1], length(10 + block.len()).as_slice(), &id.to_be_bytes(), &[0; 6], &block]
+        .concat()
 }
 
 fn frame(stream: u32, fin: bool, bytes: &[u8]) -> Vec<u8> {
@@ -245,7 +258,7 @@ fn frame(stream: u32, fin: bool, bytes: &[u8]) -> Vec<u8> {
     [stream.to_be_bytes().as_slice(), &[u8::from(fin)], &length[1..], bytes].concat()
 }
 
-/// Reads to the end, and counts.
+/// Reads to the end and returns the number of bytes.
 async fn drain(read: &mut (impl AsyncReadExt + Unpin)) -> usize {
     let mut buffer = vec![0; 256 * 1024];
     let mut total = 0;
@@ -255,7 +268,7 @@ async fn drain(read: &mut (impl AsyncReadExt + Unpin)) -> usize {
     total
 }
 
-/// Reads until these bytes have come, and forgets what came.
+/// Reads until these bytes arrive, and discards them.
 async fn read_until(socket: &mut TcpStream, received: &mut Vec<u8>, wanted: &[u8]) {
     received.clear();
     while !received.windows(wanted.len()).any(|window| window == wanted) {
@@ -263,10 +276,14 @@ async fn read_until(socket: &mut TcpStream, received: &mut Vec<u8>, wanted: &[u8
     }
 }
 
-/// A server with a pod that runs.
+/// Starts a server with a running pod.
 async fn serve() -> Running {
-    let server = Server::start(Config { node: true, ..Config::default() }).await.expect("a free port");
-    let pod = r#"{"metadata":{"name":"one"},"spec":{"containers":[{"name":"c","image":"x","ports":[{"containerPort":7}]}]}}"#;
+    let server =
+        Server::start(Config { node: true, ..Config::default() }).await.expect("a free port");
+    let pod = r#"{
+        "metadata": {"name": "one"},
+        "spec": {"containers": [{"name": "c", "image": "x", "ports": [{"containerPort": 7}]}]}
+    }"#;
     let length = pod.len();
     let body = format!("Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{pod}");
     request(&server, "POST", PODS, &body, "201 Created").await;
@@ -279,16 +296,18 @@ async fn open(server: &Running, what: &str, (method, headers): (&str, &str)) -> 
     request(server, method, &format!("{PODS}/one/{what}"), &headers, "\r\n\r\n").await
 }
 
-/// Sends a request and reads until something has come.
+/// Sends a request and reads until `until` arrives.
 async fn request(server: &Running, method: &str, path: &str, rest: &str, until: &str) -> TcpStream {
     let mut socket = TcpStream::connect(server.addr()).await.expect("the server listens");
     socket.set_nodelay(true).expect("an open socket");
     let token = server.admin_token();
-    let head = format!("{method} {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n{rest}");
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n{rest}"
+    );
     socket.write_all(head.as_bytes()).await.expect("the server reads");
     let mut read = Vec::new();
     while !read.windows(until.len()).any(|window| window == until.as_bytes()) {
-        // A byte at a time: what is behind belongs to the stream.
+        // Reads single bytes, since the following ones belong to the stream.
         let byte = socket.read_u8().await.expect("the server goes on");
         read.push(byte);
     }

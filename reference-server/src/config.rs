@@ -1,40 +1,70 @@
-//! What a server is started with.
+//! The configuration of a server.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
 
 use rand::distr::{Alphanumeric, SampleString};
 
-use crate::{Cuts, Faults, Variations};
+use crate::{
+    AuthorizationMode, DisabledCapabilities, Faults, Limits, Manifest, ServiceAccountOptions, Tls,
+    TokenUser, Variations,
+};
 
-/// Everything that a server is started with; [`Config::default`] is right for a test in the same process.
+/// The configuration of a server. [`Config::default`] suits a test in the same process.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where to listen; port 0 takes a free one. Default: a free port on the loopback interface.
+    /// The address to listen on. Port 0 selects a free port. Default: a free port on the loopback
+    /// interface.
     pub listen: SocketAddr,
-    /// Serve TLS, or plain HTTP (the default, and the fastest to start).
+    /// Serves TLS. Default: plain HTTP, which starts faster.
     pub tls: Option<Tls>,
-    /// The bearer token of the administrator, who may do everything. Default: a random one.
+    /// The bearer token of the administrator, who has all permissions. Default: a random token.
     pub admin_token: String,
-    /// The bearer token of a user who is known but has no rights. Default: none.
+    /// The bearer token of an authenticated user without permissions. Default: none.
     pub user_token: Option<String>,
-    /// The bearer token of a user who may read everything and change nothing. Default: none.
+    /// The bearer token of a user with read-only access to everything. Default: none.
     pub viewer_token: Option<String>,
-    /// How many events are kept per resource before a version older than them answers 410.
+    /// Further users with bearer tokens. Default: none.
+    pub users: Vec<TokenUser>,
+    /// The decision on requests. Default: by roles.
+    pub authorization: AuthorizationMode,
+    /// The tokens of service accounts. Default: a generated key signs them.
+    pub service_accounts: ServiceAccountOptions,
+    /// The objects that exist when the server is ready. The server applies definitions first, then
+    /// namespaces, then the others in their order. Default: none.
+    pub manifests: Vec<Manifest>,
+    /// Creates what a new cluster has: the roles and bindings of Kubernetes, and the service
+    /// `kubernetes`. Default: yes.
+    pub cluster_defaults: bool,
+    /// The controllers that run in the server. Default: all.
+    pub controllers: Controllers,
+    /// The number of events to keep for each resource. Older versions return 410.
     pub history: usize,
-    /// Have a node, which runs pods in a scripted runtime (see the README). Default: none, and pods stay pending.
+    /// Adds a node that runs pods in a scripted runtime (see the README). Default: no node, and
+    /// pods stay pending.
     pub node: bool,
-    /// Come with a custom resource, `gadgets.v1.devices.example.com`, for those who judge published schemas and need some.
-    /// Default: no.
+    /// Serves a sample custom resource, `gadgets.v1.devices.example.com`. It is useful for tests of
+    /// published schemas. Default: no.
     pub sample: bool,
-    /// What a client is granted, so that others are served too.
+    /// The limits for each client, which protect the other clients.
     pub limits: Limits,
-    /// What this server is without. Default: nothing.
-    pub cuts: Cuts,
+    /// The disabled capabilities of this server. Default: none.
+    pub disabled_capabilities: DisabledCapabilities,
     /// The deliberate bugs of this server. Default: none.
     pub faults: Faults,
-    /// The lawful differences of this server. Default: none.
+    /// The permitted differences of this server. Default: none.
     pub variations: Variations,
+}
+
+/// The controllers that run in the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Controllers {
+    /// The controllers that complete the deletion of namespaces and definitions, the garbage
+    /// collector, and the controller of roles that collect the rules of others.
+    #[default]
+    All,
+    /// Only the controller of definitions, which is part of every API server. Deleted namespaces
+    /// stay Terminating, and objects without an owner stay.
+    None,
 }
 
 impl Default for Config {
@@ -45,57 +75,19 @@ impl Default for Config {
             admin_token: Alphanumeric.sample_string(&mut rand::rng(), 32),
             user_token: None,
             viewer_token: None,
+            users: Vec::new(),
+            authorization: AuthorizationMode::Rbac,
+            service_accounts: ServiceAccountOptions::default(),
+            manifests: Vec::new(),
+            cluster_defaults: true,
+            controllers: Controllers::All,
             history: 10_000,
             node: false,
             sample: false,
             limits: Limits::DEFAULT,
-            cuts: Cuts::none(),
+            disabled_capabilities: DisabledCapabilities::none(),
             faults: Faults::none(),
             variations: Variations::none(),
         }
     }
-}
-
-/// What one client is granted. What lies beyond is answered with 408, 413 or 429, or the connection is closed.
-///
-/// These are the limits that a test may want to move. Others are fixed, as they are in a real server: a body has at most 3 MiB, and
-/// its JSON at most 500 levels.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// How long the handshake of TLS and the head of a request may take; also how long a connection may rest between requests.
-    /// Default: 30 seconds.
-    pub head: Duration,
-    /// How long the body of a request may take. Default: 60 seconds.
-    pub body: Duration,
-    /// How long a client may take nothing of an answer or a watch that is sent to it. Logs, commands and forwarded ports wait for
-    /// ever. Default: 60 seconds.
-    pub stall: Duration,
-    /// How many bytes of bodies may be under way at once; the first 64 KiB of each do not count. Default: 128 MiB.
-    pub bodies: usize,
-    /// How many connections may be open without having asked for anything; beyond it the oldest go. Default: 1024.
-    pub waiting: usize,
-}
-
-impl Limits {
-    /// The limits of a server that is not told otherwise.
-    pub const DEFAULT: Self = Self {
-        head: Duration::from_secs(30),
-        body: Duration::from_mins(1),
-        stall: Duration::from_mins(1),
-        bodies: 128 * 1024 * 1024,
-        waiting: 1024,
-    };
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-/// TLS with an authority and a server certificate that are generated at the start.
-#[derive(Clone, Debug, Default)]
-pub struct Tls {
-    /// Host names and addresses of the certificate besides `localhost`, the loopback addresses and the listening one.
-    pub names: Vec<String>,
 }

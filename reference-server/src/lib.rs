@@ -1,23 +1,26 @@
 //! A small, real API server in memory that follows the Kubernetes API conventions.
 //!
-//! It is strict as kube-apiserver is, starts in milliseconds and keeps nothing on disk, so tests of clients and
-//! controllers can have one each. What it is not: a cluster. There are no controllers, and pods run, where
-//! [`Config::node`] is set, in a runtime that is a part of the server.
+//! It is as strict as kube-apiserver, starts in milliseconds and stores nothing on disk, so each
+//! test of a client or controller can have its own server. It is not a cluster. Its only
+//! controllers are the garbage collector and the controllers that complete deletions of namespaces
+//! and custom resource definitions. With [`Config::node`], pods run in a scripted runtime inside
+//! the server.
 //!
-//! # What a client is granted
+//! # Limits
 //!
-//! Nobody who is slow, greedy or wrong keeps the server from others. What goes beyond is answered with a 4xx, or the connection is
-//! closed; what was acknowledged stays. [`Limits`] holds what a test may want to move:
+//! A slow, greedy or faulty client must not affect other clients. Requests beyond a limit get a 4xx
+//! response, or the server closes the connection. Acknowledged writes stay. Tests can change
+//! [`Limits`]:
 //!
 //! | | limit | beyond it |
 //! | --- | --- | --- |
-//! | handshake of TLS, head of a request, rest between requests | 30 s | closed |
-//! | connections that have asked for nothing yet | 1024 | the oldest are closed |
-//! | body of a request | 60 s | 408 |
-//! | bodies under way, without the first 64 KiB of each | 128 MiB together | 429, `Retry-After` |
-//! | an answer or a watch of which the client takes nothing | 60 s | closed; logs, commands and ports wait |
+//! | TLS handshake, request head, idle time between requests | 30 s | closed |
+//! | connections without a request | 1024 | the oldest are closed |
+//! | request body | 60 s | 408 |
+//! | request bodies in memory, without the first 64 KiB of each | 128 MiB | 429, `Retry-After` |
+//! | response or watch without progress | 60 s | closed, except logs, commands and ports |
 //!
-//! The others are fixed:
+//! Other limits are fixed:
 //!
 //! | | limit | beyond it |
 //! | --- | --- | --- |
@@ -26,79 +29,54 @@
 //! | JSON, also as YAML | 500 levels, 16 KiB of keys from the root to a value | 400 |
 //! | JSON patch | 10,000 operations, 3 MiB of copies, 50 million items moved | 413 |
 //! | label selector | 1,000 requirements | 400 |
-//! | mistakes told of an object | 200, each with 1 KiB of the value | the others are counted |
-//! | warnings | 50, 4 KiB | left out |
-//! | a text that is indented (`pretty`, YAML) | 16 MiB, or four times the plain one | plain JSON, which is YAML, too |
-//! | patterns of a schema | 8 KiB of text each, 1 MiB compiled, 16 MiB together | 422 |
-//! | rules of a schema | 16 KiB and 300 links each, priced on the largest object | 422 |
-//! | log of a resource | [`Config::history`] events, 64 MiB | 410 for who asks for more |
-//! | streams of a SPDY connection | 1024, 64 headers each, 64 KiB of them | reset; closed |
+//! | errors reported for an object | 200, each with 1 KiB of the value | the others are counted |
+//! | warnings | 50, 4 KiB | omitted |
+//! | indented text (`pretty`, YAML) | 16 MiB, or four times the plain text | plain JSON |
+//! | patterns of a schema | 8 KiB of text each, 1 MiB compiled, 16 MiB in total | 422 |
+//! | rules of a schema | 16 KiB and 300 links each, cost on the largest object | 422 |
+//! | log of a resource | [`Config::history`] events, 64 MiB | 410 for older versions |
+//! | streams of a SPDY connection | 1024, 64 headers each, 64 KiB of headers | reset, closed |
 //! | message of a WebSocket | 32 MiB | closed with 1009 |
 //!
-//! ```no_run
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use kubeproof_reference_server::{Config, Server};
+//! # Examples
 //!
-//! let server = Server::start(Config::default()).await?;
-//! println!("{} {}", server.url(), server.admin_token());
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use kubeproof_reference_server::Server;
+//!
+//! let server = Server::builder()
+//!     .tls()
+//!     .user("jane-token", "jane", &["developers"])
+//!     .manifest("{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")
+//!     .start()
+//!     .await?;
+//! assert!(server.url().starts_with("https://127.0.0.1:"));
+//! assert!(server.kubeconfig().contains("certificate-authority-data"));
 //! server.shutdown().await;
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! With the feature `kube`, [`Running`] has a method `client` that returns a `kube::Client`.
 
-#[macro_use]
-mod named;
-
-mod api;
-mod apply;
-mod auth;
-mod bends;
-mod body;
-pub mod builtin;
-mod collector;
+mod builder;
 pub mod config;
-pub mod crd;
-pub mod cuts;
-mod discover;
-pub mod discovery;
-mod encode;
-pub mod faults;
-#[cfg(any(fuzzing, test))]
-#[doc(hidden)]
-pub mod fuzzing;
-mod handlers;
-mod items;
-pub mod json;
-pub mod kubelet;
-mod lifecycle;
-mod limits;
-mod listener;
-pub mod negotiate;
+mod front_end;
+mod load;
 pub mod node;
-mod object;
-pub mod openapi;
-pub mod patch;
-mod paths;
-mod present;
-mod query;
-mod registry;
-mod request_info;
-mod respond;
-mod reviews;
-mod runtime;
-pub mod schema;
-mod selection;
-pub mod selector;
 mod server;
-mod status;
-mod store;
-mod streams;
-pub mod table;
-mod tls;
-pub mod variations;
 
-pub use config::{Config, Limits, Tls};
-pub use cuts::{Cut, Cuts};
-pub use faults::{Fault, Faults};
+pub use builder::ServerBuilder;
+pub use config::{Config, Controllers};
+pub use kubeproof_apiserver::config::{
+    AuthorizationMode, Limits, ServiceAccountOptions, ServingCertificate, Tls, TokenFileError,
+    TokenUser,
+};
+pub use kubeproof_apiserver::disabled::{Capability, DisabledCapabilities};
+pub use kubeproof_faults::{Fault, Faults, Variation, Variations};
+pub use kubeproof_kubelet as kubelet;
+pub use load::{LoadError, Manifest};
+#[cfg(feature = "kube")]
+pub use server::ClientError;
 pub use server::{Running, Server, StartError};
-pub use variations::{Variation, Variations};

@@ -1,4 +1,4 @@
-//! Starting and stopping a server.
+//! Starts and stops a server.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,48 +10,80 @@ use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use crate::api::Api;
-use crate::collector;
-use crate::listener::{self, Door};
-use crate::node;
-use crate::tls::{self, TlsError};
-use crate::variations::{Front, Variation};
-use crate::{Config, Cut};
+use kubeproof_apiserver::ApiServer;
+use kubeproof_apiserver::config::Options;
+use kubeproof_apiserver::http::listener;
+use kubeproof_apiserver::http::tls::{self, Identity, TlsError};
+use kubeproof_apiserver::loopback::Client;
+use kubeproof_apiserver::service_accounts::KeyError;
 
-/// Events that a server keeps which forgets soon.
+use crate::builder::ServerBuilder;
+use crate::front_end::FrontEnd;
+use crate::load::{self, LoadError};
+use crate::node;
+use crate::{Capability, Config, Controllers, Variation};
+
+/// The number of events that a server with a short history keeps.
 const SHORT_HISTORY: usize = 256;
 
 /// Starts servers.
 #[derive(Debug)]
 pub struct Server;
 
-/// Why a server did not start.
+/// The reason why a server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The address is taken, or not one of this machine.
+    /// The address is in use, or does not belong to this machine.
     #[error("cannot listen on {addr}: {source}; choose another address, or port 0 for a free one")]
     Listen {
         /// The address of the configuration.
         addr: SocketAddr,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The certificates could not be made.
+    /// The token of the administrator has characters that a header cannot have.
+    #[error("the admin token cannot be sent in a header: {0}; use letters and digits")]
+    Token(#[from] http::header::InvalidHeaderValue),
+    /// The certificates could not be read or generated.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The keys of service account tokens could not be read or generated.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// A manifest could not be read or applied.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+}
+
+/// The reason why there is no client.
+#[cfg(feature = "kube")]
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// kube cannot read the kubeconfig.
+    #[error(transparent)]
+    Kubeconfig(#[from] kube::config::KubeconfigError),
+    /// kube cannot create a client.
+    #[error(transparent)]
+    Client(#[from] kube::Error),
 }
 
 impl Server {
-    /// Binds the address and serves until the [`Running`] is shut down or dropped. It is ready when this returns.
+    /// Returns a builder for a server with the default configuration.
+    pub fn builder() -> ServerBuilder {
+        ServerBuilder::default()
+    }
+
+    /// Binds the address and serves until the [`Running`] server is shut down or dropped. The
+    /// server is ready when this function returns.
     pub async fn start(mut config: Config) -> Result<Running, StartError> {
         if config.variations.on(Variation::ShortHistory) {
             config.history = config.history.min(SHORT_HISTORY);
         }
         let listen = config.listen;
-        let refused = |source| StartError::Listen { addr: listen, source };
-        let socket = TcpListener::bind(listen).await.map_err(refused)?;
-        let addr = socket.local_addr().map_err(refused)?;
-        let identity = config.tls.as_ref().map(|tls| tls::generate(tls, addr)).transpose()?;
+        let failed = |source| StartError::Listen { addr: listen, source };
+        let socket = TcpListener::bind(listen).await.map_err(failed)?;
+        let addr = socket.local_addr().map_err(failed)?;
+        let identity = config.tls.as_ref().map(|tls| tls::identity(tls, addr)).transpose()?;
 
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();
@@ -61,20 +93,32 @@ impl Server {
         {
             Arc::make_mut(tls).alpn_protocols = vec![b"http/1.1".to_vec()];
         }
-        let api = Arc::new(Api::new(&config, addr, tasks.clone(), stop.clone()));
-        if !config.cuts.on(Cut::GarbageCollection) {
-            collector::start(&api);
+        let api = ApiServer::start(
+            &options(&config, addr, identity.as_ref()),
+            tasks.clone(),
+            stop.clone(),
+        )?;
+        let client = Client::new(&api);
+        kubeproof_controllers::start_custom_resources(&client);
+        if config.controllers == Controllers::All {
+            kubeproof_controllers::start_namespaces(&client);
+            kubeproof_controllers::start_role_aggregation(&client);
+            if !config.disabled_capabilities.on(Capability::GarbageCollection) {
+                kubeproof_controllers::start_garbage_collector(&client);
+            }
         }
-        if config.node && !config.cuts.on(Cut::Node) {
-            node::start(&api);
+        if config.node && !config.disabled_capabilities.on(Capability::Node) {
+            node::start(&api, &client);
         }
-        let door = if config.variations.is_none() {
-            Door::Server(api)
-        } else {
-            Door::Front(Arc::new(Front::new(api, config.variations)))
-        };
-        let work = listener::accept(socket, tls, door, config.limits, stop.clone(), tasks.clone());
-        tasks.spawn(work);
+        load::apply(&api, &config.admin_token, &config.manifests).await?;
+        let front_end = Arc::new(FrontEnd::new(api, &config)?);
+        tasks.spawn(listener::accept(
+            socket,
+            tls,
+            front_end,
+            config.limits,
+            (stop.clone(), tasks.clone()),
+        ));
         Ok(Running {
             addr,
             ca_pem: identity.map(|identity| identity.ca_pem),
@@ -86,7 +130,27 @@ impl Server {
     }
 }
 
-/// A server that answers. Dropping it stops the server at once; [`Running::shutdown`] waits until it has stopped.
+fn options(config: &Config, addr: SocketAddr, identity: Option<&Identity>) -> Options {
+    Options {
+        address: addr.to_string(),
+        admin_token: config.admin_token.clone(),
+        user_token: config.user_token.clone(),
+        viewer_token: config.viewer_token.clone(),
+        users: config.users.clone(),
+        client_ca: identity.and_then(|identity| identity.client_ca.clone()),
+        authorization: config.authorization,
+        service_accounts: config.service_accounts.clone(),
+        cluster_defaults: config.cluster_defaults,
+        history: config.history,
+        sample: config.sample,
+        deletion_returns_object: config.variations.on(Variation::ObjectOnDelete),
+        limits: config.limits,
+        disabled_capabilities: config.disabled_capabilities,
+    }
+}
+
+/// A running server. Dropping it stops the server at once. [`Running::shutdown`] waits until it has
+/// stopped.
 #[derive(Debug)]
 pub struct Running {
     addr: SocketAddr,
@@ -98,37 +162,44 @@ pub struct Running {
 }
 
 impl Running {
-    /// The address it listens on.
+    /// Returns the address that the server listens on.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// The base URL, without a trailing slash. A server on all interfaces is named by the loopback address.
+    /// Returns the base URL without a trailing slash. For a server on all interfaces, it has the
+    /// loopback address.
     pub fn url(&self) -> String {
         let mut addr = self.addr;
         if addr.ip().is_unspecified() {
-            addr.set_ip(if addr.is_ipv4() { [127, 0, 0, 1].into() } else { [0, 0, 0, 0, 0, 0, 0, 1].into() });
+            addr.set_ip(if addr.is_ipv4() {
+                [127, 0, 0, 1].into()
+            } else {
+                [0, 0, 0, 0, 0, 0, 0, 1].into()
+            });
         }
         let scheme = if self.ca_pem.is_some() { "https" } else { "http" };
         format!("{scheme}://{addr}")
     }
 
-    /// The certificate authority that clients have to trust, as PEM; none without TLS.
+    /// Returns the certificate authority that clients must trust, as PEM. Without TLS there is
+    /// none.
     pub fn ca_pem(&self) -> Option<&str> {
         self.ca_pem.as_deref()
     }
 
-    /// The bearer token of the administrator.
+    /// Returns the bearer token of the administrator.
     pub fn admin_token(&self) -> &str {
         &self.admin_token
     }
 
-    /// The bearer token of the user without rights, when the configuration has one.
+    /// Returns the bearer token of the user without permissions, if the configuration has one.
     pub fn user_token(&self) -> Option<&str> {
         self.user_token.as_deref()
     }
 
-    /// A kubeconfig for the administrator (a JSON document, which every YAML reader accepts).
+    /// Returns a kubeconfig for the administrator. It is a JSON document, which every YAML parser
+    /// accepts.
     pub fn kubeconfig(&self) -> String {
         let mut cluster = serde_json::json!({ "server": self.url() });
         if let Some(pem) = &self.ca_pem {
@@ -139,13 +210,25 @@ impl Running {
             "kind": "Config",
             "clusters": [{ "name": "kubeproof", "cluster": cluster }],
             "users": [{ "name": "admin", "user": { "token": self.admin_token } }],
-            "contexts": [{ "name": "kubeproof", "context": { "cluster": "kubeproof", "user": "admin", "namespace": "default" } }],
+            "contexts": [{
+                "name": "kubeproof",
+                "context": { "cluster": "kubeproof", "user": "admin", "namespace": "default" },
+            }],
             "current-context": "kubeproof",
         });
         format!("{config:#}\n")
     }
 
-    /// Stops accepting, ends every connection and waits until they are closed.
+    /// Returns a client of the administrator.
+    #[cfg(feature = "kube")]
+    pub async fn client(&self) -> Result<kube::Client, ClientError> {
+        let kubeconfig = kube::config::Kubeconfig::from_yaml(&self.kubeconfig())?;
+        let options = kube::config::KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+        Ok(kube::Client::try_from(config)?)
+    }
+
+    /// Stops the listener, ends every connection and waits until all are closed.
     pub async fn shutdown(self) {
         let Self { tasks, stop, .. } = self;
         drop(stop);

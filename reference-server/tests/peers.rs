@@ -1,15 +1,15 @@
-//! The streams of the server as clients use them that nobody here wrote: kubectl over SPDY and WebSocket, the Python and the
-//! JavaScript client, and a browser. Server and client from one hand could share a misreading; these do not.
+//! Streams with independent clients: kubectl over SPDY and WebSocket, the Python client, the
+//! JavaScript client, and a browser. Independent clients find errors that the client and server of
+//! one project would share.
 //!
-//! A client that is missing is left out, and the test says so, unless `KUBEPROOF_REQUIRE_PEERS=1` makes that a failure. A
-//! browser is missed only where its variable is set.
+//! The tests skip a missing client and print a message. With `KUBEPROOF_REQUIRE_PEERS=1` a missing
+//! client is a failure. A missing browser is a failure only if `KUBEPROOF_CHROMIUM` is set.
 //!
-//! | variable | |
-//! | --- | --- |
-//! | `KUBEPROOF_KUBECTLS` | more kubectls than that on `PATH`, with colons between them |
-//! | `KUBEPROOF_PYTHON` | a Python with the package `kubernetes`; else `python3` |
-//! | `KUBEPROOF_NODE_MODULES` | a directory in whose `node_modules` is `@kubernetes/client-node`; else this one |
-//! | `KUBEPROOF_CHROMIUM` | a Chromium; else `chromium` |
+//! - `KUBEPROOF_KUBECTLS`: additional kubectl programs, separated by colons.
+//! - `KUBEPROOF_PYTHON`: a Python with the package `kubernetes`. Default: `python3`.
+//! - `KUBEPROOF_NODE_MODULES`: a directory whose `node_modules` contains `@kubernetes/client-node`.
+//!   Default: the directory of the test.
+//! - `KUBEPROOF_CHROMIUM`: a Chromium. Default: `chromium`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -29,10 +29,10 @@ use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// No command takes longer, or it hangs.
+/// The timeout of each command.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// A server with a pod that runs, and a home for clients that know it.
+/// A server, and a home directory with its kubeconfig.
 struct Peers {
     server: Running,
     home: TempDir,
@@ -40,11 +40,12 @@ struct Peers {
 
 impl Peers {
     async fn start() -> Self {
-        // kubectl keeps its token to itself on plain HTTP.
+        // kubectl does not send its token over plain HTTP.
         let config = Config { tls: Some(Tls::default()), node: true, ..Config::default() };
         let server = Server::start(config).await.expect("a server starts");
         let home = TempDir::new().expect("a temporary directory");
-        std::fs::write(home.path().join("config"), server.kubeconfig()).expect("a kubeconfig is written");
+        std::fs::write(home.path().join("config"), server.kubeconfig())
+            .expect("a kubeconfig is written");
         Self { server, home }
     }
 
@@ -64,14 +65,14 @@ impl Peers {
         let mut child = self.command(program, arguments).spawn().expect("it runs");
         let mut stdin = child.stdin.take().expect("a pipe");
         let feed = async move {
-            // Whoever has enough reads no more.
+            // A command may end before it has read all input.
             let _ = stdin.write_all(input).await;
         };
         let run = async { tokio::join!(feed, child.wait_with_output()).1 };
-        timeout(DEADLINE, run).await.expect("it hangs").expect("it ends")
+        timeout(DEADLINE, run).await.expect("it ends within the deadline").expect("it ends")
     }
 
-    /// Runs a command that must succeed, and gives what it prints.
+    /// Runs a command that must succeed, and returns its output.
     async fn run(&self, program: &str, arguments: &[&str], input: &[u8]) -> Vec<u8> {
         let output = self.output(program, arguments, input).await;
         let complaint = String::from_utf8_lossy(&output.stderr);
@@ -79,10 +80,11 @@ impl Peers {
         output.stdout
     }
 
-    /// Runs a pod without the help of any kubectl.
+    /// Starts a pod without kubectl.
     async fn run_pod(&self, command: &[&str]) {
         let config = Kubeconfig::read_from(self.kubeconfig()).expect("a kubeconfig");
-        let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
+        let config =
+            kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
         let client = Client::try_from(config.expect("a configuration")).expect("a client");
         let pods: Api<Pod> = Api::default_namespaced(client);
         let pod = serde_json::from_value(pod("one", command)).expect("a pod");
@@ -109,23 +111,27 @@ fn pod(name: &str, command: &[&str]) -> Value {
     })
 }
 
-/// Whether a client is there; a missing one may be required.
+/// Returns whether a client is installed. Panics if a required client is missing.
 async fn is_there(program: &str, arguments: &[&str]) -> bool {
     let required = std::env::var("KUBEPROOF_REQUIRE_PEERS").is_ok_and(|value| value == "1");
-    answers(program, arguments, required).await
+    succeeds(program, arguments, required).await
 }
 
-async fn answers(program: &str, arguments: &[&str], required: bool) -> bool {
+async fn succeeds(program: &str, arguments: &[&str], required: bool) -> bool {
     let found = Command::new(program).args(arguments).output().await;
     if found.is_ok_and(|output| output.status.success()) {
         return true;
     }
-    assert!(!required, "the environment promises it, but {program} {} fails", arguments.join(" "));
+    assert!(
+        !required,
+        "KUBEPROOF_REQUIRE_PEERS is set, but {program} {} fails",
+        arguments.join(" ")
+    );
     skipped(program);
     false
 }
 
-#[expect(clippy::print_stderr, reason = "a test that tests nothing says so")]
+#[expect(clippy::print_stderr, reason = "a skipped test prints a message")]
 fn skipped(program: &str) {
     eprintln!("not run: {program} is missing, or its package");
 }
@@ -141,7 +147,7 @@ async fn kubectls() -> Vec<String> {
     there
 }
 
-/// Bytes of every value, in no order that a framing could make up.
+/// Generates pseudo-random bytes, so that lost and reordered frames are visible.
 fn noise(length: usize) -> Vec<u8> {
     let mut state = 1_u32;
     std::iter::repeat_with(|| {
@@ -201,13 +207,19 @@ async fn kubectl_forwards_ports() {
     for kubectl in kubectls().await {
         let peers = Peers::start().await;
         peers.create(&kubectl, &pod("one", &[])).await;
-        let mut child =
-            peers.command(&kubectl, &["port-forward", "pod/one", ":7", ":8080"]).spawn().expect("it runs");
+        let mut child = peers
+            .command(&kubectl, &["port-forward", "pod/one", ":7", ":8080"])
+            .spawn()
+            .expect("it runs");
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         let mut local = async |port: u16| loop {
-            let line = timeout(DEADLINE, lines.next_line()).await.expect("it hangs").expect("text");
-            let line = line.expect("kubectl goes on");
-            let from = line.strip_prefix("Forwarding from ").and_then(|rest| rest.split_once(" -> "));
+            let line = timeout(DEADLINE, lines.next_line())
+                .await
+                .expect("it ends within the deadline")
+                .expect("text");
+            let line = line.expect("kubectl prints another line");
+            let from =
+                line.strip_prefix("Forwarding from ").and_then(|rest| rest.split_once(" -> "));
             if let Some((address, to)) = from
                 && to.trim() == port.to_string()
                 && let Ok(address @ SocketAddr::V4(_)) = address.parse::<SocketAddr>()
@@ -217,22 +229,26 @@ async fn kubectl_forwards_ports() {
         };
         let (echo, http) = (local(7).await, local(8080).await);
         let bytes = noise(1_000_000);
-        let (mut read, mut write) = TcpStream::connect(echo).await.expect("kubectl listens").into_split();
+        let (mut read, mut write) =
+            TcpStream::connect(echo).await.expect("kubectl listens").into_split();
         let mut echoed = Vec::new();
         let send = async {
             write.write_all(&bytes).await.expect("kubectl reads");
             write.shutdown().await.expect("kubectl reads");
         };
         let both = async { tokio::join!(send, read.read_to_end(&mut echoed)).1 };
-        timeout(DEADLINE, both).await.expect("it hangs").expect("an end");
+        timeout(DEADLINE, both).await.expect("it ends within the deadline").expect("an end");
         assert!(echoed == bytes, "{kubectl}: {} of {} bytes came back", echoed.len(), bytes.len());
         for _ in 0..3 {
             let mut socket = TcpStream::connect(http).await.expect("kubectl listens");
             let request = b"GET / HTTP/1.1\r\nHost: pod\r\nConnection: close\r\n\r\n";
             socket.write_all(request).await.expect("kubectl reads");
-            let mut answer = String::new();
-            timeout(DEADLINE, socket.read_to_string(&mut answer)).await.expect("it hangs").expect("an end");
-            assert!(answer.starts_with("HTTP/1.1 200"), "{kubectl}: {answer}");
+            let mut response = String::new();
+            timeout(DEADLINE, socket.read_to_string(&mut response))
+                .await
+                .expect("it ends within the deadline")
+                .expect("an end");
+            assert!(response.starts_with("HTTP/1.1 200"), "{kubectl}: {response}");
         }
     }
 }
@@ -254,12 +270,12 @@ async fn the_javascript_client_streams() {
     }
 }
 
-/// The page tells on its console what came of it, and the browser repeats that where it complains.
+/// The page logs its result to the console, which the browser copies to stderr.
 #[tokio::test]
 async fn a_browser_streams() {
     let named = std::env::var("KUBEPROOF_CHROMIUM").ok();
     let chromium = named.as_deref().unwrap_or("chromium");
-    if !answers(chromium, &["--version"], named.is_some()).await {
+    if !succeeds(chromium, &["--version"], named.is_some()).await {
         return;
     }
     let peers = Peers::start().await;
@@ -297,7 +313,7 @@ async fn a_browser_streams() {
     assert!(verdict.contains("\"passed\""), "{verdict}\n{}", all.join("\n"));
 }
 
-/// Runs a script with the kubeconfig of a server that has a pod.
+/// Runs a script with the kubeconfig of a server that runs a pod.
 async fn script(program: &str, script: &[&str], rest: &[&str]) {
     let peers = Peers::start().await;
     peers.run_pod(&[]).await;

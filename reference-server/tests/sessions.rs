@@ -1,5 +1,5 @@
-//! A thousand commands at once, over either protocol, and what they cost. A test of its own, since it looks at the memory of
-//! its process.
+//! The memory of a thousand concurrent commands over each protocol. This test has its own process,
+//! because it measures the memory of the whole process.
 
 use futures_util::future::join_all;
 use kubeproof_reference_server::{Config, Running, Server};
@@ -9,14 +9,15 @@ use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 
 const SESSIONS: usize = 1_000;
-/// For the sessions of both ends, client and server being one process.
+/// The limit covers both ends of all sessions, because client and server share the process.
 const BUDGET: usize = 300 * 1024 * 1024;
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
-/// One after the other: both look at the same memory.
+/// Makes the cases run one after the other, because they measure the same memory.
 static TURN: Mutex<()> = Mutex::const_new(());
 
-/// What a client sends: a handshake, what opens the streams, and a line; and what it then must see.
+/// The bytes of a client: a handshake, then `opens` with the streams and a line. The server must
+/// return `echo`.
 struct Protocol {
     method: &'static str,
     handshake: &'static str,
@@ -28,7 +29,8 @@ fn websocket() -> Protocol {
     Protocol {
         method: "GET",
         handshake: "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
-                    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: v5.channel.k8s.io\r\n",
+                    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+                    Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n",
         // A message for stdin, masked with zeroes.
         opens: b"\x82\x85\0\0\0\0\0line".to_vec(),
         echo: b"\x82\x05\x01line",
@@ -37,14 +39,16 @@ fn websocket() -> Protocol {
 
 fn spdy() -> Protocol {
     let mut opens = Vec::new();
-    // Header blocks are stored ones, and the first names the dictionary.
+    // The header blocks are stored without compression, and the first one names the dictionary.
     for (id, kind) in [(1, "error"), (3, "stdin"), (5, "stdout")] {
         let length = u8::try_from(kind.len()).expect("a short name");
         let headers =
-            [b"\0\0\0\x01\0\0\0\x0astreamtype\0\0\0".as_slice(), &[length], kind.as_bytes()].concat();
+            [b"\0\0\0\x01\0\0\0\x0astreamtype\0\0\0".as_slice(), &[length], kind.as_bytes()]
+                .concat();
         let stored = u16::try_from(headers.len()).expect("a short block");
         let begin: &[u8] = if id == 1 { b"\x78\xf9\xe3\xc6\xa7\xc2" } else { b"" };
-        let block = [begin, &[0], &stored.to_le_bytes(), &(!stored).to_le_bytes(), &headers].concat();
+        let block =
+            [begin, &[0], &stored.to_le_bytes(), &(!stored).to_le_bytes(), &headers].concat();
         let frame = u8::try_from(10 + block.len()).expect("a short frame");
         opens.extend([0x80, 3, 0, 1, 0, 0, 0, frame, 0, 0, 0, id, 0, 0, 0, 0, 0, 0]);
         opens.extend(block);
@@ -52,14 +56,15 @@ fn spdy() -> Protocol {
     opens.extend(b"\0\0\0\x03\0\0\0\x04line");
     Protocol {
         method: "POST",
-        handshake: "Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\nContent-Length: 0\r\n",
+        handshake: "Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n\
+                    Content-Length: 0\r\n",
         opens,
         echo: b"\0\0\0\x05\0\0\0\x04line",
     }
 }
 
 impl Protocol {
-    /// Opens a session whose command has answered.
+    /// Opens a session and waits for output of its command.
     async fn open(&self, server: &Running) -> TcpStream {
         let mut socket = TcpStream::connect(server.addr()).await.expect("the server listens");
         let request = format!(
@@ -81,11 +86,11 @@ async fn read_until(socket: &mut TcpStream, wanted: &[u8]) {
     let mut read = Vec::new();
     while !read.windows(wanted.len()).any(|window| window == wanted) {
         let count = socket.read_buf(&mut read).await.expect("bytes");
-        assert_ne!(count, 0, "the session ended behind {}", String::from_utf8_lossy(&read));
+        assert_ne!(count, 0, "the session ended after {}", String::from_utf8_lossy(&read));
     }
 }
 
-/// How much memory this process holds; none where the system does not say.
+/// Returns the memory of this process, or `None` on systems without `/proc`.
 fn memory() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -96,13 +101,15 @@ fn memory() -> Option<usize> {
 #[case::websocket(websocket())]
 #[case::spdy(spdy())]
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_thousand_commands_at_once(#[case] protocol: Protocol) {
+async fn a_thousand_concurrent_commands_stay_within_the_memory_limit(#[case] protocol: Protocol) {
     let _turn = TURN.lock().await;
     rlimit::increase_nofile_limit(4 * SESSIONS as u64).expect("two sockets for each session");
-    let server = Server::start(Config { node: true, ..Config::default() }).await.expect("a free port");
+    let server =
+        Server::start(Config { node: true, ..Config::default() }).await.expect("a free port");
     let pod = r#"{"metadata":{"name":"one"},"spec":{"containers":[{"name":"c","image":"x"}]}}"#;
     let request = format!(
-        "POST {PODS} HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
+        "POST {PODS} HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\n\
          Content-Length: {}\r\n\r\n{pod}",
         server.admin_token(),
         pod.len()
@@ -118,7 +125,7 @@ async fn a_thousand_commands_at_once(#[case] protocol: Protocol) {
     events.write_all(watch.as_bytes()).await.expect("the server reads");
     read_until(&mut events, b"\"phase\":\"Running\"").await;
 
-    // What the first session costs, all of them share.
+    // The first session allocates memory that all sessions share.
     drop(protocol.open(&server).await);
     let before = memory();
     let sessions = join_all((0..SESSIONS).map(|_| protocol.open(&server))).await;

@@ -1,18 +1,31 @@
-//! Files that are there whole or not at all, so that a CI never reads half a report.
+//! Atomic writes: a file is either complete or absent, so that CI never reads half a report.
 
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use crate::ReportError;
+use crate::report::ReportError;
 
-/// Writes a file beside its place and moves it there; makes missing directories.
+/// Writes a temporary file and renames it to `path`. Creates missing directories.
 pub fn write(path: &Path, content: &[u8]) -> Result<(), ReportError> {
-    put(path, content).map_err(|source| ReportError::Write { path: path.to_owned(), source })
+    write_and_rename(path, content)
+        .map_err(|source| ReportError::Write { path: path.to_owned(), source })
 }
 
-/// Makes sure, before anything has run, that a file can be written here.
-pub fn prepare(path: &Path) -> Result<(), ReportError> {
+/// Like [`write()`], and makes the file executable.
+pub fn write_script(path: &Path, content: &[u8]) -> Result<(), ReportError> {
+    write(path, content)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+            .map_err(|source| ReportError::Write { path: path.to_owned(), source })?;
+    }
+    Ok(())
+}
+
+/// Checks that a file can be written to this path. A run calls this before its first request.
+pub fn check_writable(path: &Path) -> Result<(), ReportError> {
     let attempt = || {
         if path.is_dir() {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
@@ -27,14 +40,14 @@ pub fn prepare(path: &Path) -> Result<(), ReportError> {
     attempt().map_err(|source| ReportError::Write { path: path.to_owned(), source })
 }
 
-fn put(path: &Path, content: &[u8]) -> io::Result<()> {
+fn write_and_rename(path: &Path, content: &[u8]) -> io::Result<()> {
     if is_special(path) {
         return fs::OpenOptions::new().write(true).open(path)?.write_all(content);
     }
     let parent = parent(path);
     fs::create_dir_all(parent)?;
     let mut builder = tempfile::Builder::new();
-    share(&mut builder);
+    make_readable(&mut builder);
     let mut file = builder.tempfile_in(parent)?;
     file.write_all(content)?;
     file.persist(path).map_err(|error| error.error)?;
@@ -48,13 +61,13 @@ fn parent(path: &Path) -> &Path {
     }
 }
 
-/// A device or a pipe (`/dev/stdout`, a process substitution) cannot be replaced, only written to.
+/// A device or a pipe (`/dev/stdout`, a process substitution) can be written to but not renamed.
 fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|meta| !meta.is_file())
 }
 
-/// Temporary files are private by default, reports are not; the umask still applies.
-fn share(builder: &mut tempfile::Builder<'_, '_>) {
+/// Temporary files are private by default. Reports get the usual mode, limited by the umask.
+fn make_readable(builder: &mut tempfile::Builder<'_, '_>) {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
@@ -69,23 +82,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_replaces_the_old_one_and_its_directories_are_made() {
+    fn a_report_replaces_an_older_one_and_missing_directories_are_created() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("a/b/report.json");
         write(&path, b"old, and longer").expect("written");
         write(&path, b"new").expect("written again");
         assert_eq!(fs::read(&path).expect("read"), b"new");
-        let left: Vec<_> = fs::read_dir(path.parent().expect("a parent")).expect("listed").collect();
-        assert_eq!(left.len(), 1, "nothing temporary stays: {left:?}");
+        let left: Vec<_> =
+            fs::read_dir(path.parent().expect("a parent")).expect("listed").collect();
+        assert_eq!(left.len(), 1, "a temporary file is left: {left:?}");
     }
 
     #[test]
-    fn a_place_that_cannot_hold_a_file_is_known_before_the_run() {
+    fn a_path_that_is_not_writable_is_an_error_before_the_run() {
         let dir = tempfile::tempdir().expect("a directory");
-        let error = prepare(dir.path()).expect_err("a directory is no file");
+        let error = check_writable(dir.path()).expect_err("a directory is not a file");
         assert!(error.to_string().contains("it is a directory"), "{error}");
         let file = dir.path().join("file");
         fs::write(&file, "").expect("written");
-        prepare(&file.join("below.json")).expect_err("a file has nothing below it");
+        check_writable(&file.join("below.json")).expect_err("a file is not a directory");
     }
 }

@@ -1,86 +1,190 @@
-//! Several runs: the parts of one put together, and what changed from one to another.
+//! Merges the reports of shards, and compares the reports of two runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use kubeproof_harness::event::Verdict;
+use kubeproof_harness::event::{Shard, Verdict};
 
-use crate::document::{Document, Record};
-use crate::paint::word;
+use crate::document::{Document, Head, Record, Summary};
+use crate::paint::verdict_name;
 
-/// Why reports are not parts of one run.
+/// Why reports cannot be merged.
 #[derive(Debug, Eq, PartialEq, thiserror::Error)]
 pub enum MergeError {
-    /// There is none.
+    /// No report was given.
     #[error("nothing to merge: expected at least one report")]
     Nothing,
-    /// They were judged by different things.
+    /// The runs used different cases or rules, or tested different targets.
     #[error(
-        "the reports have different {what}, {first:?} and {other:?}; merge reports of one version and edition"
+        "the reports have different {what}, {first:?} and {other:?}; merge reports of one target, \
+         version and edition"
     )]
     Differ {
-        /// What differs.
+        /// The property that differs.
         what: &'static str,
-        /// In the first report.
+        /// The value of the first report.
         first: String,
-        /// In another.
+        /// The value of another report.
         other: String,
+    },
+    /// A shard is missing.
+    #[error("shard {index}/{count} is missing; give the reports of all shards of a run")]
+    MissingShard {
+        /// Counted from 1.
+        index: usize,
+        /// The number of shards.
+        count: usize,
+    },
+    /// Two reports contain the same shard.
+    #[error("two reports contain shard {index}/{count}; give one report per shard")]
+    DuplicateShard {
+        /// Counted from 1.
+        index: usize,
+        /// The number of shards.
+        count: usize,
+    },
+    /// Two reports contain the same result.
+    #[error("two reports contain {title}; merge reports of disjoint parts of a run")]
+    DuplicateResult {
+        /// `id @ subject`.
+        title: String,
     },
 }
 
-/// Puts reports together, as those of the shards of a run. The head is that of the first.
+/// Merges the reports of the disjoint parts of a run. The result has the head of the first report.
 pub fn merge(documents: impl IntoIterator<Item = Document>) -> Result<Document, MergeError> {
+    let documents: Vec<Document> = documents.into_iter().collect();
+    check_shards(&documents)?;
+    check_duplicates(&documents)?;
     let mut documents = documents.into_iter();
     let mut merged = documents.next().ok_or(MergeError::Nothing)?;
     for document in documents {
-        same("catalogues", &merged.head.catalogue_digest, &document.head.catalogue_digest)?;
-        same("editions", &format!("{:?}", merged.head.edition), &format!("{:?}", document.head.edition))?;
-        same("readings of the letter", &merged.head.letter.to_string(), &document.head.letter.to_string())?;
+        check_heads(&merged.head, &document.head)?;
         merged.head.planned += document.head.planned;
-        // Shards run beside each other: the slowest says how long the whole took.
+        // Shards run in parallel, so the slowest determines the duration.
         merged.duration_ms = merged.duration_ms.max(document.duration_ms);
         merged.interrupted |= document.interrupted;
+        merged.stopped = merged.stopped.or(document.stopped);
         merged.notices.extend(document.notices);
+        merged.stale_entries.extend(document.stale_entries);
         for record in document.results {
             merged.add(record);
         }
     }
+    merged.head.shard = None;
+    merge_required(&mut merged);
+    merged.stale_entries.sort();
+    merged.stale_entries.dedup();
     merged.sort();
     Ok(merged)
 }
 
-fn same(what: &'static str, first: &str, other: &str) -> Result<(), MergeError> {
+fn check_heads(first: &Head, other: &Head) -> Result<(), MergeError> {
+    let version = |head: &Head| head.target.version.clone().unwrap_or_default();
+    // Each run of the bundled server has its own port.
+    let server = |head: &Head| {
+        if head.target.bundled {
+            "the bundled server".to_owned()
+        } else {
+            head.target.server.clone()
+        }
+    };
+    require_equal("targets", &server(first), &server(other))?;
+    require_equal("versions of the target", &version(first), &version(other))?;
+    require_equal("catalogues", &first.catalogue_digest, &other.catalogue_digest)?;
+    require_equal("editions", &first.edition.to_string(), &other.edition.to_string())?;
+    require_equal("--letter settings", &first.letter.to_string(), &other.letter.to_string())
+}
+
+/// Checks that the reports are all shards of a run, or all of them whole runs.
+fn check_shards(documents: &[Document]) -> Result<(), MergeError> {
+    let Some(count) = documents.iter().find_map(|document| Some(document.head.shard?.count)) else {
+        return Ok(());
+    };
+    let mut seen = BTreeSet::new();
+    for document in documents {
+        let shard = document.head.shard.unwrap_or(Shard { index: 1, count: 1 });
+        require_equal("numbers of shards", &count.to_string(), &shard.count.to_string())?;
+        if !seen.insert(shard.index) {
+            return Err(MergeError::DuplicateShard { index: shard.index, count });
+        }
+    }
+    match (1..=count).find(|index| !seen.contains(index)) {
+        Some(index) => Err(MergeError::MissingShard { index, count }),
+        None => Ok(()),
+    }
+}
+
+/// Checks that no result is in two reports. One report can repeat a result (`--repeat`).
+fn check_duplicates(documents: &[Document]) -> Result<(), MergeError> {
+    let mut seen = BTreeMap::new();
+    for (number, document) in documents.iter().enumerate() {
+        for record in document.results.iter().filter(|record| !is_required_feature(record)) {
+            let first = *seen.entry(key(record)).or_insert(number);
+            if first != number {
+                return Err(MergeError::DuplicateResult { title: record.title() });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether a result stands for an option of `--require`. Each shard has these results.
+fn is_required_feature(record: &Record) -> bool {
+    record.area() == "required"
+}
+
+/// Keeps the worst result of each required feature.
+fn merge_required(document: &mut Document) {
+    let (required, others): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut document.results).into_iter().partition(is_required_feature);
+    let mut worst = BTreeMap::<String, Record>::new();
+    for record in required {
+        let kept = worst.entry(record.id.clone()).or_insert_with(|| record.clone());
+        if kept.verdict < record.verdict {
+            *kept = record;
+        }
+    }
+    document.head.planned = document.head.planned.saturating_sub(document.summary.total());
+    document.summary = Summary::default();
+    for record in others.into_iter().chain(worst.into_values()) {
+        document.add(record);
+    }
+    document.head.planned += document.summary.total();
+}
+
+fn require_equal(what: &'static str, first: &str, other: &str) -> Result<(), MergeError> {
     if first == other {
         return Ok(());
     }
     Err(MergeError::Differ { what, first: first.to_owned(), other: other.to_owned() })
 }
 
-/// What changed from one run to another.
+/// The changes from one run to another.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Changes(Vec<Change>);
 
-/// A result that is not what it was.
+/// A result whose verdict changed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Change {
     /// `id @ subject`.
     pub title: String,
-    /// `None`: the result is new.
+    /// The earlier verdict. `None` for a new result.
     pub before: Option<Verdict>,
-    /// `None`: the result is gone.
+    /// The later verdict. `None` for a removed result.
     pub after: Option<Verdict>,
-    /// Why it is now what it is.
+    /// The reason of the later verdict.
     pub reason: String,
 }
 
-/// Compares two runs, result by result. Where one repeats a case, its worst result counts.
+/// Compares two runs, result by result. If a run repeated a case, its worst result counts.
 pub fn diff(before: &Document, after: &Document) -> Changes {
     let mut both = BTreeMap::<_, (Option<&Record>, Option<&Record>)>::new();
     for record in &before.results {
-        worst(&mut both.entry(key(record)).or_default().0, record);
+        keep_worst(&mut both.entry(key(record)).or_default().0, record);
     }
     for record in &after.results {
-        worst(&mut both.entry(key(record)).or_default().1, record);
+        keep_worst(&mut both.entry(key(record)).or_default().1, record);
     }
     let changed = both.into_values().filter_map(|(before, after)| {
         let (was, is) = (before.map(|record| record.verdict), after.map(|record| record.verdict));
@@ -98,19 +202,19 @@ fn key(record: &Record) -> (&str, &str) {
     (&record.id, &record.subject)
 }
 
-fn worst<'a>(slot: &mut Option<&'a Record>, record: &'a Record) {
+fn keep_worst<'a>(slot: &mut Option<&'a Record>, record: &'a Record) {
     if slot.is_none_or(|known| known.verdict < record.verdict) {
         *slot = Some(record);
     }
 }
 
 impl Changes {
-    /// One by one, sorted by case and subject.
+    /// Returns the changes, sorted by case and subject.
     pub fn iter(&self) -> std::slice::Iter<'_, Change> {
         self.0.iter()
     }
 
-    /// Whether something that held does not any more, or is not judged any more.
+    /// Returns whether a result is worse than before.
     pub fn has_regression(&self) -> bool {
         self.0.iter().any(Change::is_regression)
     }
@@ -126,7 +230,8 @@ impl<'a> IntoIterator for &'a Changes {
 }
 
 impl Change {
-    /// Whether it is worse than before. A result that is gone, or is skipped now, is: nothing proves any more that it holds.
+    /// Returns whether the result is worse than before. A removed or skipped result is worse,
+    /// because nothing proves the behaviour any more.
     pub fn is_regression(&self) -> bool {
         match (self.before, self.after) {
             (Some(Verdict::Skip) | None, None) => false,
@@ -141,20 +246,22 @@ impl Change {
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let side = |verdict: Option<Verdict>| verdict.map_or("none", word);
+        let side = |verdict: Option<Verdict>| verdict.map_or("none", verdict_name);
         write!(f, "{}: {} -> {}", self.title, side(self.before), side(self.after))?;
         if self.reason.is_empty() { Ok(()) } else { write!(f, "  {}", self.reason) }
     }
 }
 
+/// Documents for tests.
 #[cfg(test)]
-mod tests {
+pub(crate) mod testing {
     use kubeproof_cases::case::Level;
-    use rstest::rstest;
 
     use super::*;
+    use crate::document::CheckRecord;
 
-    fn document(results: &[(&str, Verdict)]) -> Document {
+    /// Returns a complete run with these results.
+    pub(crate) fn document(results: &[(&str, Verdict)]) -> Document {
         let mut document = Document { interrupted: false, duration_ms: 5.0, ..Document::default() };
         document.head.planned = results.len();
         for (id, verdict) in results {
@@ -168,9 +275,12 @@ mod tests {
             id: id.to_owned(),
             subject: String::new(),
             level: Level::Must,
+            profile: None,
             requirements: Vec::new(),
             verdict,
             reason: String::new(),
+            reason_code: None,
+            blocked_by: None,
             duration_ms: 1.0,
             checks: Vec::new(),
             summary: String::new(),
@@ -180,8 +290,38 @@ mod tests {
         }
     }
 
+    /// Adds a case on these subjects.
+    pub(crate) fn on(mut document: Document, id: &str, subjects: &[(&str, Verdict)]) -> Document {
+        for (subject, verdict) in subjects {
+            document.add(Record { subject: (*subject).to_owned(), ..record(id, *verdict) });
+            document.head.planned += 1;
+        }
+        document
+    }
+
+    /// Adds a check to each result, with the verdict of the result.
+    pub(crate) fn with_check(mut document: Document) -> Document {
+        for record in &mut document.results {
+            record.checks = vec![check(record.verdict)];
+        }
+        document
+    }
+
+    fn check(verdict: Verdict) -> CheckRecord {
+        let check = serde_json::json!({"id": "works", "verdict": verdict, "level": "must"});
+        serde_json::from_value(check).expect("a check")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::testing::document;
+    use super::*;
+
     #[test]
-    fn shards_make_a_whole() {
+    fn shards_are_merged() {
         let merged = merge([
             document(&[("b/2", Verdict::Pass), ("b/1", Verdict::Fail)]),
             document(&[("a/1", Verdict::Skip)]),
@@ -195,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_of_different_catalogues_are_not_parts_of_one_run() {
+    fn reports_of_different_catalogues_cannot_be_merged() {
         let mut other = document(&[]);
         other.head.catalogue_digest = "sha256:11".to_owned();
         let error = merge([document(&[]), other]).expect_err("they differ");
@@ -203,14 +343,61 @@ mod tests {
         assert_eq!(merge([]).expect_err("none"), MergeError::Nothing);
     }
 
+    fn shard(index: usize, count: usize, results: &[(&str, Verdict)]) -> Document {
+        let mut document = document(results);
+        document.head.shard = Some(Shard { index, count });
+        document
+    }
+
     #[test]
-    fn a_diff_tells_what_changed_and_nothing_else() {
-        let before =
-            document(&[("a/same", Verdict::Pass), ("a/broke", Verdict::Pass), ("a/gone", Verdict::Pass)]);
-        let after =
-            document(&[("a/same", Verdict::Pass), ("a/broke", Verdict::Fail), ("a/new", Verdict::Pass)]);
+    fn all_shards_of_one_target_are_needed() {
+        let part = |index| shard(index, 2, &[(["a/1", "a/2"][index - 1], Verdict::Pass)]);
+        let merged = merge([part(2), part(1)]).expect("all shards");
+        assert_eq!((merged.head.shard, merged.results.len()), (None, 2));
+        let failed = |documents: Vec<Document>| merge(documents).expect_err("rejected");
+        assert_eq!(failed(vec![part(2)]), MergeError::MissingShard { index: 1, count: 2 });
+        let twice = vec![part(1), part(1)];
+        assert_eq!(failed(twice), MergeError::DuplicateShard { index: 1, count: 2 });
+        let other_count = failed(vec![part(1), shard(2, 3, &[])]).to_string();
+        assert!(other_count.contains("numbers of shards"), "{other_count}");
+        let mut other_target = part(2);
+        other_target.head.target.server = "https://other".to_owned();
+        let other_target = failed(vec![part(1), other_target]).to_string();
+        assert!(other_target.contains("different targets"), "{other_target}");
+    }
+
+    #[test]
+    fn a_result_is_in_one_report_only() {
+        let whole = || document(&[("a/1", Verdict::Pass)]);
+        let error = merge([whole(), whole()]).expect_err("the same result");
+        assert_eq!(error, MergeError::DuplicateResult { title: "a/1".to_owned() });
+    }
+
+    #[test]
+    fn of_a_required_feature_the_worst_result_stays() {
+        let part = |index, verdict| shard(index, 2, &[("required/crds", verdict)]);
+        let merged = merge([part(1, Verdict::Pass), part(2, Verdict::Fail)]).expect("shards");
+        assert_eq!((merged.summary.fail, merged.summary.total()), (1, 1));
+        assert_eq!(merged.head.planned, 1);
+    }
+
+    #[test]
+    fn a_diff_lists_the_changed_results() {
+        let before = document(&[
+            ("a/same", Verdict::Pass),
+            ("a/broke", Verdict::Pass),
+            ("a/gone", Verdict::Pass),
+        ]);
+        let after = document(&[
+            ("a/same", Verdict::Pass),
+            ("a/broke", Verdict::Fail),
+            ("a/new", Verdict::Pass),
+        ]);
         let changes: Vec<_> = diff(&before, &after).iter().map(ToString::to_string).collect();
-        assert_eq!(changes, ["a/broke: pass -> fail", "a/gone: pass -> none", "a/new: none -> pass"]);
+        assert_eq!(
+            changes,
+            ["a/broke: pass -> fail", "a/gone: pass -> none", "a/new: none -> pass"]
+        );
     }
 
     #[rstest]
@@ -221,7 +408,7 @@ mod tests {
     #[case(Some(Verdict::Fail), Some(Verdict::Pass), false)]
     #[case(None, Some(Verdict::Fail), true)]
     #[case(None, Some(Verdict::Pass), false)]
-    fn a_regression_is_what_is_not_proven_any_more(
+    fn a_worse_removed_or_skipped_result_is_a_regression(
         #[case] before: Option<Verdict>,
         #[case] after: Option<Verdict>,
         #[case] regression: bool,

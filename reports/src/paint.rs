@@ -1,28 +1,28 @@
-//! Colours, or none.
+//! Colours of terminal output.
 
 use std::fmt::Display;
 
 use anstyle::{AnsiColor, Style};
 use kubeproof_harness::event::Verdict;
 
-/// Paints text when colours are on.
+/// Adds colours to text, if they are enabled.
 #[derive(Clone, Copy, Debug)]
 pub struct Paint {
     on: bool,
 }
 
 impl Paint {
-    /// Colours, or plain text.
+    /// Creates a painter that adds colours if `on` is true.
     pub fn new(on: bool) -> Self {
         Self { on }
     }
 
-    /// Plain text.
+    /// Creates a painter that adds no colours.
     pub fn plain() -> Self {
         Self { on: false }
     }
 
-    /// The verdict's colour.
+    /// Returns the text in the colour of the verdict.
     pub fn verdict(self, verdict: Verdict, text: impl Display) -> String {
         let style = match verdict {
             Verdict::Pass => AnsiColor::Green.on_default(),
@@ -35,17 +35,17 @@ impl Paint {
         self.style(style, text)
     }
 
-    /// What matters most.
+    /// Returns the text in bold.
     pub fn bold(self, text: impl Display) -> String {
         self.style(Style::new().bold(), text)
     }
 
-    /// What matters least.
+    /// Returns the text dimmed.
     pub fn dim(self, text: impl Display) -> String {
         self.style(Style::new().dimmed(), text)
     }
 
-    /// A line of a diff.
+    /// Returns a line of a unified diff in its colour.
     pub fn diff_line(self, line: &str) -> String {
         match line.as_bytes().first() {
             Some(b'-') => self.style(AnsiColor::Red.on_default(), line),
@@ -60,8 +60,8 @@ impl Paint {
     }
 }
 
-/// A verdict as people read it.
-pub fn word(verdict: Verdict) -> &'static str {
+/// Returns the name of a verdict in lower case.
+pub fn verdict_name(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "pass",
         Verdict::Deviation => "deviation",

@@ -1,8 +1,10 @@
-//! What reports say of a requirement: plain data, so that they need not know the ledger.
+//! The requirements as reports show them: plain data, independent of the requirements catalogue.
 
 use std::collections::BTreeMap;
 
-use kubeproof_cases::case::Level;
+use kubeproof_cases::case::{Edition, Level};
+
+use crate::sections;
 
 /// The requirements by id.
 #[derive(Clone, Debug, Default)]
@@ -11,21 +13,32 @@ pub struct Requirements(BTreeMap<String, Requirement>);
 /// One requirement.
 #[derive(Clone, Debug)]
 pub struct Requirement {
-    /// What the conventions ask for, in one sentence.
+    /// The rule of the conventions in one sentence.
     pub statement: String,
-    /// How strongly.
+    /// The level: must, should or may.
     pub level: Level,
     /// The section of the conventions.
     pub section: String,
+    /// The editions that contain the requirement.
+    pub editions: Vec<Edition>,
+}
+
+impl Requirement {
+    /// Returns the URL of the section in the conventions on GitHub. Returns `None` for the
+    /// requirements of users.
+    pub fn section_url(&self) -> Option<String> {
+        sections::url(&self.section, self.editions.contains(&Edition::Head))
+    }
 }
 
 impl Requirements {
-    /// The requirement of this id.
+    /// Returns the requirement with this id.
     pub fn get(&self, id: &str) -> Option<&Requirement> {
         self.0.get(id)
     }
 
-    /// The statement of this requirement; its id when it is unknown, as in reports of another version.
+    /// Returns the statement of a requirement, or its id if it is unknown. Reports of other
+    /// versions can contain unknown ids.
     pub fn statement<'a>(&'a self, id: &'a str) -> &'a str {
         self.get(id).map_or(id, |requirement| &requirement.statement)
     }

@@ -1,6 +1,7 @@
-//! Every report over one fixed run, held against the files in `goldens/`.
+//! Compares every report of one fixed run with its golden file in `goldens/`.
 //!
-//! `KUBEPROOF_BLESS=1 cargo test -p kubeproof-reports` rewrites them; read the difference before it is committed.
+//! `KUBEPROOF_BLESS=1 cargo test -p kubeproof-reports` rewrites the files. Read the diff before you
+//! commit it.
 
 mod run;
 
@@ -10,14 +11,22 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use kubeproof_reports::console::{Console, Live, Options, Verbosity};
-use kubeproof_reports::document::Document;
-use kubeproof_reports::file::{FileReport, Format};
-use kubeproof_reports::github::Github;
+use kubeproof_reports::formats::{FileReport, Format, load};
 use kubeproof_reports::paint::Paint;
 use kubeproof_reports::redact::Redactor;
-use kubeproof_reports::trace::Trace;
-use kubeproof_reports::{Finished, Report, Reports};
+use kubeproof_reports::{Finished, Github, Report, Reports, Trace};
 use rstest::rstest;
+
+/// Texts that no report may contain: tokens, the data of Secrets in both forms, and credentials
+/// that a case sent.
+const SECRETS: [&str; 6] = [
+    "token-of-the-admin",
+    "token-of-the-user",
+    "aHVudGVyMg==",
+    "hunter2",
+    "session-cookie",
+    "review-me",
+];
 
 #[rstest]
 #[case(Format::Json, "report.json")]
@@ -26,11 +35,11 @@ use rstest::rstest;
 #[case(Format::Markdown, "summary.md")]
 #[case(Format::Sarif, "report.sarif")]
 #[case(Format::Tap, "report.tap")]
-fn a_file_report_is_as_its_golden(#[case] format: Format, #[case] golden: &str) {
+fn a_file_report_matches_its_golden(#[case] format: Format, #[case] golden: &str) {
     let dir = tempfile::tempdir().expect("a directory");
-    let path = dir.path().join("made/for/it").join(golden);
-    let report = FileReport::new(&path, format, &run::requirements()).expect("a place to write");
-    assert!(tell(vec![Box::new(report)]).errors.is_empty());
+    let path = dir.path().join("missing/directories").join(golden);
+    let file = FileReport::new(&path, format, &run::requirements()).expect("a writable path");
+    assert!(report(vec![Box::new(file)]).errors.is_empty());
     compare(golden, &fs::read_to_string(&path).expect("a report"));
 }
 
@@ -40,7 +49,11 @@ fn a_file_report_is_as_its_golden(#[case] format: Format, #[case] golden: &str) 
 #[case(Verbosity::Normal, true, "console-colour.txt")]
 #[case(Verbosity::Passes, false, "console-v.txt")]
 #[case(Verbosity::Exchanges, false, "console-vv.txt")]
-fn the_console_is_as_its_golden(#[case] verbosity: Verbosity, #[case] colour: bool, #[case] golden: &str) {
+fn the_console_matches_its_golden(
+    #[case] verbosity: Verbosity,
+    #[case] colour: bool,
+    #[case] golden: &str,
+) {
     let (out, live) = (Buffer::default(), Buffer::default());
     let options = Options {
         verbosity,
@@ -51,33 +64,52 @@ fn the_console_is_as_its_golden(#[case] verbosity: Verbosity, #[case] colour: bo
     };
     let live_lines = Live::lines(live.clone(), Paint::plain());
     let console = Console::new(out.clone(), live_lines, options, &run::requirements());
-    assert!(tell(vec![Box::new(console)]).errors.is_empty());
-    compare(golden, &format!("--- standard error\n{}--- standard output\n{}", live.text(), out.text()));
+    assert!(report(vec![Box::new(console)]).errors.is_empty());
+    compare(
+        golden,
+        &format!("--- standard error\n{}--- standard output\n{}", live.text(), out.text()),
+    );
 }
 
 #[test]
-fn annotations_are_as_their_golden() {
+fn annotations_match_their_golden() {
     let out = Buffer::default();
-    assert!(tell(vec![Box::new(Github::new(out.clone()))]).errors.is_empty());
+    assert!(
+        report(vec![Box::new(Github::new(out.clone(), &run::requirements(), None))])
+            .errors
+            .is_empty()
+    );
     compare("github.txt", &out.text());
 }
 
 #[test]
-fn a_trace_holds_the_exchanges_of_every_case_in_a_file_of_its_own() {
+fn the_job_summary_is_appended() {
     let dir = tempfile::tempdir().expect("a directory");
-    assert!(tell(vec![Box::new(Trace::new(dir.path()).expect("a directory"))]).errors.is_empty());
+    let path = dir.path().join("summary.md");
+    fs::write(&path, "an earlier step\n").expect("a file");
+    let github = Github::new(io::sink(), &run::requirements(), Some(path.clone()));
+    assert!(report(vec![Box::new(github)]).errors.is_empty());
+    let markdown = fs::read_to_string(goldens().join("summary.md")).expect("a golden");
+    let summary = fs::read_to_string(&path).expect("a summary");
+    assert_eq!(summary, format!("an earlier step\n{markdown}"));
+}
+
+#[test]
+fn a_trace_has_a_file_with_the_exchanges_of_each_case() {
+    let dir = tempfile::tempdir().expect("a directory");
+    assert!(report(vec![Box::new(Trace::new(dir.path()).expect("a directory"))]).errors.is_empty());
     let passed = dir.path().join("get/reads-back@configmaps.v1.txt");
-    compare("trace.txt", &fs::read_to_string(passed).expect("a case that passed has a trace"));
+    compare("trace.txt", &fs::read_to_string(passed).expect("a passed case has a trace"));
     assert!(dir.path().join("create/taken-name@secrets.v1.txt").exists());
 }
 
 #[test]
-fn a_json_report_reads_back_as_what_was_told() {
-    let document = Document::load(&goldens().join("report.json")).expect("the golden is a report");
-    let told = tell(Vec::new()).document;
-    assert_eq!(document.summary, told.summary);
+fn a_json_report_can_be_read_again() {
+    let document = load(&goldens().join("report.json")).expect("the golden is a report");
+    let written = report(Vec::new()).document;
+    assert_eq!(document.summary, written.summary);
     assert_eq!(Format::Tap.render(&document, &run::requirements()).expect("TAP"), {
-        Format::Tap.render(&told, &run::requirements()).expect("TAP")
+        Format::Tap.render(&written, &run::requirements()).expect("TAP")
     });
 }
 
@@ -86,24 +118,30 @@ fn no_secret_is_in_any_golden() {
     for entry in fs::read_dir(goldens()).expect("the goldens") {
         let path = entry.expect("a golden").path();
         let text = fs::read_to_string(&path).expect("text");
-        for secret in run::SECRETS {
-            assert!(!text.contains(secret), "{} tells {secret:?}", path.display());
+        for secret in SECRETS {
+            assert!(!text.contains(secret), "{} contains {secret:?}", path.display());
         }
     }
 }
 
 #[test]
-fn a_report_that_cannot_be_written_leaves_the_others_alone() {
+fn a_failing_report_does_not_affect_the_others() {
     let out = Buffer::default();
-    let reports: Vec<Box<dyn Report>> =
-        vec![Box::new(Github::new(Closed)), Box::new(Github::new(out.clone()))];
-    let finished = tell(reports);
+    let reports: Vec<Box<dyn Report>> = vec![
+        Box::new(Github::new(Closed, &run::requirements(), None)),
+        Box::new(Github::new(out.clone(), &run::requirements(), None)),
+    ];
+    let finished = report(reports);
     assert_eq!(finished.errors.len(), 1);
-    assert!(finished.errors[0].to_string().contains("cannot write to the output"), "{}", finished.errors[0]);
+    assert!(
+        finished.errors[0].to_string().contains("cannot write to the output"),
+        "{}",
+        finished.errors[0]
+    );
     assert!(out.text().contains("::error"));
 }
 
-fn tell(reports: Vec<Box<dyn Report>>) -> Finished {
+fn report(reports: Vec<Box<dyn Report>>) -> Finished {
     let redactor = Redactor::new(run::TOKENS.map(str::to_owned).into_iter().collect());
     let mut reports = Reports::new(redactor, reports);
     for event in run::events() {
@@ -125,7 +163,7 @@ fn compare(name: &str, actual: &str) {
     let expected = fs::read_to_string(&path).unwrap_or_default();
     let diff = similar::TextDiff::from_lines(&expected, actual);
     let diff = diff.unified_diff().header(name, "now").to_string();
-    assert!(expected == actual, "{diff}\nwith KUBEPROOF_BLESS=1 the golden becomes what is now");
+    assert!(expected == actual, "{diff}\nKUBEPROOF_BLESS=1 rewrites the golden");
 }
 
 #[derive(Clone, Default)]

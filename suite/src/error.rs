@@ -1,25 +1,23 @@
-//! Why a command ended before its time, and with which exit code.
+//! The errors of commands, and their exit codes.
 
 use std::io;
 use std::path::PathBuf;
 
 use kubeproof::self_test::SelfTestError;
 use kubeproof_cases::LoadError;
-use kubeproof_harness::known_failures::KnownFailuresError;
-use kubeproof_harness::plan::PlanError;
+use kubeproof_harness::plan::{
+    KnownFailuresError, PlanError, SelectionError, SubjectError, nearest,
+};
 use kubeproof_harness::schema::ManifestError;
-use kubeproof_harness::selection::{SelectionError, nearest};
-use kubeproof_harness::subject::SubjectError;
 use kubeproof_harness::target::TargetError;
 use kubeproof_reference_server::StartError;
 use kubeproof_reference_server::kubelet::EndpointError;
 use kubeproof_reports::ReportError;
 use kubeproof_reports::compare::MergeError;
-use kubeproof_reports::document::LoadError as ReportLoadError;
+use kubeproof_reports::formats::LoadError as ReportLoadError;
 
 use crate::exit_code::Exit;
 
-/// Why a command ended before its time.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error(transparent)]
@@ -30,11 +28,10 @@ pub(crate) enum Error {
     KnownFailures(#[from] KnownFailuresError),
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The namespace of `--namespace` is not there.
+    /// The namespace of `--namespace` does not exist.
     #[error(transparent)]
     NoNamespace(PlanError),
-    /// Case files; diagnostics stand on lines of their own.
-    #[error("{}", cases(.0))]
+    #[error("{}", describe_invalid_cases(.0))]
     Cases(#[from] LoadError),
     #[error(transparent)]
     Server(#[from] StartError),
@@ -44,52 +41,76 @@ pub(crate) enum Error {
     ReportLoad(#[from] ReportLoadError),
     #[error(transparent)]
     Merge(#[from] MergeError),
-    #[error("no {what} is called {name:?}{}", nearest.as_ref().map(|n| format!("; did you mean {n:?}?")).unwrap_or_default())]
+    #[error("no {what} has the name {name:?}{}", suggestion(nearest.as_deref()))]
     Unknown { what: &'static str, name: String, nearest: Option<String> },
+    #[error("{}: {reason}", path.display())]
+    Config { path: PathBuf, reason: String },
+    #[error(
+        "the report of --rerun is about {0}, but the run has no target; give --server or \
+         --kubeconfig"
+    )]
+    RerunTarget(String),
+    #[error("{name} is {value:?}; expected true or false")]
+    Variable { name: String, value: String },
+    #[error("--{name} is {value:?}: {reason}")]
+    Flag { name: &'static str, value: String, reason: String },
+    #[error("cannot listen on {address}: {source}; choose another address")]
+    Listen { address: String, source: io::Error },
+    #[error(
+        "{} exists, and `kubeproof envtest-assets` did not write it; choose another directory",
+        .0.display()
+    )]
+    ForeignFile(PathBuf),
     #[error("cannot read {}: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    #[error("nothing was checked: {} holds neither a CustomResourceDefinition nor an OpenAPI v3 document", .0.display())]
+    #[error(
+        "nothing was checked: {} contains neither a CustomResourceDefinition nor an OpenAPI v3 \
+         document",
+        .0.display()
+    )]
     NothingToLint(PathBuf),
-    #[error("no server is named; expected --server URL or --kubeconfig")]
+    #[error("expected a server; give --server URL or --kubeconfig")]
     NoTarget,
-    #[error("no case is selected: the options leave nothing over; see `kubeproof list` for what there is")]
+    #[error("the options select no case; `kubeproof list` prints all cases")]
     NothingSelected,
     #[error("nothing ran, every case was skipped: {0}")]
     AllSkipped(String),
-    #[error("cannot write {}: {source}; choose a place that exists and may be written", path.display())]
+    #[error("cannot write {}: {source}; choose a path that exists and is writable", path.display())]
     Write { path: PathBuf, source: io::Error },
-    /// Writing to standard output.
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),
-    #[error("the self-test could not go on: {0}")]
+    #[error("the self-test cannot continue: {0}")]
     SelfTest(#[from] SelfTestError),
-    #[error("the node cannot be registered: {0}; --with-node needs the right to create nodes")]
+    #[error("the node cannot be registered: {0}; --with-node needs the permission to create nodes")]
     Node(String),
-    #[error("the node {name} cannot be removed: {why}; remove it with `kubectl delete node {name}`")]
+    #[error(
+        "the node {name} cannot be removed: {why}; remove it with `kubectl delete node {name}`"
+    )]
     NodeStays { name: String, why: String },
-    #[error("no address for the node: no way to {host}: {source}; give one with --node-address")]
+    #[error(
+        "cannot find an address for the node, no route to {host}: {source}; give --node-address"
+    )]
     NoAddress { host: String, source: io::Error },
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
-    #[error("the program cannot start its runtime: {0}")]
+    #[error("cannot start the async runtime: {0}")]
     Runtime(io::Error),
-    #[error("the run ended early, which is a fault of kubeproof: {0}")]
-    Died(String),
+    #[error("the run ended early because of a bug in kubeproof: {0}")]
+    Panicked(String),
 }
 
 impl Error {
-    /// A name that nothing has.
+    /// Returns the error for an unknown name, with the nearest valid name.
     pub(crate) fn unknown<'a>(
         what: &'static str,
         name: &str,
-        there_are: impl Iterator<Item = &'a str>,
+        valid: impl Iterator<Item = &'a str>,
     ) -> Self {
-        Self::Unknown { what, name: name.to_owned(), nearest: nearest(name, there_are) }
+        Self::Unknown { what, name: name.to_owned(), nearest: nearest(name, valid) }
     }
 
-    /// The exit code it ends with.
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Selection(SelectionError::NoMatch { .. })
@@ -97,18 +118,22 @@ impl Error {
             | Self::NothingToLint(_)
             | Self::AllSkipped(_) => Exit::NOTHING_RAN,
             Self::Target(
-                TargetError::Unreachable { .. }
+                TargetError::Failing { .. }
+                | TargetError::Foreign { .. }
+                | TargetError::Unreachable { .. }
                 | TargetError::Unauthenticated { .. }
                 | TargetError::Anonymous { .. },
             ) => Exit::UNREACHABLE,
-            Self::Runtime(_) | Self::Died(_) | Self::SelfTest(_) => Exit::ERRORS,
+            Self::Runtime(_) | Self::Panicked(_) | Self::SelfTest(_) => Exit::ERRORS,
             _ => Exit::USAGE,
         }
     }
 
-    /// Whether the reader of our output has had enough, which is no error.
+    /// Returns whether the reader of our output closed the pipe.
     pub(crate) fn is_broken_pipe(&self) -> bool {
-        let (Self::Output(error) | Self::Report(ReportError::Output(error))) = self else { return false };
+        let (Self::Output(error) | Self::Report(ReportError::Output(error))) = self else {
+            return false;
+        };
         error.kind() == io::ErrorKind::BrokenPipe
     }
 }
@@ -125,9 +150,13 @@ impl From<PlanError> for Error {
     }
 }
 
-fn cases(error: &LoadError) -> String {
+fn suggestion(nearest: Option<&str>) -> String {
+    nearest.map(|name| format!("; did you mean {name:?}?")).unwrap_or_default()
+}
+
+fn describe_invalid_cases(error: &LoadError) -> String {
     match error {
-        LoadError::Invalid(diagnostics) => format!("the case files are wrong\n\n{diagnostics}"),
+        LoadError::Invalid(diagnostics) => format!("the case files are invalid\n\n{diagnostics}"),
         other => other.to_string(),
     }
 }

@@ -1,5 +1,5 @@
-//! What the program `kubeproof` proves of itself, for its command `self-test` and for `cargo test`.
+//! The self-test of kubeproof, shared by its command `self-test` and by `cargo test`.
 //!
-//! The program is in `main.rs`; everything else that it is made of is in the crates it stands on.
+//! The program itself is in `main.rs`.
 
 pub mod self_test;

@@ -1,7 +1,7 @@
 //! The command `kubeproof`.
 //!
-//! Here a command's end becomes an exit code, and nothing else happens: what was typed is in [`args`], what is done about
-//! it in [`commands`].
+//! [`args`] parses and resolves the command line, [`commands`] execute it, and `main` converts the
+//! result to an exit code.
 
 mod args;
 mod commands;
@@ -13,22 +13,20 @@ mod table;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
-use crate::args::low::Cli;
 use crate::exit_code::Exit;
 
-/// A run makes and drops millions of small JSON values on all threads; the system's allocator takes a third longer for it.
+/// A run allocates millions of small JSON values on all threads. With the allocator of the system
+/// it takes a third longer.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    match commands::dispatch(Cli::parse()) {
+    match args::parse().and_then(commands::execute) {
         Ok(exit) => exit.into(),
-        // `kubeproof list | head` is well.
+        // The reader closed the pipe, for example in `kubeproof list | head`.
         Err(error) if error.is_broken_pipe() => Exit::CONFORMANT.into(),
         Err(error) => {
-            // Where standard error is gone too, the exit code has to do.
+            // If standard error is closed too, the exit code must suffice.
             let _ = writeln!(io::stderr(), "error: {error}");
             error.exit().into()
         }

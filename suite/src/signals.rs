@@ -1,8 +1,8 @@
-//! Being asked to stop: Ctrl-C, and SIGTERM where there is such a thing.
+//! Signals that stop a command: Ctrl-C, and SIGTERM on Unix.
 
 use std::io;
 
-/// Listens from the moment it is made; until then, and where it is not made, a signal ends the process as usual.
+/// Receives signals from its creation on. Before that, a signal ends the process.
 pub(crate) struct Signals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
@@ -14,7 +14,10 @@ impl Signals {
     #[cfg(unix)]
     pub(crate) fn listen() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
     }
 
     #[cfg(not(unix))]
@@ -22,7 +25,7 @@ impl Signals {
         Ok(Self {})
     }
 
-    /// Waits for the next request to stop.
+    /// Waits for the next signal.
     #[cfg(unix)]
     pub(crate) async fn next(&mut self) {
         tokio::select! {

@@ -1,8 +1,8 @@
-//! Columns of text, as wide as what stands in them.
+//! Tables with aligned columns.
 
 use std::io::{self, Write};
 
-/// Writes rows under their headings; the last column is as wide as it likes.
+/// Writes headings and rows in columns as wide as their longest cell.
 pub(crate) fn write<const N: usize>(
     out: &mut dyn Write,
     headings: [&str; N],
@@ -16,7 +16,11 @@ pub(crate) fn write<const N: usize>(
     rows.iter().try_for_each(|row| line(out, widths, row.each_ref().map(String::as_str)))
 }
 
-fn line<const N: usize>(out: &mut dyn Write, widths: [usize; N], cells: [&str; N]) -> io::Result<()> {
+fn line<const N: usize>(
+    out: &mut dyn Write,
+    widths: [usize; N],
+    cells: [&str; N],
+) -> io::Result<()> {
     let cells = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
     writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())
 }

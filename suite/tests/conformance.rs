@@ -1,24 +1,23 @@
-//! Every case over the reference server: one trial for each case on each of its subjects.
+//! Runs every case against the reference server, with one trial per case and subject.
 //!
-//! The plan is made once, against a server of its own, to name the trials and their skips. A trial then starts a
-//! server of its own, so that `cargo test conformance -- watch/` runs those and nothing else.
+//! A first server is used to plan the trials. Each trial then starts its own server, so that
+//! `cargo test conformance -- watch/` runs only the selected cases.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use kubeproof::self_test::{Bundled, FORGETFUL, PATIENCE, SelfTestError, explain};
+use kubeproof::self_test::{Bundled, CASE_TIMEOUT, SHORT_HISTORY, SelfTestError, explain};
 use kubeproof_cases::Catalogue;
 use kubeproof_harness::event::Verdict;
-use kubeproof_harness::plan::PlannedRun;
-use kubeproof_harness::run::RunOptions;
-use kubeproof_harness::selection::Selection;
+use kubeproof_harness::plan::{PlannedRun, RunOptions, Selection};
 use kubeproof_reference_server::Config;
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::Runtime;
 
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::from_args();
-    let catalogue = Arc::new(Catalogue::embedded().map_err(|diagnostics| anyhow::anyhow!("{diagnostics}"))?);
+    let catalogue =
+        Arc::new(Catalogue::embedded().map_err(|diagnostics| anyhow::anyhow!("{diagnostics}"))?);
     let runtime = Arc::new(Runtime::new()?);
     let planned = runtime.block_on(async {
         let options = RunOptions { dry_run: true, ..RunOptions::default() };
@@ -35,14 +34,14 @@ fn trial(planned: &PlannedRun, catalogue: &Arc<Catalogue>, runtime: &Arc<Runtime
     let (catalogue, runtime) = (Arc::clone(catalogue), Arc::clone(runtime));
     let pattern = name.clone();
     Trial::test(name, move || runtime.block_on(judge(&catalogue, &pattern)))
-        // Decided here, not in the trial: a trial that leaves early looks like one that passed.
+        // A trial that returns early would count as passed, so skips are ignored trials.
         .with_ignored_flag(planned.skip.is_some())
 }
 
 async fn judge(catalogue: &Catalogue, pattern: &str) -> Result<(), Failed> {
     let server = server().await?;
     let selection = Selection { only: vec![pattern.parse()?], ..Selection::default() };
-    let options = RunOptions { selection, case_timeout: PATIENCE, ..RunOptions::default() };
+    let options = RunOptions { selection, case_timeout: CASE_TIMEOUT, ..RunOptions::default() };
     let results = server.run(catalogue, &options).await?;
     server.stop().await;
     let [result] = results.as_slice() else {
@@ -55,5 +54,5 @@ async fn judge(catalogue: &Catalogue, pattern: &str) -> Result<(), Failed> {
 }
 
 async fn server() -> Result<Bundled, SelfTestError> {
-    Bundled::start(Config { history: FORGETFUL, ..Config::default() }).await
+    Bundled::start(Config { history: SHORT_HISTORY, ..Config::default() }).await
 }

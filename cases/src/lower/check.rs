@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::{Lowering, first_line};
-use crate::case::{Check, Claim, Deviation, Edition, Refusal};
-use crate::forms::{Entries, HeaderExpectation, HeaderForm, OneOrMany};
+use crate::case::{Check, Claim, Deviation, Edition, Rejection};
 use crate::pattern::TextPattern;
-use crate::raw::{Claims, RawCheck, RawDeviation, RawRefused};
-use crate::syntax::Located;
+use crate::raw::forms::{Entries, HeaderExpectation, HeaderForm, OneOrMany};
+use crate::raw::{Claims, RawCheck, RawDeviation, RawRejected};
+use crate::yaml::Located;
 
 /// The reasons that a v1 Status may give; the empty one is `Unknown` on the wire.
 const REASONS: [&str; 21] = [
@@ -35,12 +35,12 @@ const REASONS: [&str; 21] = [
     "UnsupportedMediaType",
 ];
 
-/// What stands before the checks, and so what they can judge.
+/// What the checks judge.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Judged {
-    /// The answer of the step.
-    Answer,
-    /// What came before: only expressions can say which answer they mean.
+    /// The response of the step.
+    Response,
+    /// Earlier steps. Only expressions name the step that they judge.
     Earlier,
 }
 
@@ -51,23 +51,33 @@ impl Lowering<'_> {
 
     fn check(&mut self, raw: &Located<RawCheck>, judged: Judged) -> Check {
         let (check, place) = (&raw.value, &raw.place);
+        let outer = std::mem::take(&mut self.template_lets);
         self.check_id(&check.id);
         let requirements = self.judged_requirements(&check.requirements);
+        let level = self.level_of(check.level.as_ref(), &requirements);
         let claims = self.claims(check.claims(), judged);
         if claims.is_empty() && !has_claim(check.claims()) {
             self.error(&first_line(place), "cannot-fail", "this check expects nothing")
-                .set_help("add `status`, `refused`, `body`, `header`, `text`, `cel` or `anyOf`");
+                .set_help("add `status`, `rejected`, `body`, `header`, `text`, `cel` or `anyOf`");
         }
         let editions = self.editions_of(&check.editions, &requirements, &check.id.place);
-        let letter = self.letter(&requirements, &editions);
+        let letter = self.strict_texts(&requirements, &editions);
+        let deviation =
+            check.deviation.as_ref().map(|deviation| self.deviation(deviation, letter, judged));
+        let lets = self.take_lets();
+        self.template_lets = outer;
+        let has_cel = check.cel.is_some();
+        let message = check.message.as_ref().and_then(|message| self.message(message, has_cel));
         Check {
             id: check.id.value.clone(),
-            level: check.level.unwrap_or(self.level),
+            lets,
+            level,
             requirements,
             editions,
             claims,
-            deviation: check.deviation.as_ref().map(|deviation| self.deviation(deviation, letter, judged)),
+            deviation,
             means: check.means.clone(),
+            message,
             span: self.source.span(place.start),
         }
     }
@@ -82,19 +92,25 @@ impl Lowering<'_> {
     pub(super) fn check_id(&mut self, id: &Located<String>) {
         self.checks += 1;
         if !super::is_words(&id.value) {
-            self.error(&id.place, "malformed-id", format!("`{}` is no id of a check", id.value))
-                .set_help("expected words of letters and digits joined by `-`, as `names-the-object`");
+            self.error(
+                &id.place,
+                "malformed-id",
+                format!("`{}` is not a valid id of a check", id.value),
+            )
+            .set_help(
+                "expected words of letters and digits joined by `-`, such as `names-the-object`",
+            );
         }
         if let Some(first) = self.check_ids.get(&id.value).cloned() {
             let line = self.source.span(first.start).line;
-            self.error(&id.place, "duplicate-id", format!("another check has the id `{}`", id.value))
-                .set_help(format!("it stands on line {line}; ids are unique in a case"));
+            self.error(&id.place, "duplicate-id", format!("the id `{}` is used twice", id.value))
+                .set_help(format!("line {line} has it, too; ids are unique in a case"));
         } else {
             self.check_ids.insert(id.value.clone(), id.place.clone());
         }
     }
 
-    /// Those that a check names, or all of the case's.
+    /// The requirements of a check; by default, those of the case.
     pub(super) fn judged_requirements(&mut self, named: &[Located<String>]) -> Vec<String> {
         if named.is_empty() {
             return self.requirements.clone();
@@ -115,15 +131,19 @@ impl Lowering<'_> {
         id.value.clone()
     }
 
-    /// What each of the editions asks for, in the words of the first requirement that stands in it.
-    fn letter(&self, requirements: &[String], editions: &[Edition]) -> BTreeMap<Edition, String> {
-        let ledger = self.known.ledger;
-        let known: Vec<_> = requirements.iter().filter_map(|id| ledger.get(id)).collect();
-        let says = |edition: &Edition| {
-            let text = known.iter().find_map(|requirement| requirement.says(*edition))?;
+    /// The text of each edition, from the first requirement that it has.
+    fn strict_texts(
+        &self,
+        requirements: &[String],
+        editions: &[Edition],
+    ) -> BTreeMap<Edition, String> {
+        let catalogue = self.known.catalogue;
+        let known: Vec<_> = requirements.iter().filter_map(|id| catalogue.get(id)).collect();
+        let text_of = |edition: &Edition| {
+            let text = known.iter().find_map(|requirement| requirement.text_of(*edition))?;
             Some((*edition, text.to_owned()))
         };
-        editions.iter().filter_map(says).collect()
+        editions.iter().filter_map(text_of).collect()
     }
 
     fn deviation(
@@ -137,7 +157,7 @@ impl Lowering<'_> {
         }
         if !has_claim(raw.value.claims()) {
             self.error(&first_line(&raw.place), "cannot-fail", "this deviation accepts everything")
-                .set_help("say what deployed servers answer: `status`, `refused`, `body`, ...");
+                .set_help("add what deployed servers return: `status`, `rejected`, `body`, ...");
         }
         Deviation {
             because: raw.value.because.clone(),
@@ -152,7 +172,7 @@ impl Lowering<'_> {
         }
         let mut claims = Vec::new();
         claims.extend(raw.status.map(|status| self.status(status)));
-        claims.extend(raw.refused.map(|refused| Claim::Refused(self.refusal(refused))));
+        claims.extend(raw.rejected.map(|rejected| Claim::Rejected(self.rejection(rejected))));
         claims.extend(raw.body.and_then(|body| self.pattern(body)).map(Claim::Body));
         if let Some(header) = raw.header {
             claims.extend(self.headers(header));
@@ -161,8 +181,12 @@ impl Lowering<'_> {
         claims.extend(raw.cel.and_then(|cel| self.condition(cel)).map(Claim::Cel));
         if let Some(any_of) = raw.any_of {
             if any_of.value.len() < 2 {
-                self.error(&first_line(&any_of.place), "cannot-fail", "`anyOf` takes at least two sets")
-                    .set_help("write a single set beside the id of the check");
+                self.error(
+                    &first_line(&any_of.place),
+                    "cannot-fail",
+                    "`anyOf` takes at least two sets",
+                )
+                .set_help("write a single set beside the id of the check");
             }
             for set in &any_of.value {
                 if !has_claim(set.value.claims()) {
@@ -176,20 +200,16 @@ impl Lowering<'_> {
     }
 
     fn only_expressions(&mut self, raw: Claims<'_>) {
-        let answers = [
+        let responses = [
             raw.status.map(|claim| &claim.place),
-            raw.refused.map(|claim| &claim.code.place),
+            raw.rejected.map(|claim| &claim.code.place),
             raw.body.map(|claim| &claim.0.place),
             raw.header.map(|claim| &claim.place),
             raw.text.map(|claim| &claim.place),
         ];
-        for place in answers.into_iter().flatten() {
-            self.error(
-                &first_line(place),
-                "no-answer",
-                "there is no answer at this point that this could judge",
-            )
-            .set_help("use `cel`, which names the step it means, as `created.status == 201`");
+        for place in responses.into_iter().flatten() {
+            self.error(&first_line(place), "no-response", "this step has no response to judge")
+                .set_help("use `cel`, which names the step it means, as `created.status == 201`");
         }
     }
 
@@ -197,19 +217,24 @@ impl Lowering<'_> {
         Claim::Status(self.codes(codes, 100..600, "an HTTP code"))
     }
 
-    fn codes(&mut self, codes: &Located<OneOrMany<u16>>, lawful: Range<u16>, what: &str) -> Vec<u16> {
+    fn codes(
+        &mut self,
+        codes: &Located<OneOrMany<u16>>,
+        valid: Range<u16>,
+        what: &str,
+    ) -> Vec<u16> {
         if codes.value.0.is_empty() {
             self.error(&codes.place, "empty", format!("expected {what}, found an empty list"));
         }
         for code in &codes.value.0 {
-            if !lawful.contains(&code.value) {
+            if !valid.contains(&code.value) {
                 self.error(&code.place, "out-of-range", format!("{} is not {what}", code.value));
             }
         }
         codes.value.0.iter().map(|code| code.value).collect()
     }
 
-    fn refusal(&mut self, raw: &RawRefused) -> Refusal {
+    fn rejection(&mut self, raw: &RawRejected) -> Rejection {
         if raw.reason.value.0.is_empty() {
             self.error(&raw.reason.place, "empty", "expected a reason, found an empty list");
         }
@@ -218,13 +243,13 @@ impl Lowering<'_> {
                 self.error(
                     &reason.place,
                     "unknown-reason",
-                    format!("no refusal has the reason `{}`", reason.value),
+                    format!("no rejection has the reason `{}`", reason.value),
                 )
                 .suggest_from(&reason.value, REASONS);
             }
         }
-        Refusal {
-            code: self.codes(&raw.code, 400..600, "the code of a refusal, 400 to 599"),
+        Rejection {
+            code: self.codes(&raw.code, 400..600, "the code of a rejection, 400 to 599"),
             reason: raw.reason.value.0.iter().map(|reason| reason.value.clone()).collect(),
             details: raw.details.as_ref().and_then(|details| self.pattern(details)),
             message: raw.message.as_ref().map(|message| self.regex(message)),
@@ -239,7 +264,11 @@ impl Lowering<'_> {
         entries.filter_map(|(name, expected)| self.header(name, expected)).collect()
     }
 
-    fn header(&mut self, name: &Located<String>, expected: &Located<HeaderExpectation>) -> Option<Claim> {
+    fn header(
+        &mut self,
+        name: &Located<String>,
+        expected: &Located<HeaderExpectation>,
+    ) -> Option<Claim> {
         let value = match &expected.value {
             HeaderExpectation::Value(value) => {
                 let text = Located { value: value.clone(), place: expected.place.clone() };
@@ -265,10 +294,10 @@ impl Lowering<'_> {
     }
 }
 
-/// Whether anything is claimed, rightly or not.
+/// Returns whether there is any claim, valid or not.
 fn has_claim(claims: Claims<'_>) -> bool {
     claims.status.is_some()
-        || claims.refused.is_some()
+        || claims.rejected.is_some()
         || claims.body.is_some()
         || claims.header.is_some()
         || claims.text.is_some()

@@ -1,6 +1,7 @@
-//! What requests ask of the target, against what the case says it asks.
+//! Compares the requests of a case with its `subject` and `needs`.
 //!
-//! A case that uses a verb it does not name fails on a subject that lawfully lacks it, instead of being skipped.
+//! Without this check, a case would fail on subjects that lack a verb, although it should be
+//! skipped.
 
 use std::ops::Range;
 
@@ -8,7 +9,7 @@ use super::Lowering;
 use crate::case::{Capability, Identity, ResourceName, SubjectSet};
 use crate::template::{Part, Template};
 
-/// What stands behind `${collection}` in a path.
+/// The part of a path after `${collection}`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Target<'a> {
     Collection,
@@ -20,16 +21,20 @@ impl Lowering<'_> {
     /// The verbs and subresources that a request needs are among those of the subject.
     pub(super) fn is_asked_for(&mut self, method: &str, path: &Template, place: &Range<usize>) {
         let Some(subject) = &self.subject else { return };
-        // A case that names its resources knows them.
-        if matches!(subject.of, SubjectSet::Named(_)) {
+        // The author of a case that names all its resources knows their verbs.
+        if matches!(subject.of, SubjectSet::Named { of_user: false, .. }) {
             return;
         }
         let Some(target) = target(path) else { return };
         if let Target::Subresource(name @ ("status" | "scale")) = target
             && !subject.subresources.iter().any(|asked| asked == name)
         {
-            self.error(place, "unasked-subject", format!("not every subject has the subresource `{name}`"))
-                .set_help(format!("add `subresources: [{name}]` to `subject`"));
+            self.error(
+                place,
+                "unasked-subject",
+                format!("a subject may lack the subresource `{name}`"),
+            )
+            .set_help(format!("add `subresources: [{name}]` to `subject`"));
             return;
         }
         let verb = match (method, target) {
@@ -44,7 +49,7 @@ impl Lowering<'_> {
             _ => return,
         };
         if !subject.verbs.iter().any(|asked| asked == verb) {
-            self.error(place, "unasked-subject", format!("not every subject has the verb `{verb}`"))
+            self.error(place, "unasked-subject", format!("a subject may lack the verb `{verb}`"))
                 .set_help(format!("add `{verb}` to `verbs` of `subject`"));
         }
     }
@@ -53,24 +58,32 @@ impl Lowering<'_> {
     pub(super) fn is_served(&mut self, path: &Template, place: &Range<usize>) {
         let Some(Part::Text(text)) = path.parts.first() else { return };
         let below = |root: &str| {
-            text.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
+            text.strip_prefix(root)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
         };
         let in_core = |name: &ResourceName| name.group.is_empty();
         let core_subject = self.subject.as_ref().is_some_and(|subject| match &subject.of {
-            SubjectSet::Named(names) => names.iter().all(in_core),
+            SubjectSet::Named { names, of_user: false } => names.iter().all(in_core),
             _ => false,
         });
         let (lacks, name) = if below("/api/v1") {
-            let enough =
-                [Capability::Core, Capability::Namespaces, Capability::Pods, Capability::RunningPods];
-            (!core_subject && !enough.iter().any(|capability| self.needs.contains(capability)), "core")
+            let enough = [
+                Capability::Core,
+                Capability::Namespaces,
+                Capability::Pods,
+                Capability::RunningPods,
+            ];
+            (
+                !core_subject && !enough.iter().any(|capability| self.needs.contains(capability)),
+                "core",
+            )
         } else if below("/apis/apiextensions.k8s.io") {
             (!self.needs.contains(&Capability::Crds), "crds")
         } else {
             return;
         };
         if lacks {
-            self.error(place, "unasked-capability", "not every server has this path")
+            self.error(place, "unasked-capability", "a server may lack this path")
                 .set_help(format!("add `needs: [{name}]` to the case"));
         }
     }
@@ -78,7 +91,7 @@ impl Lowering<'_> {
     /// A second identity needs its capability, or the case fails where there is none.
     pub(super) fn has_identity(&mut self, identity: Identity, place: &Range<usize>) {
         if identity == Identity::Second && !self.needs.contains(&Capability::SecondUser) {
-            self.error(place, "unasked-capability", "not every run has a second user")
+            self.error(place, "unasked-capability", "a run may have no second user")
                 .set_help("add `needs: [second-user]` to the case");
         }
     }

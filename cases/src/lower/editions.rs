@@ -1,7 +1,8 @@
-//! Under which editions a check is judged.
+//! The editions that judge a check.
 //!
-//! A check that says nothing of editions is judged wherever one of its requirements stands, so that no run is judged by what
-//! its edition does not ask for. One that names editions may also rest on what the ledger says that those ask for instead.
+//! A check without `editions` is judged by every edition that has one of its requirements, so that
+//! no run is judged by a rule that its edition lacks. A check with `editions` may also rest on the
+//! texts that the catalogue has for these editions.
 
 use std::ops::Range;
 
@@ -9,7 +10,8 @@ use super::Lowering;
 use crate::case::Edition;
 
 impl Lowering<'_> {
-    /// The editions of a check that judges these requirements and confines itself to those `named`, if any are.
+    /// The editions of a check that judges these requirements and confines itself to those `named`,
+    /// if any are.
     pub(super) fn editions_of(
         &mut self,
         named: &[Edition],
@@ -18,15 +20,17 @@ impl Lowering<'_> {
     ) -> Vec<Edition> {
         let confined: Vec<Edition> = Edition::ALL
             .into_iter()
-            .filter(|edition| [named, &self.editions].iter().all(|to| to.is_empty() || to.contains(edition)))
+            .filter(|edition| {
+                [named, &self.editions].iter().all(|to| to.is_empty() || to.contains(edition))
+            })
             .collect();
         let explicit = !named.is_empty() || !self.editions.is_empty();
-        let ledger = self.known.ledger;
-        let known: Vec<_> = requirements.iter().filter_map(|id| ledger.get(id)).collect();
+        let catalogue = self.known.catalogue;
+        let known: Vec<_> = requirements.iter().filter_map(|id| catalogue.get(id)).collect();
         let editions: Vec<Edition> = confined
             .into_iter()
             .filter(|edition| {
-                // What has no requirement that is known is reported elsewhere.
+                // Unknown requirements are reported elsewhere.
                 known.is_empty()
                     || known.iter().any(|requirement| {
                         requirement.editions.contains(edition)
@@ -35,14 +39,18 @@ impl Lowering<'_> {
             })
             .collect();
         if editions.is_empty() {
-            self.error(place, "never-judged", "no requirement of this check stands in any of its editions")
-                .set_help("compare `editions` with those of the requirements in the ledger");
+            self.error(
+                place,
+                "never-judged",
+                "no requirement of this check exists in any of its editions",
+            )
+            .set_help("compare `editions` with those of the requirements");
         }
         self.judged.extend(&editions);
         editions
     }
 
-    /// Counts a check that judges all requirements of the case wherever they stand.
+    /// Counts a check that judges all requirements of the case.
     pub(super) fn judges_all(&mut self, place: &Range<usize>) {
         let requirements = self.requirements.clone();
         self.editions_of(&[], &requirements, place);

@@ -1,38 +1,56 @@
-//! From the raw shape of a file to a [`Case`]: everything that a shape cannot say is checked here.
+//! Lowering: from the raw shape of a file to a [`Case`].
 //!
-//! Nothing stops at the first error: a part that is wrong is reported and replaced by something harmless, the rest is
-//! read on, and in the end there is either a case without errors or all errors without a case.
+//! The checker does not stop at the first error. It reports a wrong part, replaces it by a harmless
+//! one, and reads on. The result is a case without errors, or all errors.
 
 mod check;
+mod condition;
 mod demands;
 mod editions;
-mod expression;
+pub(crate) mod expression;
+mod flow;
+mod fragment;
+mod lets;
+mod level;
+mod message;
 mod names;
-mod pattern;
+pub(crate) mod pattern;
+mod request;
 mod scope;
+mod send;
 mod step;
-mod stream;
-mod text;
+pub(crate) mod stream;
+pub(crate) mod text;
+mod verb;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::case::{Capability, Case, Edition, Level, ResourceName, SubjectFilter, SubjectSet};
 use crate::diagnostic::Diagnostic;
-use crate::ledger::Ledger;
+use crate::expression::Expression;
+use crate::protocol::Protocol;
 use crate::raw::{Has, RawCase, RawSubject};
+use crate::requirements::Requirements;
 use crate::rule::Exemption;
-use crate::stream::Protocol;
 use crate::subject::{bad_resource_name, parse_resource_name};
-use crate::syntax::{Located, Source};
+use crate::template::JsonTemplate;
+use crate::yaml::{Located, Source};
+pub(crate) use fragment::Fragment;
+use lets::Definition;
 use scope::Scopes;
 use stream::Shape;
 
-/// What the names in a case can refer to.
+/// The word that adds the subjects of the user to named ones.
+const OF_USER: &str = "user";
+
+/// The names that a case can use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known<'a> {
-    pub(crate) ledger: &'a Ledger,
+    pub(crate) catalogue: &'a Requirements,
+    pub(crate) fragments: &'a BTreeMap<String, Fragment>,
     pub(crate) resources: &'a BTreeSet<ResourceName>,
     /// Where Kubernetes breaks design rules by history.
     pub(crate) history: &'a [Exemption],
@@ -41,11 +59,11 @@ pub(crate) struct Known<'a> {
 }
 
 /// Checks a case that has the right shape.
-pub(crate) fn lower(
-    source: &Source,
+pub(crate) fn lower<'a>(
+    source: &'a Source,
     id: &str,
     raw: &RawCase,
-    known: Known<'_>,
+    known: Known<'a>,
 ) -> Result<Case, Vec<Diagnostic>> {
     let mut lowering = Lowering {
         source,
@@ -54,7 +72,7 @@ pub(crate) fn lower(
         scopes: Scopes::default(),
         check_ids: BTreeMap::new(),
         checks: 0,
-        level: Level::May,
+        level: Level::Must,
         editions: raw.editions.clone(),
         judged: BTreeSet::new(),
         requirements: raw.requirements.value.iter().map(|id| id.value.clone()).collect(),
@@ -62,6 +80,11 @@ pub(crate) fn lower(
         needs: raw.needs.clone(),
         protocols: Vec::new(),
         streams: BTreeMap::new(),
+        lets: BTreeMap::new(),
+        used_lets: BTreeSet::new(),
+        template_lets: BTreeMap::new(),
+        parameters: BTreeMap::new(),
+        open_fragments: 0,
     };
     let case = lowering.case(id, raw);
     if lowering.errors.is_empty() { Ok(case) } else { Err(lowering.errors) }
@@ -72,7 +95,7 @@ struct Lowering<'a> {
     known: Known<'a>,
     errors: Vec<Diagnostic>,
     scopes: Scopes,
-    /// Check ids and where they stand first.
+    /// Check ids with the place of the first use.
     check_ids: BTreeMap<String, Range<usize>>,
     checks: usize,
     /// Of the case.
@@ -87,6 +110,13 @@ struct Lowering<'a> {
     protocols: Vec<Protocol>,
     /// What is known of streams, by id.
     streams: BTreeMap<String, Shape>,
+    lets: BTreeMap<String, Arc<Definition<'a>>>,
+    used_lets: BTreeSet<String>,
+    /// The named expressions that the templates of the step or check read.
+    template_lets: BTreeMap<String, Expression>,
+    /// The parameters of the fragment that is open.
+    parameters: BTreeMap<String, JsonTemplate>,
+    open_fragments: usize,
 }
 
 impl Lowering<'_> {
@@ -95,20 +125,23 @@ impl Lowering<'_> {
             self.error(&raw.summary.place, "empty", "the summary is empty");
         }
         self.requirements_exist(raw);
-        self.level = raw.level.unwrap_or_else(|| {
-            let levels = self.requirements.iter().filter_map(|id| self.known.ledger.get(id));
-            levels.map(|requirement| requirement.level).max().unwrap_or(Level::Must)
-        });
+        self.level = self.level_of_case(raw.level.as_ref());
         self.subject = raw.subject.as_ref().map(|subject| self.subject(subject));
         self.protocols =
             raw.protocols.as_ref().map(|protocols| self.protocols(protocols)).unwrap_or_default();
         self.faults_exist(&raw.catches);
+        self.define_lets(raw.lets.as_ref());
         let steps = self.steps(&raw.steps);
         if self.checks == 0 && !steps.is_empty() {
-            self.error(&first_line(&raw.steps.place), "no-check", "nothing in this case is checked")
-                .set_help("add `expect` to a request, or a step `expect`");
+            self.error(
+                &first_line(&raw.steps.place),
+                "no-check",
+                "nothing in this case is checked",
+            )
+            .set_help("add `expect` to a request, or a step `expect`");
         }
         self.unused_captures();
+        self.unused_lets();
         Case {
             id: id.to_owned(),
             summary: raw.summary.value.clone(),
@@ -119,19 +152,27 @@ impl Lowering<'_> {
             subject: self.subject.clone(),
             protocols: self.protocols.clone(),
             needs: self.needs.clone(),
+            provides: raw.provides.as_ref().map(|provided| provided.value),
+            depends_on: raw.depends_on.clone(),
             catches: raw.catches.iter().map(|fault| fault.value.clone()).collect(),
+            lets: self.lets.values().map(|one| one.to_let()).collect(),
             steps,
+            profile: None,
             file: self.source.name.to_string(),
         }
     }
 
     fn requirements_exist(&mut self, raw: &RawCase) {
         if raw.requirements.value.is_empty() {
-            self.error(&raw.requirements.place, "no-requirement", "a case names at least one requirement");
+            self.error(
+                &raw.requirements.place,
+                "no-requirement",
+                "a case needs at least one requirement",
+            );
         }
         for (index, id) in raw.requirements.value.iter().enumerate() {
-            if self.known.ledger.get(&id.value).is_none() {
-                let known = self.known.ledger;
+            if self.known.catalogue.get(&id.value).is_none() {
+                let known = self.known.catalogue;
                 self.error(
                     &id.place,
                     "unknown-requirement",
@@ -149,8 +190,12 @@ impl Lowering<'_> {
         let Some(faults) = self.known.faults else { return };
         for fault in catches {
             if !faults.contains(&fault.value) {
-                self.error(&fault.place, "unknown-fault", format!("no fault has the name `{}`", fault.value))
-                    .suggest_from(&fault.value, faults.iter().map(String::as_str));
+                self.error(
+                    &fault.place,
+                    "unknown-fault",
+                    format!("no fault has the name `{}`", fault.value),
+                )
+                .suggest_from(&fault.value, faults.iter().map(String::as_str));
             }
         }
     }
@@ -160,9 +205,14 @@ impl Lowering<'_> {
             of: raw.of.as_ref().map_or(SubjectSet::Any, |of| self.subject_set(&of.0)),
             scope: raw.scope,
             verbs: raw.verbs.iter().map(|verb| verb.name().to_owned()).collect(),
-            subresources: raw.subresources.iter().map(|subresource| subresource.name().to_owned()).collect(),
+            subresources: raw
+                .subresources
+                .iter()
+                .map(|subresource| subresource.name().to_owned())
+                .collect(),
             has_change: raw.has.contains(&Has::Change),
             has_status: raw.has.contains(&Has::Status),
+            has_group: raw.has.contains(&Has::Group),
             once: raw.once,
         }
     }
@@ -176,13 +226,17 @@ impl Lowering<'_> {
                 _ => {}
             }
         }
-        SubjectSet::Named(of.iter().filter_map(|name| self.resource(name)).collect())
+        let (of_user, names): (Vec<_>, Vec<_>) = of.iter().partition(|name| name.value == OF_USER);
+        SubjectSet::Named {
+            names: names.into_iter().filter_map(|name| self.resource(name)).collect(),
+            of_user: !of_user.is_empty(),
+        }
     }
 
     fn resource(&mut self, name: &Located<String>) -> Option<ResourceName> {
         let known: Vec<String> = self.known.resources.iter().map(ToString::to_string).collect();
         let Some(parsed) = parse_resource_name(&name.value) else {
-            let sets = ["any", "builtin", "custom"];
+            let sets = ["any", "builtin", "custom", OF_USER];
             let choices = sets.into_iter().chain(known.iter().map(String::as_str));
             let diagnostic = bad_resource_name(self.source, name);
             self.errors.push(match crate::diagnostic::nearest(&name.value, choices) {
@@ -192,8 +246,12 @@ impl Lowering<'_> {
             return None;
         };
         if !self.known.resources.contains(&parsed) {
-            self.error(&name.place, "unknown-resource", format!("no subject is defined for `{parsed}`"))
-                .suggest_from(&name.value, known.iter().map(String::as_str));
+            self.error(
+                &name.place,
+                "unknown-resource",
+                format!("no subject is defined for `{parsed}`"),
+            )
+            .suggest_from(&name.value, known.iter().map(String::as_str));
         }
         Some(parsed)
     }
@@ -235,5 +293,7 @@ fn first_line(place: &Range<usize>) -> Range<usize> {
 /// The form of ids that expressions do not use.
 fn is_words(id: &str) -> bool {
     id.starts_with(|c: char| c.is_ascii_lowercase())
-        && id.split('-').all(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric()))
+        && id
+            .split('-')
+            .all(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric()))
 }

@@ -3,8 +3,8 @@
 use super::Lowering;
 use super::scope::Kind;
 use crate::case::Capture;
-use crate::forms::Entries;
-use crate::syntax::Located;
+use crate::raw::forms::Entries;
+use crate::yaml::Located;
 
 /// Names that expressions and templates use for something else.
 const RESERVED: [&str; 22] = [
@@ -42,9 +42,12 @@ impl Lowering<'_> {
                     self.error(
                         &pointer.place,
                         "malformed-pointer",
-                        format!("`{}` is no JSON Pointer", pointer.value),
+                        format!("`{}` is not a JSON Pointer", pointer.value),
                     )
-                    .set_help("it starts with `/`, as `/metadata/resourceVersion`; `\"\"` is the whole body");
+                    .set_help(
+                        "it starts with `/`, such as `/metadata/resourceVersion`; `\"\"` is the \
+                         whole body",
+                    );
                 }
                 self.new_name(name, Kind::Capture);
                 Capture {
@@ -61,11 +64,14 @@ impl Lowering<'_> {
         self.new_name(id, kind);
     }
 
-    /// The id of a step that reports name and expressions do not: what it reads is kept by its watch.
+    /// The id of a step that reports name and expressions do not: what it reads is kept by its
+    /// watch.
     pub(super) fn label(&mut self, id: &Located<String>) {
         if !super::is_words(&id.value) {
-            self.error(&id.place, "malformed-id", format!("`{}` is no id", id.value))
-                .set_help("expected words of letters and digits joined by `-`, as `first-events`");
+            self.error(&id.place, "malformed-id", format!("`{}` is not a valid id", id.value))
+                .set_help(
+                    "expected words of letters and digits joined by `-`, such as `first-events`",
+                );
         }
     }
 
@@ -74,15 +80,22 @@ impl Lowering<'_> {
         let is_identifier = text.starts_with(|c: char| c.is_ascii_alphabetic())
             && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         if !is_identifier {
-            self.error(&name.place, "malformed-id", format!("`{text}` cannot be a name in expressions"))
-                .set_help("expected a letter, then letters, digits and `_`, as `second` or `afterUpdate`");
+            self.error(
+                &name.place,
+                "malformed-id",
+                format!("`{text}` cannot be a name in expressions"),
+            )
+            .set_help(
+                "expected a letter, then letters, digits and `_`, such as `second` or \
+                 `afterUpdate`",
+            );
         } else if RESERVED.contains(&text) {
-            self.error(&name.place, "reserved-name", format!("`{text}` has a meaning of its own"));
+            self.error(&name.place, "reserved-name", format!("`{text}` is a reserved name"));
         }
         if let Some(first) = self.scopes.get(text).map(|known| known.place.start) {
             let line = self.source.span(first).line;
             self.error(&name.place, "duplicate-id", format!("`{text}` already names something"))
-                .set_help(format!("it stands on line {line}; names are unique where they can be seen"));
+                .set_help(format!("line {line} has it, too; names are unique in their scope"));
         } else {
             self.scopes.add(text, kind, &name.place);
         }

@@ -1,16 +1,26 @@
 //! Patterns over JSON.
 
-use super::Lowering;
-use crate::forms::JsonText;
+use super::{Lowering, first_line};
 use crate::pattern::{JsonType, Pattern, TextPattern};
-use crate::syntax::json::{Json, JsonString, JsonValue};
+use crate::raw::forms::Yaml;
+use crate::yaml::{Content, Key, Node};
 
-/// What a special object can say.
-const OPERATORS: [&str; 10] =
-    ["$absent", "$each", "$exactly", "$match", "$not", "$oneOf", "$present", "$size", "$some", "$type"];
+/// Patterns beyond plain values, with their meaning.
+pub(crate) const OPERATORS: [(&str, &str); 10] = [
+    ("$absent", "`{$absent: true}`: the member is absent"),
+    ("$each", "`{$each: PATTERN}`: an array all of whose items match"),
+    ("$exactly", "`{$exactly: VALUE}`: equal, without further members at any depth"),
+    ("$match", "`{$match: REGEX}`: a string that the regular expression matches somewhere"),
+    ("$not", "`{$not: PATTERN}`: does not match"),
+    ("$oneOf", "`{$oneOf: [PATTERN, ..]}`: at least one matches"),
+    ("$present", "`{$present: true}`: the member is present, with any value"),
+    ("$size", "`{$size: N}`: an array, object or string of this length"),
+    ("$some", "`{$some: [PATTERN, ..]}`: an array in which an item matches each of these"),
+    ("$type", "`{$type: TYPE}`: a value of this type"),
+];
 
-/// The types that `$type` knows.
-const TYPES: [(&str, JsonType); 9] = [
+/// The types of `$type`.
+pub(crate) const TYPES: [(&str, JsonType); 9] = [
     ("array", JsonType::Array),
     ("boolean", JsonType::Boolean),
     ("integer", JsonType::Integer),
@@ -24,72 +34,82 @@ const TYPES: [(&str, JsonType); 9] = [
 
 impl Lowering<'_> {
     /// A pattern for a whole document; `None` when it is none.
-    pub(super) fn pattern(&mut self, text: &JsonText) -> Option<Pattern> {
-        let json = self.json(text)?;
-        let pattern = self.pattern_value(text, &json)?;
+    pub(super) fn pattern(&mut self, yaml: &Yaml) -> Option<Pattern> {
+        let pattern = self.pattern_value(&yaml.0)?;
         if matches!(pattern, Pattern::Present | Pattern::Absent) {
-            let place = self.json_place(text, json.place);
-            self.error(&place, "cannot-fail", "a document is always there: this expectation says nothing")
-                .set_help("name the members that must be there, or absent");
+            self.error(
+                &first_line(&yaml.0.place),
+                "cannot-fail",
+                "a document is always present, so this pattern cannot fail",
+            )
+            .set_help("name the members that must be there, or absent");
         }
         Some(pattern)
     }
 
-    fn pattern_value(&mut self, text: &JsonText, json: &Json) -> Option<Pattern> {
-        match &json.value {
-            JsonValue::Object(members) if members.is_empty() => {
-                let place = self.json_place(text, json.place.clone());
+    fn pattern_value(&mut self, node: &Node) -> Option<Pattern> {
+        match &node.content {
+            Content::Map(members) if members.is_empty() => {
+                let place = node.place.clone();
                 self.error(&place, "cannot-fail", "the empty pattern matches every object")
                     .set_help(r#"name a member, or write {"$type": "object"} or {"$exactly": {}}"#);
                 None
             }
-            JsonValue::Object(members) if is_special(members) => self.special(text, json, members),
-            JsonValue::Object(members) => {
+            Content::Map(members) if is_special(members) => self.special(node, members),
+            Content::Map(members) => {
                 let members = members.iter().map(|(name, value)| {
-                    let name = self.json_string(text, name);
-                    self.pattern_value(text, value).map(|pattern| (name, pattern))
+                    let name = self.string_template(&name.value, &name.place);
+                    self.pattern_value(value).map(|pattern| (name, pattern))
                 });
                 let members: Vec<_> = members.collect();
                 members.into_iter().collect::<Option<_>>().map(Pattern::Object)
             }
-            JsonValue::Array(_) => self.pattern_items(text, json).map(Pattern::Array),
-            _ => Some(Pattern::Value(self.json_value(text, json))),
+            Content::List(_) => self.pattern_items(node).map(Pattern::Array),
+            _ => Some(Pattern::Value(self.node(node))),
         }
     }
 
-    fn special(&mut self, text: &JsonText, json: &Json, members: &[(JsonString, Json)]) -> Option<Pattern> {
+    #[expect(clippy::too_many_lines, reason = "one arm for each operator of a pattern")]
+    fn special(&mut self, node: &Node, members: &[(Key, Node)]) -> Option<Pattern> {
         let [(operator, argument)] = members else {
-            let place = self.json_place(text, json.place.clone());
+            let place = node.place.clone();
             self.error(&place, "malformed-pattern", "a special object has one member only")
                 .set_help("several patterns for one value cannot be joined: use another check");
             return None;
         };
-        let place = self.json_place(text, argument.place.clone());
+        let place = argument.place.clone();
         match operator.value.as_str() {
             "$absent" => self.only_true(argument, &place, "$present").then_some(Pattern::Absent),
             "$present" => self.only_true(argument, &place, "$absent").then_some(Pattern::Present),
             "$match" => {
-                let JsonValue::String(regex) = &argument.value else {
-                    return self.malformed(&place, "`$match` takes a regular expression in a string");
+                let Content::String(regex) = &argument.content else {
+                    return self
+                        .malformed(&place, "`$match` takes a regular expression in a string");
                 };
-                let template = self.json_string(text, regex);
+                let template = self.string_template(regex, &argument.place);
                 self.regex_is_sharp(&template, &place);
                 Some(Pattern::Match(TextPattern::Regex(template)))
             }
             "$type" => {
-                let JsonValue::String(name) = &argument.value else {
+                let Content::String(name) = &argument.content else {
                     return self.malformed(&place, "`$type` takes the name of a type in a string");
                 };
-                let found = TYPES.iter().find(|(known, _)| *known == name.value);
+                let found = TYPES.iter().find(|(known, _)| *known == name);
                 if found.is_none() {
-                    self.error(&place, "malformed-pattern", format!("no type has the name `{}`", name.value))
-                        .suggest_from(&name.value, TYPES.map(|(known, _)| known));
+                    self.error(
+                        &place,
+                        "malformed-pattern",
+                        format!("no type has the name `{name}`"),
+                    )
+                    .suggest_from(name, TYPES.map(|(known, _)| known));
                 }
                 found.map(|(_, json_type)| Pattern::Type(*json_type))
             }
             "$size" => {
-                let size = match &argument.value {
-                    JsonValue::Number(number) => number.as_u64().and_then(|size| usize::try_from(size).ok()),
+                let size = match &argument.content {
+                    Content::Number(number) => {
+                        number.as_u64().and_then(|size| usize::try_from(size).ok())
+                    }
                     _ => None,
                 };
                 match size {
@@ -97,15 +117,19 @@ impl Lowering<'_> {
                     None => self.malformed(&place, "`$size` takes a number of items"),
                 }
             }
-            "$not" => self.pattern_value(text, argument).map(|pattern| Pattern::Not(Box::new(pattern))),
-            "$each" => self.pattern_value(text, argument).map(|pattern| Pattern::Each(Box::new(pattern))),
-            "$oneOf" => self.alternatives(text, argument, &place).map(Pattern::OneOf),
-            "$some" => self.alternatives(text, argument, &place).map(Pattern::Some),
-            "$exactly" => Some(Pattern::Exactly(self.json_value(text, argument))),
+            "$not" => self.pattern_value(argument).map(|pattern| Pattern::Not(Box::new(pattern))),
+            "$each" => self.pattern_value(argument).map(|pattern| Pattern::Each(Box::new(pattern))),
+            "$oneOf" => self.alternatives(argument, &place).map(Pattern::OneOf),
+            "$some" => self.alternatives(argument, &place).map(Pattern::Some),
+            "$exactly" => Some(Pattern::Exactly(self.node(argument))),
             other => {
-                let place = self.json_place(text, operator.place.clone());
-                self.error(&place, "malformed-pattern", format!("no pattern has the name `{other}`"))
-                    .suggest_from(other, OPERATORS);
+                let place = operator.place.clone();
+                self.error(
+                    &place,
+                    "malformed-pattern",
+                    format!("no pattern has the name `{other}`"),
+                )
+                .suggest_from(other, OPERATORS.map(|(name, _)| name));
                 None
             }
         }
@@ -113,25 +137,29 @@ impl Lowering<'_> {
 
     fn alternatives(
         &mut self,
-        text: &JsonText,
-        json: &Json,
+        node: &Node,
         place: &std::ops::Range<usize>,
     ) -> Option<Vec<Pattern>> {
-        match &json.value {
-            JsonValue::Array(items) if !items.is_empty() => self.pattern_items(text, json),
+        match &node.content {
+            Content::List(items) if !items.is_empty() => self.pattern_items(node),
             _ => self.malformed(place, "expected a list with at least one pattern"),
         }
     }
 
     /// All items are looked at, even after one that is wrong.
-    fn pattern_items(&mut self, text: &JsonText, json: &Json) -> Option<Vec<Pattern>> {
-        let JsonValue::Array(items) = &json.value else { return None };
-        let patterns: Vec<_> = items.iter().map(|item| self.pattern_value(text, item)).collect();
+    fn pattern_items(&mut self, node: &Node) -> Option<Vec<Pattern>> {
+        let Content::List(items) = &node.content else { return None };
+        let patterns: Vec<_> = items.iter().map(|item| self.pattern_value(item)).collect();
         patterns.into_iter().collect()
     }
 
-    fn only_true(&mut self, argument: &Json, place: &std::ops::Range<usize>, opposite: &str) -> bool {
-        let is_true = matches!(argument.value, JsonValue::Bool(true));
+    fn only_true(
+        &mut self,
+        argument: &Node,
+        place: &std::ops::Range<usize>,
+        opposite: &str,
+    ) -> bool {
+        let is_true = matches!(argument.content, Content::Bool(true));
         if !is_true {
             self.error(place, "malformed-pattern", "expected `true`")
                 .set_help(format!("for the opposite write {{\"{opposite}\": true}}"));
@@ -145,11 +173,13 @@ impl Lowering<'_> {
     }
 }
 
-/// An object that says what a value must be like. Data may have names with `$` too, as a strategic merge patch has:
-/// they are taken for operators where they stand alone.
-fn is_special(members: &[(JsonString, Json)]) -> bool {
+/// An object that describes a value. Data may have names with `$`, too, as a strategic merge patch
+/// has: they are taken for operators where they stand alone.
+fn is_special(members: &[(Key, Node)]) -> bool {
     match members {
         [(name, _)] => name.value.starts_with('$') && !name.value.starts_with("${"),
-        _ => members.iter().any(|(name, _)| OPERATORS.contains(&name.value.as_str())),
+        _ => {
+            members.iter().any(|(name, _)| OPERATORS.iter().any(|(known, _)| *known == name.value))
+        }
     }
 }

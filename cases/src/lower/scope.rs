@@ -6,13 +6,15 @@ use std::ops::Range;
 #[derive(Debug)]
 pub(super) struct Scopes {
     open: Vec<Vec<Name>>,
+    /// The conditions of the steps that are open.
+    pub(super) conditions: Vec<String>,
     /// Captures of scopes that are closed and that nothing read.
     unused: Vec<(String, Range<usize>)>,
 }
 
 impl Default for Scopes {
     fn default() -> Self {
-        Self { open: vec![Vec::new()], unused: Vec::new() }
+        Self { open: vec![Vec::new()], conditions: Vec::new(), unused: Vec::new() }
     }
 }
 
@@ -23,9 +25,11 @@ pub(super) struct Name {
     pub(super) kind: Kind,
     pub(super) place: Range<usize>,
     pub(super) used: bool,
+    /// The conditions under which it exists.
+    pub(super) conditions: Vec<String>,
 }
 
-/// What a name stands for.
+/// The kind of a name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Kind {
     /// An exchange.
@@ -42,12 +46,14 @@ pub(super) enum Kind {
     Capture,
     /// The item of `over`, or `i`.
     LoopVariable,
+    /// A named expression of the case.
+    Let,
 }
 
 impl Kind {
-    /// Values stand in templates; steps do not.
+    /// Templates can use values, but not steps.
     pub(super) fn is_value(self) -> bool {
-        matches!(self, Self::Capture | Self::LoopVariable)
+        matches!(self, Self::Capture | Self::LoopVariable | Self::Let)
     }
 }
 
@@ -72,8 +78,10 @@ impl Scopes {
     }
 
     pub(super) fn add(&mut self, name: &str, kind: Kind, place: &Range<usize>) {
+        let conditions = self.conditions.clone();
         if let Some(scope) = self.open.last_mut() {
-            scope.push(Name { text: name.to_owned(), kind, place: place.clone(), used: false });
+            let text = name.to_owned();
+            scope.push(Name { text, kind, place: place.clone(), used: false, conditions });
         }
     }
 
@@ -82,7 +90,11 @@ impl Scopes {
     }
 
     pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut Name> {
-        self.open.iter_mut().rev().flat_map(|scope| scope.iter_mut().rev()).find(|known| known.text == name)
+        self.open
+            .iter_mut()
+            .rev()
+            .flat_map(|scope| scope.iter_mut().rev())
+            .find(|known| known.text == name)
     }
 
     /// Everything that can be referred to, the nearest first.

@@ -1,40 +1,60 @@
 //! Templates, JSON and regular expressions: text of a file that is more than text.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use regex::Regex;
 
 use super::Lowering;
 use crate::case::Capability;
-use crate::forms::JsonText;
 use crate::pattern::TextPattern;
-use crate::syntax::json::{Json, JsonErrorKind, JsonString, JsonValue};
-use crate::syntax::{Located, Scalar, json, template};
+use crate::syntax::json::{Json, JsonErrorKind, JsonValue};
+use crate::syntax::{json, template};
 use crate::template::{JsonTemplate, Part, Template};
+use crate::yaml::{Content, Key, Located, Node, Scalar};
 
-/// Variables that need no subject.
-const ALWAYS: [&str; 5] = ["load", "name", "ns", "run", "seed"];
-/// Variables of the protocol that a case runs over.
-const OF_PROTOCOL: [&str; 3] = ["protocol", "protocol.name", "protocol.over"];
-/// Variables of the run's own pod.
-const OF_POD: [&str; 4] = ["pod", "pod.container", "pod.image", "pod.path"];
-/// Variables of the subject.
-const OF_SUBJECT: [&str; 14] = [
-    "collection",
-    "collection.all",
-    "subject.apiVersion",
-    "subject.change",
-    "subject.group",
-    "subject.kind",
-    "subject.listKind",
-    "subject.qualified",
-    "subject.resource",
-    "subject.root",
-    "subject.singular",
-    "subject.status",
-    "subject.template",
-    "subject.version",
+/// Variables of every case, with their meaning.
+pub(crate) const ALWAYS: [(&str, &str); 5] = [
+    ("load", "how much work a load test does, as a multiple (`--load`, default 1)"),
+    ("name", "a name for the objects of this case: a DNS label of at most 40 characters"),
+    ("ns", "the namespace of the run; empty with a cluster-scoped subject"),
+    ("run", "the id of the run, a DNS label; names of cluster-scoped objects start with it"),
+    ("seed", "the random seed of the run"),
 ];
+/// Variables of the protocol that a case runs over.
+pub(crate) const OF_PROTOCOL: [(&str, &str); 3] = [
+    ("protocol", "the protocol, such as `websocket/v5.channel.k8s.io`"),
+    ("protocol.name", "its subprotocol, such as `v5.channel.k8s.io`"),
+    ("protocol.over", "`websocket` or `spdy`"),
+];
+/// Variables of the run's own pod.
+pub(crate) const OF_POD: [(&str, &str); 4] = [
+    ("pod", "the name of the run's own pod, which runs and which all cases share"),
+    ("pod.container", "the name of its container"),
+    ("pod.image", "its image, for pods that cases create themselves"),
+    ("pod.path", "its path, such as `/api/v1/namespaces/kp-x/pods/kp-x`"),
+];
+/// Variables of the subject.
+pub(crate) const OF_SUBJECT: [(&str, &str); 14] = [
+    ("collection", "the path of the subject's collection, in `${ns}` if it is namespaced"),
+    ("collection.all", "the path of its collection across all namespaces"),
+    ("subject.apiVersion", "such as `apps/v1`"),
+    ("subject.change", "a merge patch that changes the desired state; with `has: [change]`"),
+    ("subject.group", "the group; empty for core/v1"),
+    ("subject.kind", "the kind"),
+    ("subject.listKind", "the kind of its lists"),
+    ("subject.qualified", "the plural with the group, such as `deployments.apps`"),
+    ("subject.resource", "the plural, such as `deployments`"),
+    ("subject.root", "the path of its group version, such as `/apis/apps/v1`"),
+    ("subject.singular", "the singular"),
+    ("subject.status", "a merge patch for the status subresource; with `has: [status]`"),
+    ("subject.template", "a valid object without apiVersion, kind and name"),
+    ("subject.version", "the version"),
+];
+
+fn names<const N: usize>(variables: [(&'static str, &'static str); N]) -> [&'static str; N] {
+    variables.map(|(name, _)| name)
+}
 
 impl Lowering<'_> {
     /// A scalar that is a template.
@@ -55,55 +75,88 @@ impl Lowering<'_> {
             self.error(&place(at), "malformed-variable", message);
         }
         for (name, at) in &parsed.variables {
-            self.variable(name, || place(at.clone()));
+            if !self.parameters.contains_key(name) {
+                self.variable(name, || place(at.clone()));
+            }
         }
-        Template { parts: parsed.parts, span: self.source.span(start) }
+        let parts = parsed.parts.into_iter().flat_map(|part| self.with_parameters(part)).collect();
+        Template { parts, span: self.source.span(start) }
+    }
+
+    /// The parts of a template in place of a parameter of a fragment.
+    fn with_parameters(&self, part: Part) -> Vec<Part> {
+        let Part::Variable(name) = &part else { return vec![part] };
+        match self.parameters.get(name) {
+            None => vec![part],
+            Some(JsonTemplate::String(text)) => text.parts.clone(),
+            Some(JsonTemplate::Number(number)) => vec![Part::Text(number.to_string())],
+            Some(JsonTemplate::Bool(value)) => vec![Part::Text(value.to_string())],
+            Some(_) => vec![Part::Text(String::new())],
+        }
     }
 
     /// A variable that a template reads.
     fn variable(&mut self, name: &str, place: impl Fn() -> Range<usize>) {
         let root = name.split('.').next().unwrap_or(name);
+        if self.is_let(root) {
+            self.let_in_template(root);
+            return;
+        }
         if let Some(known) = self.scopes.get_mut(root) {
             known.used = true;
-            if !known.kind.is_value() {
+            let is_value = known.kind.is_value();
+            self.is_unconditional(root, &place(), &BTreeSet::new());
+            if !is_value {
                 self.error(&place(), "step-as-value", format!("`{root}` is a step, and no text"))
-                    .set_help("take the value you need out of its answer with `capture`");
+                    .set_help("take a value of its response with `capture`");
             }
             return;
         }
-        if ALWAYS.contains(&name) {
+        if names(ALWAYS).contains(&name) {
             return;
         }
-        if OF_PROTOCOL.contains(&name) {
+        if names(OF_PROTOCOL).contains(&name) {
             if self.protocols.is_empty() {
                 let message = format!("`${{{name}}}` needs a protocol, and this case names none");
-                self.error(&place(), "unasked-capability", message)
-                    .set_help("add `protocols: [command]` to the case, or name the protocol itself");
+                self.error(&place(), "unasked-capability", message).set_help(
+                    "add `protocols: [command]` to the case, or name the protocol itself",
+                );
             }
             return;
         }
-        if OF_POD.contains(&name) {
+        if names(OF_POD).contains(&name) {
             if !self.needs.contains(&Capability::RunningPods) {
-                self.error(&place(), "unasked-capability", "not every target runs pods")
+                self.error(&place(), "unasked-capability", "a target may not run pods")
                     .set_help("add `needs: [running-pods]` to the case");
             }
             return;
         }
         // Of the subject's documents, members can be read too.
         let documents = ["subject.change", "subject.status", "subject.template"];
-        let is_member =
-            |document: &&str| name.strip_prefix(*document).is_some_and(|rest| rest.starts_with('.'));
-        if let Some(known) =
-            OF_SUBJECT.into_iter().find(|known| *known == name).or(documents.into_iter().find(is_member))
+        let is_member = |document: &&str| {
+            name.strip_prefix(*document).is_some_and(|rest| rest.starts_with('.'))
+        };
+        if let Some(known) = names(OF_SUBJECT)
+            .into_iter()
+            .find(|known| *known == name)
+            .or(documents.into_iter().find(is_member))
         {
             self.subject_variable(known, place);
             return;
         }
-        let known: Vec<String> =
-            self.scopes.names().filter(|name| name.kind.is_value()).map(|n| n.text.clone()).collect();
-        let own = ALWAYS.into_iter().chain(OF_PROTOCOL).chain(OF_POD).chain(OF_SUBJECT);
+        let known: Vec<String> = self
+            .scopes
+            .names()
+            .filter(|name| name.kind.is_value())
+            .map(|n| n.text.clone())
+            .collect();
+        let own = names(ALWAYS)
+            .into_iter()
+            .chain(names(OF_PROTOCOL))
+            .chain(names(OF_POD))
+            .chain(names(OF_SUBJECT));
         let known = known.iter().map(String::as_str).chain(own);
-        let message = format!("nothing defines `${{{name}}}` at this point");
+        let message = format!("`${{{name}}}` is not defined here");
         self.error(&place(), "undefined-variable", message).suggest_from(name, known);
     }
 
@@ -114,7 +167,9 @@ impl Lowering<'_> {
                 "no-subject",
                 format!("`${{{name}}}` needs a subject, and this case has none"),
             )
-            .set_help("add `subject: {}` to run on every standard subject, or write the value itself");
+            .set_help(
+                "add `subject: {}` to run on every standard subject, or write the value itself",
+            );
             return;
         };
         let missing = match name {
@@ -122,63 +177,83 @@ impl Lowering<'_> {
             "subject.status" if !subject.has_status => "status",
             _ => return,
         };
-        self.error(&place(), "unasked-subject", format!("not every subject has a `{missing}`"))
+        self.error(&place(), "unasked-subject", format!("a subject may lack `{missing}`"))
             .set_help(format!("add `has: [{missing}]` to `subject`"));
     }
 
-    /// JSON in a block scalar; `null` where it cannot be read.
-    pub(super) fn json(&mut self, text: &JsonText) -> Option<Json> {
-        match json::read(&text.0.value) {
-            Ok(json) => Some(json),
+    /// JSON text as a tree; `None` where it cannot be read.
+    pub(super) fn json(&mut self, text: &Located<String>) -> Option<Node> {
+        match json::read(&text.value) {
+            Ok(json) => Some(self.tree(text, &json)),
             Err(errors) => {
                 for error in errors {
                     let code = match error.kind {
                         JsonErrorKind::Syntax => "invalid-json",
                         JsonErrorKind::Duplicate => "duplicate-member",
                     };
-                    self.error(&self.json_place(text, error.place), code, error.message);
+                    let scalar =
+                        Scalar { source: self.source, value: &text.value, place: &text.place };
+                    self.error(&scalar.range(error.place), code, error.message);
                 }
                 None
             }
         }
     }
 
-    /// A body.
-    pub(super) fn json_template(&mut self, text: &JsonText) -> JsonTemplate {
-        self.json(text).map_or(JsonTemplate::Null, |json| self.json_value(text, &json))
-    }
-
-    pub(super) fn json_value(&mut self, text: &JsonText, json: &Json) -> JsonTemplate {
-        match &json.value {
-            JsonValue::Null => JsonTemplate::Null,
-            JsonValue::Bool(value) => JsonTemplate::Bool(*value),
-            JsonValue::Number(number) => JsonTemplate::Number(number.clone()),
-            JsonValue::String(string) => JsonTemplate::String(self.json_string(text, string)),
+    fn tree(&self, text: &Located<String>, json: &Json) -> Node {
+        let scalar = Scalar { source: self.source, value: &text.value, place: &text.place };
+        let content = match &json.value {
+            JsonValue::Null => Content::Null,
+            JsonValue::Bool(value) => Content::Bool(*value),
+            JsonValue::Number(number) => Content::Number(number.clone()),
+            JsonValue::String(string) => Content::String(string.value.clone()),
             JsonValue::Array(items) => {
-                JsonTemplate::Array(items.iter().map(|item| self.json_value(text, item)).collect())
+                Content::List(items.iter().map(|item| self.tree(text, item)).collect())
             }
-            JsonValue::Object(members) => JsonTemplate::Object(
-                members
-                    .iter()
-                    .map(|(name, value)| (self.json_string(text, name), self.json_value(text, value)))
-                    .collect(),
-            ),
+            JsonValue::Object(members) => {
+                let members = members.iter().map(|(name, value)| {
+                    let place = scalar.range(name.place.clone());
+                    let span = self.source.span(place.start);
+                    (Key { value: name.value.clone(), span, place }, self.tree(text, value))
+                });
+                Content::Map(members.collect())
+            }
+        };
+        let place = scalar.range(json.place.clone());
+        Node { content, span: self.source.span(place.start), place }
+    }
+
+    /// A body.
+    pub(super) fn node(&mut self, node: &Node) -> JsonTemplate {
+        match &node.content {
+            Content::Null => JsonTemplate::Null,
+            Content::Bool(value) => JsonTemplate::Bool(*value),
+            Content::Number(number) => JsonTemplate::Number(number.clone()),
+            Content::String(text) => self.string(text, &node.place),
+            Content::List(items) => {
+                JsonTemplate::Array(items.iter().map(|item| self.node(item)).collect())
+            }
+            Content::Map(members) => {
+                let members = members.iter().map(|(key, value)| {
+                    (self.string_template(&key.value, &key.place), self.node(value))
+                });
+                JsonTemplate::Object(members.collect())
+            }
         }
     }
 
-    pub(super) fn json_string(&mut self, text: &JsonText, string: &JsonString) -> Template {
-        if !string.value.contains("${") {
-            let start = self.json_place(text, string.place.start..string.place.start).start;
-            let parts = if string.value.is_empty() { vec![] } else { vec![Part::Text(string.value.clone())] };
-            return Template { parts, span: self.source.span(start) };
+    /// A string of a body. A string that is one parameter of a fragment becomes the parameter's
+    /// value.
+    fn string(&mut self, text: &str, place: &Range<usize>) -> JsonTemplate {
+        let name = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+        if let Some(value) = name.and_then(|name| self.parameters.get(name)) {
+            return value.clone();
         }
-        let scalar = Scalar { source: self.source, value: &text.0.value, place: &text.0.place };
-        let start = scalar.offset(string.place.start);
-        self.template_at(&string.value, start, |part| scalar.range(string.part(part)))
+        JsonTemplate::String(self.string_template(text, place))
     }
 
-    pub(super) fn json_place(&self, text: &JsonText, part: Range<usize>) -> Range<usize> {
-        Scalar { source: self.source, value: &text.0.value, place: &text.0.place }.range(part)
+    pub(super) fn string_template(&mut self, text: &str, place: &Range<usize>) -> Template {
+        self.template(&Located { value: text.to_owned(), place: place.clone() })
     }
 
     /// A regular expression in a scalar.
@@ -203,7 +278,8 @@ impl Lowering<'_> {
         match Regex::new(&text) {
             Err(error) => {
                 let message = error.to_string();
-                let reason = message.lines().last().unwrap_or_default().trim_start_matches("error: ");
+                let reason =
+                    message.lines().last().unwrap_or_default().trim_start_matches("error: ");
                 self.error(place, "invalid-regex", format!("not a regular expression: {reason}"));
             }
             Ok(regex)
@@ -212,7 +288,7 @@ impl Lowering<'_> {
                     .all(|text| regex.is_match(text)) =>
             {
                 self.error(place, "cannot-fail", "this regular expression matches every text")
-                    .set_help("say what the text must hold, or leave the expectation out");
+                    .set_help("name a part of the text, or remove the expectation");
             }
             Ok(_) => {}
         }
@@ -221,13 +297,13 @@ impl Lowering<'_> {
     pub(super) fn unused_captures(&mut self) {
         for (name, place) in self.scopes.finish() {
             self.error(&place, "unused-capture", format!("the capture `{name}` is never used"))
-                .set_help("use it, or remove it; an expression can read the answer itself");
+                .set_help("use it, or remove it; an expression can read the response itself");
         }
     }
 
-    /// The variables of expressions beside those that steps and captures define.
+    /// Variables that neither steps nor captures define.
     pub(super) fn is_expression_variable(&self, name: &str) -> bool {
-        ALWAYS.contains(&name)
+        names(ALWAYS).contains(&name)
             || (name == "subject" && self.subject.is_some())
             || (name == "protocol" && !self.protocols.is_empty())
             || (name == "pod" && self.needs.contains(&Capability::RunningPods))
@@ -239,7 +315,7 @@ impl Lowering<'_> {
         self.scopes
             .names()
             .map(|name| name.text.clone())
-            .chain(ALWAYS.into_iter().chain(subject).map(str::to_owned))
+            .chain(names(ALWAYS).into_iter().chain(subject).map(str::to_owned))
             .collect()
     }
 }

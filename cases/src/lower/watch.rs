@@ -1,5 +1,6 @@
 //! Watches, and the steps that read them.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::check::Judged;
@@ -7,26 +8,43 @@ use super::scope::Kind;
 use super::{Lowering, first_line};
 use crate::case::{Await, Awaited, Close, End, EventPattern, Request};
 use crate::raw::{RawAwait, RawClose, RawEnd, RawEvent, RawWatch};
-use crate::syntax::Located;
 use crate::template::{Part, Template};
+use crate::yaml::Located;
 
 impl Lowering<'_> {
     pub(super) fn watch(&mut self, raw: &RawWatch, place: &Range<usize>) -> Request {
-        let path = self.template(&raw.path);
-        self.path_is_absolute(&raw.path, &path);
-        self.is_asked_for("WATCH", &path, &raw.path.place);
-        self.is_served(&path, &raw.path.place);
+        let default = Located { value: "${collection}".to_owned(), place: raw.id.place.clone() };
+        let raw_path = raw.path.as_ref().unwrap_or(&default);
+        let path = self.template(raw_path);
+        self.path_is_absolute(raw_path, &path);
+        self.is_asked_for("WATCH", &path, &raw_path.place);
+        self.is_served(&path, &raw_path.place);
         self.has_identity(raw.identity, place);
-        let mut query = self.query(raw.query.as_ref());
-        if let Some((name, _)) =
-            raw.query.as_ref().and_then(|query| query.0.iter().find(|(name, _)| name.value == "watch"))
-        {
-            self.error(&name.place, "duplicate", "`watch` is added by the step itself");
+        let mut query = Vec::new();
+        for (name, values) in [
+            ("labelSelector", &raw.label_selector),
+            ("fieldSelector", &raw.field_selector),
+            ("resourceVersion", &raw.resource_version),
+        ] {
+            for value in values.iter().flat_map(|values| &values.value.0) {
+                query.push((name.to_owned(), self.template(value)));
+            }
         }
-        query.push((
-            "watch".to_owned(),
-            Template { parts: vec![Part::Text("true".to_owned())], span: self.source.span(place.start) },
-        ));
+        query.extend(self.query(raw.query.as_ref()));
+        let entries = raw.query.iter().flat_map(|query| &query.0);
+        match entries.into_iter().find(|(name, _)| name.value == "watch") {
+            Some((name, values)) if values.value.0.iter().any(|value| value.value == "true") => {
+                self.error(&name.place, "duplicate", "the step itself adds `watch=true`");
+            }
+            Some(_) => {}
+            None => query.push((
+                "watch".to_owned(),
+                Template {
+                    parts: vec![Part::Text("true".to_owned())],
+                    span: self.source.span(place.start),
+                },
+            )),
+        }
         let accept = raw.accept.as_ref().map(|value| self.template(value));
         self.step_id(&raw.id, Kind::Watch { open: true });
         Request {
@@ -41,7 +59,7 @@ impl Lowering<'_> {
             identity: raw.identity,
             exact: false,
             capture: Vec::new(),
-            expect: self.checks(&raw.expect, Judged::Answer),
+            expect: self.checks(&raw.expect, Judged::Response),
             span: self.source.span(place.start),
         }
     }
@@ -49,9 +67,9 @@ impl Lowering<'_> {
     /// A pointer below the object of an event.
     pub(super) fn kept_member(&mut self, pointer: &Located<String>) -> String {
         if !pointer.value.starts_with('/') {
-            let message = format!("`{}` leads to no member of an object", pointer.value);
+            let message = format!("`{}` does not lead to a member of an object", pointer.value);
             self.error(&pointer.place, "malformed-pointer", message)
-                .set_help("a JSON Pointer starts with `/`, as `/metadata/resourceVersion`");
+                .set_help("a JSON Pointer starts with `/`, such as `/metadata/resourceVersion`");
         }
         pointer.value.clone()
     }
@@ -66,7 +84,11 @@ impl Lowering<'_> {
                 let events = next.value.iter().map(|event| {
                     let Some(id) = &event.value.id else {
                         let place = first_line(&event.place);
-                        self.error(&place, "missing-key", "an event in `next` needs an `id`: it is a check");
+                        self.error(
+                            &place,
+                            "missing-key",
+                            "an event in `next` needs an `id`: it is a check",
+                        );
                         return self.event(event, &raw.id);
                     };
                     self.implied_check(id);
@@ -99,7 +121,7 @@ impl Lowering<'_> {
             self.error(
                 &first_line(&raw.place),
                 "cannot-fail",
-                "any event would do: say which `type` or `object` it must have",
+                "any event matches: add `type` or `object`",
             );
         }
         if event.types.as_ref().is_some_and(|types| types.0.is_empty()) {
@@ -121,7 +143,8 @@ impl Lowering<'_> {
 
     pub(super) fn end(&mut self, raw: &RawEnd, place: &Range<usize>) -> End {
         self.open_watch(&raw.watch, true);
-        let default = Located { value: format!("{}-ends", raw.watch.value), place: raw.watch.place.clone() };
+        let default =
+            Located { value: format!("{}-ends", raw.watch.value), place: raw.watch.place.clone() };
         let id = raw.id.as_ref().unwrap_or(&default);
         self.implied_check(id);
         End {
@@ -151,6 +174,7 @@ impl Lowering<'_> {
 
     /// A watch that is read, for the last time or not.
     fn open_watch(&mut self, id: &Located<String>, last: bool) {
+        self.is_unconditional(&id.value, &id.place, &BTreeSet::new());
         let watches: Vec<String> = self
             .scopes
             .names()
@@ -162,7 +186,11 @@ impl Lowering<'_> {
                 let was_open = *open;
                 *open = was_open && !last;
                 if !was_open {
-                    self.error(&id.place, "never-runs", format!("the watch `{}` has ended before", id.value));
+                    self.error(
+                        &id.place,
+                        "never-runs",
+                        format!("the watch `{}` has ended before", id.value),
+                    );
                 }
             }
             Some(_) => {

@@ -1,6 +1,6 @@
-//! A small JSON reader that knows where everything stands, and that sees members twice named.
+//! A small JSON reader that keeps the place of every value and reports duplicate members.
 //!
-//! `serde_json` keeps the last of two equal names and forgets places; the bodies in case files deserve better.
+//! `serde_json` keeps no places, and accepts duplicate members.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ pub(crate) struct Json {
     pub(crate) place: Range<usize>,
 }
 
-/// What a value is.
+/// The value.
 #[derive(Debug)]
 pub(crate) enum JsonValue {
     Null,
@@ -29,17 +29,6 @@ pub(crate) enum JsonValue {
 pub(crate) struct JsonString {
     pub(crate) value: String,
     pub(crate) place: Range<usize>,
-}
-
-impl JsonString {
-    /// The place of a part of the value; of the whole string where escapes make the two differ in length.
-    pub(crate) fn part(&self, part: Range<usize>) -> Range<usize> {
-        if self.place.len() == self.value.len() + 2 {
-            self.place.start + 1 + part.start..self.place.start + 1 + part.end
-        } else {
-            self.place.clone()
-        }
-    }
 }
 
 /// What is wrong with a text.
@@ -62,7 +51,8 @@ pub(crate) enum JsonErrorKind {
 /// Deeper than this, no body that is written by hand goes.
 const MAX_DEPTH: usize = 100;
 
-/// Reads a whole text. Of errors of syntax there is one, of duplicate names there are as many as there are.
+/// Reads a whole text. Of errors of syntax there is one, of duplicate names there are as many as
+/// there are.
 pub(crate) fn read(text: &str) -> Result<Json, Vec<JsonError>> {
     let mut reader = Reader { text, at: 0, depth: 0, duplicates: Vec::new() };
     match reader.document() {
@@ -131,7 +121,7 @@ impl Reader<'_> {
             let name = self.string()?;
             if members.iter().any(|(other, _)| other.value == name.value) {
                 self.duplicates.push(JsonError {
-                    message: format!("the member `{}` stands twice in this object", name.value),
+                    message: format!("this object has the member `{}` twice", name.value),
                     place: name.place.clone(),
                     kind: JsonErrorKind::Duplicate,
                 });
@@ -201,10 +191,12 @@ impl Reader<'_> {
             .iter()
             .take_while(|byte| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9'))
             .count();
-        serde_json::from_str(&self.text[start..self.at]).map(JsonValue::Number).map_err(|error| JsonError {
-            message: format!("not a JSON number: {}", without_position(&error)),
-            place: start..self.at,
-            kind: JsonErrorKind::Syntax,
+        serde_json::from_str(&self.text[start..self.at]).map(JsonValue::Number).map_err(|error| {
+            JsonError {
+                message: format!("not a JSON number: {}", without_position(&error)),
+                place: start..self.at,
+                kind: JsonErrorKind::Syntax,
+            }
         })
     }
 
@@ -234,7 +226,8 @@ impl Reader<'_> {
 
     fn expected(&self, what: &str) -> JsonError {
         let at = self.at.min(self.text.trim_end().len());
-        let len = self.text.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+        let len =
+            self.text.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
         JsonError {
             message: format!("not JSON: expected {what}"),
             place: at..at + len,
@@ -277,7 +270,8 @@ mod tests {
 
     #[test]
     fn every_duplicate_is_reported() {
-        let errors = read(r#"{"a": 1, "a": {"b": 1, "b": 2}, "\u0061": 3}"#).expect_err("names occur twice");
+        let errors =
+            read(r#"{"a": 1, "a": {"b": 1, "b": 2}, "\u0061": 3}"#).expect_err("names occur twice");
         assert_eq!(errors.iter().map(|error| error.place.start).collect::<Vec<_>>(), [9, 23, 32]);
         assert!(errors.iter().all(|error| error.kind == JsonErrorKind::Duplicate));
     }

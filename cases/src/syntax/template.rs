@@ -87,7 +87,10 @@ mod tests {
     #[case::empty("", vec![])]
     #[case::plain("a$b{}", vec![text("a$b{}")])]
     #[case::alone("${x}", vec![variable("x")])]
-    #[case::mixed("a-${x}${subject.kind}/z", vec![text("a-"), variable("x"), variable("subject.kind"), text("/z")])]
+    #[case::mixed(
+        "a-${x}${subject.kind}/z",
+        vec![text("a-"), variable("x"), variable("subject.kind"), text("/z")]
+    )]
     #[case::fill("${fill:3}", vec![Part::Fill(3)])]
     #[case::name("${name:63}", vec![Part::Name(63)])]
     fn text_is_taken_apart(#[case] input: &str, #[case] parts: Vec<Part>) {

@@ -1,18 +1,19 @@
-//! The catalogue that the program carries is right: every file, and the ledger against the cases.
+//! The embedded catalogue: every file is valid, and every requirement has a case or a reason.
 
 use std::path::Path;
 
-use kubeproof_cases::ledger::{Testability, WithoutKind};
+use kubeproof_cases::case::{Case, Prerequisite};
+use kubeproof_cases::requirements::{Testability, WithoutKind};
 
 use crate::bless;
-use kubeproof_cases::{Catalogue, Diagnostics, Loader, coverage};
+use kubeproof_cases::{Catalogue, Diagnostics, Loader, Profile};
 
 fn embedded() -> Catalogue {
     Catalogue::embedded().unwrap_or_else(|errors| panic!("{errors}"))
 }
 
 #[test]
-fn all_files_are_right() {
+fn all_files_are_valid() {
     let catalogue = embedded();
     assert_eq!(catalogue.requirements.len(), 439, "the conventions hold 439 requirements");
     let standard: Vec<String> = catalogue
@@ -34,15 +35,15 @@ fn every_requirement_has_a_case_or_a_reason() {
         remove_stale_reasons(&catalogue);
         return;
     }
-    let errors = catalogue.ledger_errors();
+    let errors = catalogue.requirement_errors();
     assert!(errors.is_empty(), "{errors}");
 }
 
-/// A reason that a case made untrue is a line of its own in the ledger.
+/// Removes the `without` lines of requirements that have a case.
 fn remove_stale_reasons(catalogue: &Catalogue) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/requirements.yaml");
     let text = std::fs::read_to_string(&path).expect("the ledger can be read");
-    let covered = coverage::compute(catalogue).cases;
+    let covered = catalogue.coverage(None).cases;
     let mut current = "";
     let kept: Vec<&str> = text
         .lines()
@@ -55,7 +56,7 @@ fn remove_stale_reasons(catalogue: &Catalogue) {
 }
 
 #[test]
-fn rules_for_clients_and_people_are_left_out_as_such() {
+fn rules_for_clients_and_people_have_that_reason() {
     for requirement in &embedded().requirements {
         let Some(without) = &requirement.without else { continue };
         let expected = match requirement.testability {
@@ -68,11 +69,12 @@ fn rules_for_clients_and_people_are_left_out_as_such() {
     }
 }
 
-/// All but the rules for clients and people, which have no cases.
 #[test]
-fn every_requirement_for_servers_says_why_and_what_is_legal() {
+fn every_requirement_for_servers_has_why_and_legal() {
     let people = [Testability::Client, Testability::Process];
-    for requirement in embedded().requirements.iter().filter(|one| !people.contains(&one.testability)) {
+    for requirement in
+        embedded().requirements.iter().filter(|one| !people.contains(&one.testability))
+    {
         for (what, text) in [("why", &requirement.why), ("legal", &requirement.legal)] {
             let said = text.as_ref().is_some_and(|text| !text.trim().is_empty());
             assert!(said, "the `{what}` of {} is missing", requirement.id);
@@ -81,8 +83,8 @@ fn every_requirement_for_servers_says_why_and_what_is_legal() {
 }
 
 #[test]
-fn shares_are_those_of_the_requirements_that_an_edition_has() {
-    let coverage = coverage::compute(&embedded());
+fn shares_count_the_requirements_of_an_edition() {
+    let coverage = embedded().coverage(None);
     assert_eq!(coverage.shares.len(), 15);
     for share in &coverage.shares {
         assert!(share.with_case + share.planned <= share.total, "{share:?}");
@@ -93,10 +95,12 @@ fn shares_are_those_of_the_requirements_that_an_edition_has() {
 #[test]
 fn the_rows_hold_every_requirement_once() {
     let catalogue = embedded();
-    let coverage = coverage::compute(&catalogue);
+    let coverage = catalogue.coverage(None);
     let in_rows: usize = coverage.rows.iter().map(|row| row.counts.requirements).sum();
     assert_eq!(in_rows, catalogue.requirements.len());
-    for counts in coverage.rows.iter().map(|row| &row.counts).chain([&coverage.total, &coverage.testable]) {
+    for counts in
+        coverage.rows.iter().map(|row| &row.counts).chain([&coverage.total, &coverage.testable])
+    {
         assert_eq!(
             counts.with_cases + counts.without.values().sum::<usize>(),
             counts.requirements,
@@ -105,9 +109,9 @@ fn the_rows_hold_every_requirement_once() {
     }
 }
 
-/// Two requirements: one that a case proves although it gives a reason, one with neither.
+/// One requirement has a case and a reason, the other has neither.
 #[test]
-fn the_ledger_is_held_against_the_cases() {
+fn requirements_without_case_or_reason_are_reported() {
     let ledger = "\
 - id: a.proven
   section: A
@@ -138,13 +142,77 @@ steps:
         .file("a/case.yaml", "a/case.yaml", case)
         .load()
         .unwrap_or_else(|errors| panic!("{errors}"));
-    let errors: Diagnostics = catalogue.ledger_errors();
-    let found: Vec<(&str, u32)> = errors.iter().map(|error| (error.code, error.span.line)).collect();
-    assert_eq!(found, [("stale-reason", 1), ("no-row", 8)]);
+    let errors: Diagnostics = catalogue.requirement_errors();
+    let found: Vec<(&str, u32)> =
+        errors.iter().map(|error| (error.code, error.span.line)).collect();
+    assert_eq!(found, [("stale-reason", 1), ("no-case", 8)]);
 }
 
 #[test]
-fn the_digest_names_the_files() {
+fn every_case_has_one_profile() {
+    let catalogue = embedded();
+    let errors = catalogue.profile_errors();
+    assert!(errors.is_empty(), "{errors}");
+    let of_profiles = Profile::ALL.map(|profile| catalogue.cases_of(profile).count());
+    assert!(of_profiles.iter().all(|count| *count > 5), "{of_profiles:?}");
+    assert_eq!(of_profiles.iter().sum::<usize>(), catalogue.cases.len());
+}
+
+#[test]
+fn each_prerequisite_has_one_case() {
+    let catalogue = embedded();
+    for prerequisite in Prerequisite::ALL {
+        let provides = |case: &&Case| case.provides == Some(prerequisite);
+        assert_eq!(catalogue.cases.iter().filter(provides).count(), 1, "{prerequisite}");
+    }
+}
+
+#[test]
+fn gaps_between_profiles_and_cases_are_reported() {
+    let ledger = "\
+- id: a.proven
+  section: A
+  level: must
+  testability: wire
+  editions: [head]
+  statement: A
+";
+    let case = "\
+summary: A
+requirements: [a.proven]
+steps: [{get: {id: got, path: /api, expect: [{id: found, status: 200}]}}]
+";
+    let load = |profiles: &str| {
+        Loader::without_cases()
+            .file("requirements.yaml", "requirements.yaml", ledger)
+            .file("profiles.yaml", "profiles.yaml", profiles)
+            .file("a/one.yaml", "a/one.yaml", case)
+            .file("b/two.yaml", "b/two.yaml", case)
+            .load()
+    };
+    let catalogue =
+        load("- {profile: crud, areas: [a, c]}\n- {profile: read, cases: [a/one, d/*]}")
+            .unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(catalogue.cases[0].profile, Some(Profile::Read));
+    let errors = catalogue.profile_errors();
+    let found: Vec<(&str, &str)> =
+        errors.iter().map(|error| (error.code, error.message.as_str())).collect();
+    assert_eq!(
+        found,
+        [
+            ("no-profile", "`b/two` belongs to no profile"),
+            ("no-case", "no area is `c`"),
+            ("no-case", "no case matches `d/*`")
+        ]
+    );
+    let errors = load("- {profile: crud, areas: [a, b]}\n- {profile: read, areas: [b]}")
+        .expect_err("two profiles");
+    let message = "`b/two` belongs to two profiles, `crud` and `read`";
+    assert_eq!(errors.iter().map(|error| error.message.as_str()).collect::<Vec<_>>(), [message]);
+}
+
+#[test]
+fn the_digest_depends_on_the_files() {
     let digest = embedded().digest().to_owned();
     assert!(digest.starts_with("sha256:") && digest.len() == 71, "{digest}");
     assert_ne!(Loader::without_cases().load().expect("these files are right").digest(), digest);

@@ -1,6 +1,6 @@
-//! Every mistake that a file can hold is reported as the golden file beside it says.
+//! Every mistake of a file is reported as in the golden file beside it.
 //!
-//! `KUBEPROOF_BLESS=1` writes the goldens anew; read the difference before committing it.
+//! `KUBEPROOF_BLESS=1` writes the golden files again. Read the difference before you commit it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,17 +20,18 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// A file stands in the area `invalid`, unless its first line names another place.
+/// A file is in the area `invalid`, unless its first line names another path.
 fn diagnose(file: &Path) -> Result<Catalogue, Diagnostics> {
     let text = std::fs::read_to_string(file).expect("an invalid file can be read");
     let name = file.file_name().expect("a file has a name").to_string_lossy();
     let default = format!("invalid/{name}");
-    let place = text.lines().next().and_then(|line| line.strip_prefix("# path: ")).unwrap_or(&default);
+    let place =
+        text.lines().next().and_then(|line| line.strip_prefix("# path: ")).unwrap_or(&default);
     Loader::without_cases().known_faults(["create-overwrites"]).file(place, &default, &text).load()
 }
 
 #[test]
-fn every_mistake_is_reported_as_its_golden_says() {
+fn every_mistake_is_reported_as_in_its_golden_file() {
     let mut wrong = Vec::new();
     for file in files() {
         let rendered = match diagnose(&file) {
@@ -53,10 +54,14 @@ fn every_golden_belongs_to_a_file() {
 
 #[test]
 fn every_code_is_shown_by_a_file() {
-    let shown: BTreeSet<&str> =
-        files().iter().filter_map(|file| diagnose(file).err()).flatten().map(|error| error.code).collect();
-    // These two relate the ledger to all cases; `catalogue.rs` shows them.
-    let elsewhere = ["no-row", "stale-reason"];
+    let shown: BTreeSet<&str> = files()
+        .iter()
+        .filter_map(|file| diagnose(file).err())
+        .flatten()
+        .map(|error| error.code)
+        .collect();
+    // These relate the catalogue to all cases; `catalogue.rs` shows them.
+    let elsewhere = ["no-case", "no-profile", "stale-reason"];
     let missing: Vec<&&str> =
         CODES.iter().filter(|code| !shown.contains(**code) && !elsewhere.contains(code)).collect();
     assert!(missing.is_empty(), "no invalid file shows {missing:?}");

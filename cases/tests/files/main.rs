@@ -1,12 +1,15 @@
-//! The files of this crate: the catalogue, the schemas, and what is said of files that are wrong.
+//! Tests of the files of this crate: catalogue, schemas, reference page, diagnostics.
 //!
-//! `KUBEPROOF_BLESS=1` writes anew what can be generated; read the difference before committing it.
+//! `KUBEPROOF_BLESS=1` writes generated files again. Read the difference before you commit it.
 
-mod any_text;
+mod arbitrary_text;
 mod bless;
 mod catalogue;
+mod checker;
+mod data;
 mod invalid;
+mod parsing;
 mod reasons;
+mod reference;
+mod repetition;
 mod schema;
-mod told;
-mod understood;

@@ -1,11 +1,11 @@
-//! Every reason that a Status can have is asked for by a case, unless no client can bring it about.
+//! A case expects every reason of a Status, unless no client can cause it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
-/// The reasons of the conventions, and those that servers came to give beyond them.
+/// The reasons of the conventions and of deployed servers.
 const REASONS: &[&str] = &[
     "AlreadyExists",
     "BadRequest",
@@ -27,12 +27,14 @@ const REASONS: &[&str] = &[
     "UnsupportedMediaType",
 ];
 
-/// Reasons that are the server's own trouble.
-const BEYOND_CLIENTS: &[(&str, &str)] =
-    &[("InternalError", "it takes an error inside the server; a case that asked for one would praise it")];
+/// Reasons that no client can cause.
+const BEYOND_CLIENTS: &[(&str, &str)] = &[(
+    "InternalError",
+    "only an internal error of the server causes it, and no case may expect that",
+)];
 
 #[test]
-fn every_reason_is_asked_for_or_beyond_clients() {
+fn every_reason_is_expected_by_a_case() {
     let expectations = asked_for();
     let asked: BTreeSet<String> = expectations.iter().flatten().cloned().collect();
     let lacking: Vec<&str> = REASONS
@@ -42,7 +44,8 @@ fn every_reason_is_asked_for_or_beyond_clients() {
         .filter(|reason| BEYOND_CLIENTS.iter().all(|(known, _)| known != reason))
         .collect();
     assert!(lacking.is_empty(), "no case asks for {lacking:?}");
-    let unknown: Vec<&String> = asked.iter().filter(|reason| !REASONS.contains(&reason.as_str())).collect();
+    let unknown: Vec<&String> =
+        asked.iter().filter(|reason| !REASONS.contains(&reason.as_str())).collect();
     assert!(unknown.is_empty(), "cases ask for reasons that nobody gives: {unknown:?}");
     for (reason, why) in BEYOND_CLIENTS {
         let alone = expectations.iter().any(|reasons| reasons.iter().all(|asked| asked == reason));
@@ -50,23 +53,26 @@ fn every_reason_is_asked_for_or_beyond_clients() {
     }
 }
 
-/// What stands behind `reason:` in a `refused`, alone or in a list. A reason that is the server's own trouble may stand in a list, as
-/// one of the ways to say that something is out of reach.
+/// The reasons of every `rejected`. A reason that no client can cause may be one of several.
 fn asked_for() -> Vec<BTreeSet<String>> {
-    let refused = Regex::new(r"refused: *\{[^}]*?reason: *(\[[^\]]*\]|\w+)").expect("a pattern");
-    let below = Regex::new(r"refused:\n(?: +code:[^\n]*\n)? +reason: *(\[[^\]]*\]|\w+)").expect("a pattern");
+    let rejected = Regex::new(r"rejected: *\{[^}]*?reason: *(\[[^\]]*\]|\w+)").expect("a pattern");
+    let below = Regex::new(r"rejected:\n(?: +code:[^\n]*\n)? +reason: *(\[[^\]]*\]|\w+)")
+        .expect("a pattern");
     let word = Regex::new(r"\w+").expect("a pattern");
     let mut found = Vec::new();
     for file in files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data")) {
         let text = std::fs::read_to_string(&file).expect("a case file");
-        for expectation in refused.captures_iter(&text).chain(below.captures_iter(&text)) {
-            found.push(word.find_iter(&expectation[1]).map(|reason| reason.as_str().to_owned()).collect());
+        for expectation in rejected.captures_iter(&text).chain(below.captures_iter(&text)) {
+            found.push(
+                word.find_iter(&expectation[1]).map(|reason| reason.as_str().to_owned()).collect(),
+            );
         }
     }
     found
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let entries =
+        std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }

@@ -1,96 +1,129 @@
-//! What the target can do: found by discovery and a few cheap probes, before the plan is made.
+//! Finds the capabilities of the target by discovery and a few cheap probes, before planning.
 //!
-//! It is a part of every run, so requests are few and go out together, and nothing is probed that no case of
-//! the run asks about. Garbage in place of discovery documents means that nothing is offered, and no more: the cases
-//! that need no subject still run, and say what is wrong.
+//! Every run does this. Therefore requests are few, go out together, and probe only what a case of
+//! the run needs. Gaps of discovery fail the cases about discovery, and hide nothing else.
 
 mod discovery;
+mod home;
 mod probe;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use kubeproof_cases::case::{Capability, Identity, ResourceName};
+use kubeproof_cases::plural;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::exchange::{Exchange, Outcome, Received};
-use crate::fence::Fence;
+use crate::event::SkipReason;
+use crate::exchange::{Exchange, shorten};
 use crate::target::TargetError;
+use crate::transport::write_policy::WritePolicy;
 use crate::transport::{Client, Outgoing};
-use crate::verdict::shorten;
 
-pub(crate) use discovery::{all_resources, resource_list};
-pub(crate) use probe::{may_create, root_of};
+use self::home::Home;
+pub(crate) use discovery::{Discovery, STANDARD_VERBS, Search, WantedResource, resource_list};
+use probe::Finding;
+pub(crate) use probe::{ignores_limit, may_create, root_of};
 
-/// What a target offers.
+/// The capabilities of a target.
 #[derive(Clone, Debug, Default)]
 pub struct Capabilities {
-    /// Every resource of every version that discovery lists.
+    /// Every resource of every version, listed by discovery or hidden.
     pub resources: BTreeMap<ResourceName, Discovered>,
-    /// What it can do beyond.
+    /// Capabilities found by discovery and probes.
     pub set: BTreeSet<Capability>,
+    /// Capabilities whose probe got a server error.
+    pub(crate) broken: BTreeSet<Capability>,
     /// `gitVersion` of /version.
     pub version: Option<String>,
-    /// Why it cannot do what is not in the set, where a probe said why.
-    reasons: BTreeMap<Capability, String>,
+    /// What is wrong with discovery, in words.
+    pub(crate) gaps: Vec<String>,
+    /// An existing namespace, for probes and for cases that only read.
+    pub(crate) home: String,
+    /// Why a capability is missing, where a probe returned a reason.
+    reasons: BTreeMap<Capability, SkipReason>,
 }
 
 /// A resource as discovery lists it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Discovered {
-    /// As `ConfigMap`.
+    /// Such as `ConfigMap`.
     pub kind: String,
     /// Whether objects live in namespaces.
     pub namespaced: bool,
-    /// What can be done with it.
+    /// Verbs that discovery lists.
     pub verbs: BTreeSet<String>,
-    /// As `status`, with the verbs of each.
+    /// Subresources, such as `status`, with the verbs of each.
     pub subresources: BTreeMap<String, BTreeSet<String>>,
-    /// As `configmap`; often empty.
+    /// Such as `configmap`; often empty.
     pub singular: String,
-    /// As `cm`.
+    /// Such as `cm`.
     pub short_names: Vec<String>,
 }
 
-/// What has to be known, and what may be done to find out.
+/// Which capabilities to probe, and which requests a probe may send.
 #[derive(Clone, Debug)]
-pub struct Questions<'a> {
-    /// What cases of the run need.
+pub struct ProbeOptions<'a> {
+    /// Capabilities that cases of the run need.
     pub needs: BTreeSet<Capability>,
-    /// What of dry-run requests may be sent.
-    pub fence: Fence,
-    /// Only a plan is wanted: what is not asked is taken to be so.
+    /// Resources to look for where discovery has gaps.
+    pub(crate) wanted: Vec<WantedResource>,
+    /// Limits the dry-run requests of probes.
+    pub write_policy: WritePolicy,
+    /// True for `--dry-run`: a capability that needs a forbidden probe counts as present.
     pub plans_only: bool,
-    /// The namespace that the user gave.
+    /// The namespace of `--namespace`.
     pub namespace: Option<&'a str>,
-    /// What the containers of the run's pods run, if the user named it.
+    /// The image of `--pod-image`.
     pub pod_image: Option<&'a str>,
-    /// A name that nothing has, for objects that are not to be stored.
+    /// An unused name for objects that must not be stored.
     pub probe_name: &'a str,
-    /// A `CustomResourceDefinition` such as the run would install.
+    /// Concurrent probes.
+    pub jobs: usize,
+    /// A `CustomResourceDefinition` like those that the run installs.
     pub crd: Option<&'a Value>,
 }
 
-impl Questions<'_> {
-    /// Whether this may be asked.
+impl ProbeOptions<'_> {
+    /// Returns the namespace for probes.
+    pub(crate) fn home(&self) -> &str {
+        self.namespace.unwrap_or("default")
+    }
+
+    /// Reports whether a probe may send this request.
     pub(crate) fn may_send(&self, method: &str, target: &str) -> bool {
-        self.fence.holds_back(method, target).is_none()
+        self.write_policy.denial(method, target).is_none()
     }
 }
 
 impl Capabilities {
-    /// Asks the target. An error only when nothing there answers, or it does not know us.
+    /// Finds the capabilities. Returns an error only if the target does not respond, or rejects the
+    /// credential.
     pub async fn discover(
         client: &Client,
-        questions: &Questions<'_>,
+        options: &ProbeOptions<'_>,
         deadline: Instant,
     ) -> Result<Self, TargetError> {
-        let asker = Asker { client, deadline };
-        let (reached, (resources, aggregated)) =
-            futures_util::join!(client.ping(deadline), all_resources(&asker));
-        let mut found = Self { resources, ..Self::default() };
-        found.version = reached?.version.and_then(|body| Some(shorten(body.get("gitVersion")?.as_str()?)));
-        if aggregated {
+        let requester = Requester { client, deadline };
+        let (reached, discovery) =
+            futures_util::join!(client.ping(deadline), Discovery::of(&requester, &options.wanted));
+        let reached = reached?;
+        let mut options = options.clone();
+        if reached.problem.is_some() {
+            // The word of the user is not enough for a server that may be no API at all.
+            options.wanted.iter_mut().for_each(WantedResource::needs_evidence);
+        }
+        let Discovery { resources, is_aggregated, gaps, .. } =
+            discovery.complete(&requester, Some(&options)).await;
+        if let Some(problem) = reached.problem.filter(|_| resources.is_empty()) {
+            return Err(problem);
+        }
+        let home = Home::find(&requester, &resources, &options).await;
+        let options = &ProbeOptions { namespace: Some(&home.name), ..options };
+        let mut found = Self { resources, gaps, home: home.name.clone(), ..Self::default() };
+        found.version =
+            reached.version.and_then(|body| Some(shorten(body.get("gitVersion")?.as_str()?)));
+        if is_aggregated {
             found.set.insert(Capability::AggregatedDiscovery);
         }
         if found.resources.keys().any(|name| name.group.is_empty() && name.version == "v1") {
@@ -99,31 +132,54 @@ impl Capabilities {
         if client.by_token() {
             found.set.insert(Capability::Token);
         }
-        for (capability, answer) in probe::all(&asker, &found.resources, questions).await {
+        let answers = probe::all(&requester, &found.resources, options).await;
+        home.leave(&requester).await;
+        for (capability, answer) in answers {
             match answer {
-                Ok(()) => drop(found.set.insert(capability)),
-                Err(reason) => drop(found.reasons.insert(capability, reason)),
+                Finding::Offered => drop(found.set.insert(capability)),
+                Finding::Broken => {
+                    found.set.insert(capability);
+                    found.broken.insert(capability);
+                }
+                Finding::Missing(reason) => drop(found.reasons.insert(capability, reason)),
             }
         }
         Ok(found)
     }
 
-    /// Why a case that needs this cannot run; `None`: it can.
-    pub fn missing(&self, need: Capability) -> Option<String> {
+    /// Describes what is wrong with discovery. `None` if nothing is.
+    pub(crate) fn gaps_in_words(&self) -> Option<String> {
+        let (first, others) = self.gaps.split_first()?;
+        let more = match others.len() {
+            0 => String::new(),
+            count => format!(", and {}", plural(count, "other gap")),
+        };
+        Some(format!(
+            "discovery has gaps, so other documents and requests replace it: {first}{more}"
+        ))
+    }
+
+    /// Returns why a case that needs this is skipped, or `None` if the target offers it.
+    pub fn missing(&self, need: Capability) -> Option<SkipReason> {
         if self.set.contains(&need) {
             return None;
         }
-        let known = self.reasons.get(&need).cloned();
-        Some(known.unwrap_or_else(|| match need {
-            Capability::AggregatedDiscovery => "the server has no aggregated discovery documents".into(),
-            Capability::Core => "the server does not serve core/v1".into(),
-            Capability::Token => "the run does not authenticate by a bearer token".into(),
-            other => format!("the server does not offer {}", name_of(other)),
+        let found = self.reasons.get(&need).cloned();
+        Some(found.unwrap_or_else(|| {
+            let detail = match need {
+                Capability::AggregatedDiscovery => {
+                    "the server has no aggregated discovery documents".to_owned()
+                }
+                Capability::Core => "the server does not serve core/v1".to_owned(),
+                Capability::Token => "the run does not authenticate by a bearer token".to_owned(),
+                other => format!("the server does not support {}", name_of(other)),
+            };
+            SkipReason::MissingCapability { capability: need, detail }
         }))
     }
 }
 
-/// The name of a capability, as case files spell it.
+/// Returns the name of a capability as case files spell it.
 pub fn name_of(capability: Capability) -> String {
     match serde_json::to_value(capability) {
         Ok(Value::String(name)) => name,
@@ -132,30 +188,26 @@ pub fn name_of(capability: Capability) -> String {
 }
 
 /// Sends the requests of discovery and probes.
-pub(crate) struct Asker<'a> {
+pub(crate) struct Requester<'a> {
     pub(crate) client: &'a Client,
     pub(crate) deadline: Instant,
 }
 
-impl Asker<'_> {
-    /// A GET with this Accept header.
+impl Requester<'_> {
     pub(crate) async fn get(&self, target: &str, accept: &str) -> Exchange {
         self.client.send(outgoing("GET", target, accept, None), self.deadline).await
     }
 
-    /// A request with a JSON body.
     pub(crate) async fn send(&self, method: &str, target: &str, body: Option<&Value>) -> Exchange {
         self.client.send(outgoing(method, target, "application/json", body), self.deadline).await
     }
 
-    /// A request of the unprivileged user.
     pub(crate) async fn get_as(&self, target: &str, identity: Identity) -> Exchange {
         let request = Outgoing { identity, ..outgoing("GET", target, "application/json", None) };
         self.client.send(request, self.deadline).await
     }
 }
 
-/// A request of the harness itself.
 pub(crate) fn outgoing(method: &str, target: &str, accept: &str, body: Option<&Value>) -> Outgoing {
     let mut headers = vec![("accept".to_owned(), accept.to_owned())];
     if body.is_some() {
@@ -168,39 +220,5 @@ pub(crate) fn outgoing(method: &str, target: &str, accept: &str, body: Option<&V
         body: body.map(|body| body.to_string().into()).unwrap_or_default(),
         identity: Identity::Admin,
         exact: false,
-    }
-}
-
-impl Exchange {
-    /// The complete answer, if there is one.
-    pub fn answer(&self) -> Option<&Received> {
-        match &self.outcome {
-            Outcome::Answered(received) => Some(received),
-            Outcome::Broken(_) => None,
-        }
-    }
-
-    /// The code of the answer; 0 for none.
-    pub fn status(&self) -> u16 {
-        self.answer().map_or(0, |answer| answer.status)
-    }
-
-    /// The body of the answer as JSON.
-    pub fn json(&self) -> Option<&Value> {
-        self.answer()?.json.as_deref()
-    }
-
-    /// What happened, in a few words: `403 Forbidden: pods is forbidden`, `connection refused`.
-    pub fn in_words(&self) -> String {
-        let answer = match &self.outcome {
-            Outcome::Broken(broken) => return broken.message.clone(),
-            Outcome::Answered(answer) => answer,
-        };
-        let text = |member: &str| answer.json.as_ref()?.get(member)?.as_str().map(shorten);
-        let parts = [
-            text("reason").map(|reason| format!(" {reason}")),
-            text("message").map(|text| format!(": {text}")),
-        ];
-        format!("{}{}", answer.status, parts.into_iter().flatten().collect::<String>())
     }
 }

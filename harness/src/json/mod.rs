@@ -1,39 +1,39 @@
-//! A strict reader for JSON as it came over the wire.
+//! A strict JSON reader.
 //!
-//! `serde_json` keeps the last of two equal keys without a word and turns every number into a machine
-//! number. A suite that judges what a server writes has to see both, so this reader keeps number text,
-//! key order, every duplicate and the bytes each value stands at; [`Document::into_value`] gives them up.
+//! `serde_json` keeps only the last of two equal keys, and converts every number. A conformance
+//! suite must see both. This reader keeps number text, key order, duplicates and the position of
+//! each value; [`Document::into_value`] drops them.
 
+mod memory_estimate;
 mod number;
 mod reader;
 mod text;
-mod weight;
 
 use std::fmt;
 use std::ops::Range;
 
 use serde_json::Value;
 
-pub use weight::weight;
+pub(crate) use self::memory_estimate::weight;
 
-/// Deeper nesting than this is refused: no API object comes near, and readers of ours recurse.
-pub const MAX_DEPTH: usize = 256;
+/// Maximum depth. API objects are never as deep, and readers recurse.
+pub(crate) const MAX_DEPTH: usize = 256;
 
-/// So many duplicate keys are told. Whoever sends a million has made the point.
+/// Maximum number of reported duplicates.
 const MAX_DUPLICATES: usize = 64;
 
-/// A body that is JSON.
+/// A body that is valid JSON.
 #[derive(Clone, Debug)]
-pub struct Document<'a> {
+pub(crate) struct Document<'a> {
     /// The value of the whole text.
     pub root: Node<'a>,
-    /// Keys that an object holds more than once, in the order of the text; of very many, some.
+    /// Duplicate keys in text order, up to a limit.
     pub duplicates: Vec<Duplicate>,
 }
 
-/// A value, and where it stands.
+/// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node<'a> {
+pub(crate) struct Node<'a> {
     /// The value.
     pub kind: Kind<'a>,
     /// Its bytes in the text.
@@ -42,38 +42,38 @@ pub struct Node<'a> {
 
 /// The kinds of JSON values.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kind<'a> {
+pub(crate) enum Kind<'a> {
     /// `null`.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number, as it was written.
+    /// A number as written.
     Number(&'a str),
-    /// A string, escapes resolved.
+    /// A string with resolved escapes.
     String(String),
     /// The items.
     Array(Vec<Node<'a>>),
-    /// The members in the order of the text, duplicates included.
+    /// Members in text order, including duplicates.
     Object(Vec<Member<'a>>),
 }
 
 /// A member of an object.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Member<'a> {
-    /// The key, escapes resolved.
+pub(crate) struct Member<'a> {
+    /// The key with resolved escapes.
     pub key: String,
-    /// The bytes of the key, quotes included.
+    /// The bytes of the key, including quotes.
     pub key_span: Range<usize>,
     /// The value.
     pub value: Node<'a>,
 }
 
-/// A key that an object holds a second time.
+/// A key that occurs twice in an object.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Duplicate {
+pub(crate) struct Duplicate {
     /// JSON Pointer of the member.
     pub pointer: String,
-    /// Where the second key stands.
+    /// Position of the second key.
     pub at: Position,
 }
 
@@ -83,9 +83,9 @@ impl fmt::Display for Duplicate {
     }
 }
 
-/// A place in a text; lines and columns count from 1, columns in characters.
+/// A position in a text. Lines and columns count from 1, columns in characters.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Position {
+pub(crate) struct Position {
     /// The line.
     pub line: usize,
     /// The column.
@@ -95,8 +95,8 @@ pub struct Position {
 }
 
 impl Position {
-    /// The place of a byte in a text.
-    pub fn of(text: &[u8], byte: usize) -> Self {
+    /// Returns the position of a byte in a text.
+    pub(crate) fn of(text: &[u8], byte: usize) -> Self {
         let before = &text[..byte.min(text.len())];
         let line_start = before.iter().rposition(|&b| b == b'\n').map_or(0, |newline| newline + 1);
         // Continuation bytes do not start a character.
@@ -112,29 +112,29 @@ impl fmt::Display for Position {
     }
 }
 
-/// Why a text is not JSON.
+/// Why a text is invalid JSON.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{message} at {at}")]
-pub struct Fault {
-    /// What was met, and what was expected.
+pub(crate) struct Fault {
+    /// What was found, and what was expected.
     pub message: String,
     /// Where.
     pub at: Position,
 }
 
 /// Reads a text that must be exactly one JSON value.
-pub fn read(text: &[u8]) -> Result<Document<'_>, Fault> {
+pub(crate) fn read(text: &[u8]) -> Result<Document<'_>, Fault> {
     read_to_depth(text, MAX_DEPTH)
 }
 
-/// As [`read`], with a depth limit of the caller's.
-pub fn read_to_depth(text: &[u8], max_depth: usize) -> Result<Document<'_>, Fault> {
+/// Like [`read`], with another depth limit.
+pub(crate) fn read_to_depth(text: &[u8], max_depth: usize) -> Result<Document<'_>, Fault> {
     reader::Reader::new(text, max_depth).document()
 }
 
 impl Document<'_> {
-    /// The value, as everything after the reader sees it: of duplicate keys the last, numbers as machine numbers.
-    pub fn into_value(self) -> Value {
+    /// Returns the value with numbers converted, and with the last of duplicate keys.
+    pub(crate) fn into_value(self) -> Value {
         self.root.into_value()
     }
 }

@@ -1,14 +1,14 @@
-//! Numbers: their grammar, and the machine number that a text stands for.
+//! The grammar of numbers, and their conversion.
 
 use serde_json::Value;
 
-/// The length of the number that the bytes start with, or the offset at which they stop being one.
+/// Returns the length of the number at the start, or the offset of the first invalid byte.
 pub(super) fn scan(bytes: &[u8]) -> Result<usize, usize> {
     let digits = |from: usize| bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count();
     let mut end = usize::from(bytes.first() == Some(&b'-'));
     match digits(end) {
         0 => return Err(end),
-        // A leading zero stands alone: 017 is not JSON.
+        // A leading zero ends the integer part: 017 is invalid.
         count if count > 1 && bytes[end] == b'0' => return Err(end + 1),
         count => end += count,
     }
@@ -28,8 +28,9 @@ pub(super) fn scan(bytes: &[u8]) -> Result<usize, usize> {
     Ok(end)
 }
 
-/// The number as `serde_json` reads it, so that a body and a case's pattern, which it reads, round alike.
-/// What is too large for a double becomes the largest one: JSON sets no limit, so it is no fault.
+/// Converts a number with `serde_json`, so that bodies and patterns of cases round the same way. A
+/// number beyond the range of a double becomes the largest double, since JSON sets no limit.
 pub(super) fn to_value(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or(if text.starts_with('-') { f64::MIN } else { f64::MAX }.into())
+    serde_json::from_str(text)
+        .unwrap_or(if text.starts_with('-') { f64::MIN } else { f64::MAX }.into())
 }

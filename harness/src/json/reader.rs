@@ -1,8 +1,10 @@
-//! The recursive descent over a text.
+//! The recursive descent parser.
 
 use std::ops::Range;
 
-use super::{Document, Duplicate, Fault, Kind, MAX_DUPLICATES, Member, Node, Position, number, text};
+use super::{
+    Document, Duplicate, Fault, Kind, MAX_DUPLICATES, Member, Node, Position, number, text,
+};
 
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
@@ -10,20 +12,27 @@ pub(super) struct Reader<'a> {
     at: usize,
     depth: usize,
     max_depth: usize,
-    /// Pointer of the value being read.
     path: Vec<Segment>,
     duplicates: Vec<Duplicate>,
 }
 
 enum Segment {
-    /// Where it stands, quotes included: most are never asked for.
+    /// The position of the key, including quotes. Most keys are never read.
     Key(Range<usize>),
     Index(usize),
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(bytes: &'a [u8], max_depth: usize) -> Self {
-        Self { bytes, text: "", at: 0, depth: 0, max_depth, path: Vec::new(), duplicates: Vec::new() }
+        Self {
+            bytes,
+            text: "",
+            at: 0,
+            depth: 0,
+            max_depth,
+            path: Vec::new(),
+            duplicates: Vec::new(),
+        }
     }
 
     pub(super) fn document(mut self) -> Result<Document<'a>, Fault> {
@@ -39,7 +48,7 @@ impl<'a> Reader<'a> {
         if self.at < self.bytes.len() {
             return Err(self.fault(self.at, "more text after the end of the JSON value"));
         }
-        // An object's own are found at its end, after those inside it.
+        // Duplicates of an object are found after those of its members.
         self.duplicates.sort_by_key(|duplicate| duplicate.at.byte);
         Ok(Document { root, duplicates: self.duplicates })
     }
@@ -60,9 +69,14 @@ impl<'a> Reader<'a> {
         Ok(Node { kind, span: start..self.at })
     }
 
-    fn nested(&mut self, read: impl FnOnce(&mut Self) -> Result<Kind<'a>, Fault>) -> Result<Kind<'a>, Fault> {
+    fn nested(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<Kind<'a>, Fault>,
+    ) -> Result<Kind<'a>, Fault> {
         if self.depth == self.max_depth {
-            return Err(self.fault(self.at, &format!("nesting deeper than {} levels", self.max_depth)));
+            return Err(
+                self.fault(self.at, &format!("nesting deeper than {} levels", self.max_depth))
+            );
         }
         self.depth += 1;
         self.at += 1;
@@ -102,13 +116,14 @@ impl<'a> Reader<'a> {
 
     fn note_duplicates(&mut self, members: &[Member<'a>]) {
         let mut by_key: Vec<&Member<'a>> = members.iter().collect();
-        // A stable sort: of equal keys, the first stays the first.
+        // A stable sort keeps the first of equal keys first.
         by_key.sort_by(|a, b| a.key.cmp(&b.key));
         let room = MAX_DUPLICATES - self.duplicates.len();
         for pair in by_key.windows(2).filter(|pair| pair[0].key == pair[1].key).take(room) {
             let again = &pair[1].key_span;
             self.path.push(Segment::Key(again.clone()));
-            self.duplicates.push(Duplicate { pointer: self.pointer(), at: self.position(again.start) });
+            self.duplicates
+                .push(Duplicate { pointer: self.pointer(), at: self.position(again.start) });
             self.path.pop();
         }
     }
@@ -128,7 +143,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes the closing bracket of something empty.
+    /// Skips the closing bracket of an empty list or object.
     fn close(&mut self, bracket: u8) -> bool {
         self.blank();
         let closes = self.bytes.get(self.at) == Some(&bracket);
@@ -136,7 +151,7 @@ impl<'a> Reader<'a> {
         closes
     }
 
-    /// Passes what follows an item: true for the closing bracket, false for a comma.
+    /// Skips the separator after an item: true for the closing bracket, false for a comma.
     fn last(&mut self, bracket: u8, expected: &str) -> Result<bool, Fault> {
         self.blank();
         let closes = match self.bytes.get(self.at) {
@@ -180,8 +195,10 @@ impl<'a> Reader<'a> {
     fn pointer(&self) -> String {
         self.path.iter().fold(String::new(), |pointer, segment| match segment {
             Segment::Key(span) => {
-                // It was read once, so it can be read again.
-                let key = text::read(&self.text[span.start + 1..]).map(|(key, _)| key).unwrap_or_default();
+                // The key was parsed before, so this succeeds.
+                let key = text::read(&self.text[span.start + 1..])
+                    .map(|(key, _)| key)
+                    .unwrap_or_default();
                 format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
             }
             Segment::Index(index) => format!("{pointer}/{index}"),

@@ -17,12 +17,22 @@ fn what_serde_json_forgets_is_kept() {
 }
 
 #[rstest]
-#[case::nested(r#"{"a": [{}, {"x/y": 1, "x/y": 2}]}"#, &["duplicate key /a/1/x~1y at line 1 column 23 (byte 22)"])]
+#[case::nested(
+    r#"{"a": [{}, {"x/y": 1, "x/y": 2}]}"#,
+    &["duplicate key /a/1/x~1y at line 1 column 23 (byte 22)"]
+)]
 #[case::escaped(r#"{"a": 1, "\u0061": 2}"#, &["duplicate key /a at line 1 column 10 (byte 9)"])]
-#[case::twice("{\"a\":1,\n\"a\":2,\"a\":3}", &["duplicate key /a at line 2 column 1 (byte 8)", "duplicate key /a at line 2 column 7 (byte 14)"])]
+#[case::twice(
+    "{\"a\":1,\n\"a\":2,\"a\":3}",
+    &[
+        "duplicate key /a at line 2 column 1 (byte 8)",
+        "duplicate key /a at line 2 column 7 (byte 14)",
+    ]
+)]
 #[case::siblings(r#"[{"a": 1}, {"a": 1}]"#, &[])]
 fn duplicates_are_named(#[case] text: &str, #[case] expected: &[&str]) {
-    let found: Vec<_> = read(text.as_bytes()).unwrap().duplicates.iter().map(ToString::to_string).collect();
+    let found: Vec<_> =
+        read(text.as_bytes()).unwrap().duplicates.iter().map(ToString::to_string).collect();
     assert_eq!(found, expected);
 }
 
@@ -39,13 +49,22 @@ fn of_very_many_duplicates_some_are_named() {
 #[case::empty("", "expected a value, met the end of the text at line 1 column 1 (byte 0)")]
 #[case::trailing_comma("[1,]", "expected a value, met ']' at line 1 column 4 (byte 3)")]
 #[case::bare_key("{a: 1}", "expected a key in double quotes, met 'a' at line 1 column 2 (byte 1)")]
-#[case::no_colon(r#"{"a" 1}"#, "expected a colon after the key, met '1' at line 1 column 6 (byte 5)")]
+#[case::no_colon(
+    r#"{"a" 1}"#,
+    "expected a colon after the key, met '1' at line 1 column 6 (byte 5)"
+)]
 #[case::open(
     r#"{"a": 1"#,
     "expected a comma or the end of the object, met the end of the text at line 1 column 8 (byte 7)"
 )]
-#[case::other_bracket("[1}", "expected a comma or the end of the array, met '}' at line 1 column 3 (byte 2)")]
-#[case::two_values("{}\n{}", "more text after the end of the JSON value at line 2 column 1 (byte 3)")]
+#[case::other_bracket(
+    "[1}",
+    "expected a comma or the end of the array, met '}' at line 1 column 3 (byte 2)"
+)]
+#[case::two_values(
+    "{}\n{}",
+    "more text after the end of the JSON value at line 2 column 1 (byte 3)"
+)]
 #[case::leading_zero("017", "a number that is not JSON's at line 1 column 2 (byte 1)")]
 #[case::bare_point("1.", "a number that is not JSON's at line 1 column 3 (byte 2)")]
 #[case::bare_exponent("1e", "a number that is not JSON's at line 1 column 3 (byte 2)")]
@@ -60,10 +79,16 @@ fn of_very_many_duplicates_some_are_named() {
 #[case::low_twice(r#""\udc00\udc00""#, "lone surrogate \\udc00 at line 1 column 2 (byte 1)")]
 #[case::high_twice(r#""\ud800\ud800""#, "lone surrogate \\ud800 at line 1 column 2 (byte 1)")]
 #[case::hex(r#""\u12g4""#, "\\u without four hexadecimal digits at line 1 column 2 (byte 1)")]
-#[case::sign_in_hex(r#""\u+123""#, "\\u without four hexadecimal digits at line 1 column 2 (byte 1)")]
+#[case::sign_in_hex(
+    r#""\u+123""#,
+    "\\u without four hexadecimal digits at line 1 column 2 (byte 1)"
+)]
 #[case::unclosed("\"é", "the text ends inside a string at line 1 column 3 (byte 3)")]
 #[case::bom("\u{FEFF}{}", "a byte order mark before the JSON at line 1 column 1 (byte 0)")]
-#[case::columns_are_characters("{\"é\": x}", "expected a value, met 'x' at line 1 column 7 (byte 7)")]
+#[case::columns_are_characters(
+    "{\"é\": x}",
+    "expected a value, met 'x' at line 1 column 7 (byte 7)"
+)]
 fn what_is_not_json_is_named_and_placed(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(read(text.as_bytes()).unwrap_err().to_string(), expected);
 }
@@ -79,16 +104,22 @@ fn depth_is_bounded() {
     let nest = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
     assert!(read(nest(MAX_DEPTH).as_bytes()).is_ok());
     let fault = read(nest(MAX_DEPTH + 1).as_bytes()).unwrap_err();
-    assert_eq!((fault.message.as_str(), fault.at.byte), ("nesting deeper than 256 levels", MAX_DEPTH));
+    assert_eq!(
+        (fault.message.as_str(), fault.at.byte),
+        ("nesting deeper than 256 levels", MAX_DEPTH)
+    );
     assert!(read("[".repeat(1_000_000).as_bytes()).is_err());
-    // What stands side by side is not deep.
+    // Siblings do not add depth.
     assert!(read(format!("[{}[]]", "[],[[]],".repeat(1000)).as_bytes()).is_ok());
 }
 
 #[rstest]
 #[case(" {\"a\" : [ ] , \"b\":{ } }\r\n", json!({"a": [], "b": {}}))]
 #[case(r#""\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00é""#, json!("\"\\/\u{8}\u{C}\n\r\té😀é"))]
-#[case("[0, -0, -1, 9223372036854775807, 18446744073709551615, 0.5, 1e-2]", json!([0, -0.0, -1, i64::MAX, u64::MAX, 0.5, 0.01]))]
+#[case(
+    "[0, -0, -1, 9223372036854775807, 18446744073709551615, 0.5, 1e-2]",
+    json!([0, -0.0, -1, i64::MAX, u64::MAX, 0.5, 0.01])
+)]
 #[case(r#""\ud800\udc00\udbff\udfff""#, json!("\u{10000}\u{10ffff}"))]
 #[case("[1e400, -1e400]", json!([f64::MAX, f64::MIN]))]
 #[case("[true, false, null]", json!([true, false, null]))]
@@ -98,7 +129,13 @@ fn values_are_converted(#[case] text: &str, #[case] expected: Value) {
 
 #[test]
 fn where_both_accept_serde_json_reads_the_same() {
-    let text =
-        r#"{"kind":"List","items":[{"n":1,"f":2.5,"s":"\u0000x"},null,true],"big":123456789012345678901}"#;
-    assert_eq!(read(text.as_bytes()).unwrap().into_value(), serde_json::from_str::<Value>(text).unwrap());
+    let text = r#"{
+        "kind": "List",
+        "items": [{"n": 1, "f": 2.5, "s": "\u0000x"}, null, true],
+        "big": 123456789012345678901
+    }"#;
+    assert_eq!(
+        read(text.as_bytes()).unwrap().into_value(),
+        serde_json::from_str::<Value>(text).unwrap()
+    );
 }

@@ -1,20 +1,19 @@
 //! Strings: escapes, control characters, surrogates.
 
-/// What is wrong with a string, and at which byte after its opening quote.
+/// The flaw of a string, and its offset after the opening quote.
 pub(super) struct Flaw {
     pub(super) message: String,
     pub(super) offset: usize,
 }
 
-/// Reads a string whose opening quote has been passed; gives it with the number of bytes up to and
-/// including the closing quote.
+/// Reads a string after its opening quote. Returns it with its length, including the closing quote.
 pub(super) fn read(text: &str) -> Result<(String, usize), Flaw> {
     let flaw = |message: &str, offset| Flaw { message: message.to_owned(), offset };
     let mut out = String::new();
     let mut at = 0;
     loop {
         let rest = &text[at..];
-        // Bytes below 0x80 are characters by themselves, so bytes can be searched.
+        // Bytes below 0x80 are whole characters in UTF-8.
         let special = rest.bytes().position(|b| matches!(b, b'"' | b'\\' | 0..0x20));
         let plain = special.unwrap_or(rest.len());
         out.push_str(&rest[..plain]);
@@ -22,7 +21,8 @@ pub(super) fn read(text: &str) -> Result<(String, usize), Flaw> {
         match rest.as_bytes().get(plain) {
             Some(b'"') => return Ok((out, at + 1)),
             Some(b'\\') => {
-                let (c, length) = escape(&rest[plain..]).map_err(|message| Flaw { message, offset: at })?;
+                let (c, length) =
+                    escape(&rest[plain..]).map_err(|message| Flaw { message, offset: at })?;
                 out.push(c);
                 at += length;
             }
@@ -37,7 +37,7 @@ pub(super) fn read(text: &str) -> Result<(String, usize), Flaw> {
     }
 }
 
-/// The character that an escape stands for, and the length of the escape.
+/// Returns the character of an escape, and the length of the escape.
 fn escape(text: &str) -> Result<(char, usize), String> {
     let c = match text.as_bytes().get(1) {
         Some(b'"') => '"',
@@ -65,7 +65,7 @@ fn unicode_escape(text: &str) -> Result<(char, usize), String> {
     }
     let low = text.get(6..8).filter(|escape| *escape == "\\u").and_then(|_| unit(8));
     let low = low.filter(|low| (0xDC00..=0xDFFF).contains(low));
-    // Where both are low surrogates, the sum is beyond all characters.
+    // Two low surrogates add up to a value beyond all characters.
     let c = low.and_then(|low| char::from_u32(0x1_0000 + ((high - 0xD800) << 10) + (low - 0xDC00)));
     c.map(|c| (c, 12)).ok_or_else(|| format!("lone surrogate \\u{high:04x}"))
 }

@@ -1,24 +1,25 @@
-//! The objects that a run would create, by name, as far as that can be said before it runs.
+//! Lists the objects that a run would create, as far as the plan determines them.
 
 use kubeproof_cases::case::{Body, Request};
 use serde_json::json;
 
-use super::{Home, Plan, PlannedRun, survey};
-use crate::run::{RunPod, base_values};
+use super::pod::RunPod;
+use super::variables::base_values;
+use super::{Plan, PlannedRun, RunNamespace, case_analysis};
 
 /// An object that a run would create.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct PlannedObject {
-    /// The path it is posted to.
+    /// The collection that it is posted to.
     pub collection: String,
-    /// Its name. `*` stands for what only the run knows.
+    /// Its name, with `*` for parts that only the run determines.
     pub name: String,
-    /// The case, on its subject; empty for what the run itself needs.
+    /// The case with its subject; empty for objects of the run itself.
     pub case: String,
 }
 
 impl Plan {
-    /// What the run would create, and remove in the end.
+    /// Returns the objects that the run would create and finally remove.
     pub fn objects(&self) -> Vec<PlannedObject> {
         let of_run = |collection: &str, name: &str| PlannedObject {
             collection: collection.to_owned(),
@@ -30,7 +31,7 @@ impl Plan {
             objects.push(of_run("/api/v1/namespaces", namespace));
         }
         if self.needs_pod() {
-            let pods = format!("/api/v1/namespaces/{}/pods", self.home.name());
+            let pods = format!("/api/v1/namespaces/{}/pods", self.namespace.name());
             objects.push(of_run(&pods, &self.pod.name));
         }
         for install in &self.installs {
@@ -38,8 +39,8 @@ impl Plan {
             objects.push(of_run(collection, install.definition()));
         }
         for run in self.runs.iter().filter(|run| run.skip.is_none()) {
-            for request in survey::requests(&run.case.steps) {
-                objects.extend(object_of(run, request, (&self.home, &self.run, &self.pod)));
+            for request in case_analysis::requests(&run.case.steps) {
+                objects.extend(object_of(run, request, (&self.namespace, &self.run, &self.pod)));
             }
         }
         objects.dedup();
@@ -50,13 +51,14 @@ impl Plan {
 fn object_of(
     run: &PlannedRun,
     request: &Request,
-    (home, run_id, pod): (&Home, &str, &RunPod),
+    (namespace, run_id, pod): (&RunNamespace, &str, &RunPod),
 ) -> Option<PlannedObject> {
-    let (Some(Body::Object(body) | Body::Json(body)), "POST") = (&request.body, request.method.as_str())
+    let (Some(Body::Object(body) | Body::Json(body)), "POST") =
+        (&request.body, request.method.as_str())
     else {
         return None;
     };
-    let mut values = base_values(run, home.name(), run_id, pod);
+    let mut values = base_values(run, namespace.name(), run_id, pod);
     values.set("i", json!("*"));
     let path = values.render(&request.path).ok()?;
     let dry_run = path.contains("dryRun=") || request.query.iter().any(|(key, _)| key == "dryRun");
@@ -71,6 +73,7 @@ fn object_of(
         (None, None) => "*".to_owned(),
     };
     let subject = run.subject_name();
-    let case = if subject.is_empty() { run.case.id.clone() } else { format!("{}@{subject}", run.case.id) };
+    let case =
+        if subject.is_empty() { run.case.id.clone() } else { format!("{}@{subject}", run.case.id) };
     Some(PlannedObject { collection: path.split('?').next()?.to_owned(), name, case })
 }

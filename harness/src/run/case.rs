@@ -1,33 +1,36 @@
-//! One case on one subject, from its first step to its verdict.
+//! Runs one case on one subject, from its first step to its verdict.
 
 use std::time::Duration;
 
-use kubeproof_cases::case::{Capability, Case};
-use serde_json::Value;
+use kubeproof_cases::case::{Capability, Level, Prerequisite};
 use tokio::sync::{OnceCell, watch};
 use tokio::time::Instant;
 
-use super::offers::Offers;
+use super::prerequisites::Prerequisites;
+use super::protocol_support::ProtocolSupport;
+use super::restart;
 use super::scope::{MOST_GIVEN_BACK, Scope};
-use super::setup::{Obstacle, Obstacles};
-use super::{RunPod, again};
+use super::setup::{SetupFailure, SetupOutcome};
 use crate::cleanup::Tracker;
-use crate::event::{CaseResult, CheckResult, Verdict};
-use crate::plan::{PlannedRun, survey};
+use crate::event::{CaseResult, CheckResult, Judgement, SkipReason, Verdict};
+use crate::plan::{PlannedRun, RunPod, case_analysis};
 use crate::schema::Published;
 use crate::transport::Client;
-use crate::verdict::{Judging, synthetic};
+use crate::verdict::{JudgeOptions, failed_at, synthetic};
 
-/// How long a case that is past its deadline may take to notice.
+/// Time for a case to stop after its deadline.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How often a case may begin.
+/// An iteration is quick if it takes at most this fraction of the case timeout.
+const QUICK: u32 = 10;
+
+/// Attempts per case.
 const ATTEMPTS: usize = 3;
 
-/// What all cases of a run share.
+/// State that all cases of a run share.
 pub(super) struct Session {
     pub(super) client: Client,
-    pub(super) judging: Judging,
+    pub(super) judging: JudgeOptions,
     pub(super) namespace: String,
     pub(super) run: String,
     pub(super) case_timeout: Duration,
@@ -35,149 +38,172 @@ pub(super) struct Session {
     pub(super) longest_pause: Duration,
     pub(super) load: u32,
     pub(super) seed: u64,
-    /// What the server publishes, once a case has asked for it.
+    /// The published schemas, loaded on first use.
     pub(super) published: OnceCell<Published>,
-    /// When the time of the run is over.
+    /// The end of the run's time limit.
     pub(super) end: Option<Instant>,
     pub(super) pod: RunPod,
-    /// Whether the pod runs, once that is known.
+    /// The state of the shared pod.
     pub(super) pod_state: watch::Receiver<PodState>,
-    pub(super) offers: Offers,
+    pub(super) protocol_support: ProtocolSupport,
+    pub(super) prerequisites: Prerequisites,
+    /// Why cases about pages are skipped; `None` inside if they run.
+    pub(super) paging: OnceCell<Option<SkipReason>>,
 }
 
-/// What is known of the pod of the run.
+/// The state of the shared pod.
 #[derive(Clone, Debug)]
 pub(super) enum PodState {
-    /// It is being made.
+    /// The pod is being created.
     Starting,
-    /// It runs, or this is why not.
-    Known(Option<Box<Obstacle>>),
+    /// The pod runs, or failed to start.
+    Known(Option<Box<SetupFailure>>),
 }
 
 impl Session {
-    /// How long something must have been waited for until the server is to blame that it did not come. Where less of the time of the
-    /// case was left for it, the server may be right and slow.
-    pub(super) fn patience(&self) -> Duration {
+    /// How long the server must have had for a response before it is at fault. With less time, a
+    /// correct server may just be slow.
+    pub(super) fn fair_wait(&self) -> Duration {
         self.stalled_after.unwrap_or(self.case_timeout / 2)
     }
 
-    /// Runs a case; from its beginning again where the server, lawfully, cut it off from what it had to see.
+    /// The longest time of a quick iteration, event or round of polling.
+    pub(super) fn quick(&self) -> Duration {
+        self.case_timeout / QUICK
+    }
+
+    /// Runs a case. Restarts it if the server compacted a version or closed a watch, which the
+    /// conventions permit.
     pub(super) async fn execute(
         &self,
         planned: &PlannedRun,
         tracker: &Tracker,
-        obstacles: &Obstacles,
+        setup_outcome: &SetupOutcome,
     ) -> CaseResult {
-        let mut result = self.attempt(planned, tracker, obstacles).await;
+        let mut result = self.attempt(planned, tracker, setup_outcome).await;
         for attempt in 1..ATTEMPTS {
             let late = self.end.is_some_and(|end| end <= Instant::now());
-            if result.verdict < Verdict::Warn || late || !again::was_cut_off(&result.exchanges) {
+            if result.verdict < Verdict::Warn || late || !restart::lost_history(&result.exchanges) {
                 break;
             }
-            // The objects of the attempt before are still there.
-            let planned = PlannedRun { name: format!("{}-again{attempt}", planned.name), ..planned.clone() };
-            let next = self.attempt(&planned, tracker, obstacles).await;
+            // Objects of the previous attempt may still exist.
+            let planned =
+                PlannedRun { name: format!("{}-again{attempt}", planned.name), ..planned.clone() };
+            let next = self.attempt(&planned, tracker, setup_outcome).await;
             result = CaseResult { duration: result.duration + next.duration, ..next };
         }
-        result
+        self.without_lost_connections(result).await
     }
 
-    async fn attempt(&self, planned: &PlannedRun, tracker: &Tracker, obstacles: &Obstacles) -> CaseResult {
+    async fn attempt(
+        &self,
+        planned: &PlannedRun,
+        tracker: &Tracker,
+        setup_outcome: &SetupOutcome,
+    ) -> CaseResult {
         if let Some((filter, subject)) = planned.case.subject.as_ref().zip(planned.subject.as_ref())
-            && let Some(granted) = obstacles.granted.get(&subject.name)
-            && let Some(reason) = granted.lacks(&subject.name, filter)
+            && let Some(installed) = setup_outcome.installed.get(&subject.name)
+            && let Some(reason) = installed.lacks(&subject.name, filter)
         {
-            return result_of(planned, Verdict::Skip, reason);
+            return result_of(planned, Judgement::skipped(reason));
         }
         let needs_pod = planned.case.needs.contains(&Capability::RunningPods);
-        // The time that the pod takes is not the case's.
-        let pod = if needs_pod { self.pod_obstacle().await } else { None };
+        // The start of the pod does not count against the case.
+        let pod = if needs_pod { self.pod_failure().await } else { None };
         let begun = Instant::now();
         let deadline = begun + self.case_timeout;
-        // Without a pod there is nobody to ask: the handshakes of the case itself have to tell.
+        // Without a pod, the handshakes of the case itself show the support.
         if let (true, Some(protocol), None) = (needs_pod, &planned.protocol, &pod)
-            && let Some(reason) = self.refuses(&planned.case, protocol, deadline).await
+            && let Some(reason) = self.unsupported_protocol(&planned.case, protocol, deadline).await
         {
-            return result_of(planned, Verdict::Skip, reason);
+            return result_of(planned, Judgement::skipped(reason));
+        }
+        if let Some(reason) = self.unsupported_paging(planned, tracker, deadline).await {
+            return result_of(planned, Judgement::skipped(reason));
         }
         let mut scope = Scope::new(self, planned, tracker, deadline);
         let in_namespace = planned.subject.as_ref().is_some_and(|subject| subject.namespaced)
-            || survey::reads_variable(&planned.case.steps, "ns");
-        let obstacle =
-            obstacles.namespace.as_ref().filter(|_| in_namespace).or_else(|| {
-                planned.subject.as_ref().and_then(|subject| obstacles.installs.get(&subject.name))
-            });
-        if let Some(obstacle) = obstacle.or(pod.as_ref()) {
-            obstacle.tell(&mut scope.record);
+            || case_analysis::reads_variable(&planned.case.steps, "ns");
+        let failure = setup_failure(planned, setup_outcome, in_namespace, pod.as_ref());
+        let set_up = failure.is_none();
+        if let Some((prerequisite, what, failure)) = failure {
+            if let Some(reason) = self.prerequisites.setup_obstacle(planned, prerequisite, &what) {
+                return result_of(planned, Judgement::skipped(reason));
+            }
+            failure.record_in(&mut scope.record);
         } else {
             let last = deadline + MOST_GIVEN_BACK * self.case_timeout + GRACE;
             let last = self.end.map_or(last, |end| end.min(last));
-            let late = tokio::time::timeout_at(last, scope.steps(&planned.case.steps)).await.is_err();
+            let late =
+                tokio::time::timeout_at(last, scope.steps(&planned.case.steps)).await.is_err();
             if late {
+                scope.record.recover();
                 let over_all = self.end.is_some_and(|end| end <= last);
                 let whose = if over_all { "run (--timeout)" } else { "case (--case-timeout)" };
-                scope.record.check(out_of_time(&format!("the time of the {whose} was over")));
+                scope.record.check(out_of_time(&format!("the timeout of the {whose} expired")));
             }
         }
-        let (checks, exchanges) = std::mem::take(&mut scope.record).finish().await;
-        let (verdict, reason) = verdict_of(&checks);
-        CaseResult { duration: begun.elapsed(), checks, exchanges, ..result_of(planned, verdict, reason) }
+        let blocked = scope.record.take_blocked();
+        let (mut checks, exchanges) = std::mem::take(&mut scope.record).finish().await;
+        if set_up {
+            limit_level(&mut checks, planned.case.level);
+        }
+        let judgement =
+            blocked.map_or_else(|| Judgement::of(&checks, planned.case.level), Judgement::skipped);
+        let result = result_of(planned, judgement);
+        CaseResult { duration: begun.elapsed(), checks, exchanges, ..result }
     }
 
-    /// Waits until it is known whether the pod of the run runs.
-    async fn pod_obstacle(&self) -> Option<Obstacle> {
+    /// Waits for the pod. Returns why it does not run.
+    async fn pod_failure(&self) -> Option<SetupFailure> {
         let mut state = self.pod_state.clone();
         let known = state.wait_for(|state| matches!(state, PodState::Known(_))).await;
         match known.as_deref() {
-            Ok(PodState::Known(obstacle)) => obstacle.as_deref().cloned(),
+            Ok(PodState::Known(failure)) => failure.as_deref().cloned(),
             _ => None,
         }
     }
 }
 
-/// The check that a case ends in time, when it does not.
+/// Returns the failure of the setup that keeps a case from running, with the prerequisite that
+/// failed and its name.
+fn setup_failure<'a>(
+    planned: &PlannedRun,
+    setup_outcome: &'a SetupOutcome,
+    in_namespace: bool,
+    pod: Option<&'a SetupFailure>,
+) -> Option<(Option<Prerequisite>, String, &'a SetupFailure)> {
+    if let Some(failure) = setup_outcome.namespace.as_ref().filter(|_| in_namespace) {
+        let prerequisite = Prerequisite::Namespaces;
+        return Some((Some(prerequisite), prerequisite.to_string(), failure));
+    }
+    let subject = planned.subject.as_ref();
+    if let Some((subject, failure)) =
+        subject.and_then(|subject| Some((subject, setup_outcome.installs.get(&subject.name)?)))
+    {
+        return Some((None, format!("the definition of {}", subject.name), failure));
+    }
+    pod.map(|failure| (None, "the pod of the run".to_owned(), failure))
+}
+
+/// The failed check that a case ends in time.
 pub(super) fn out_of_time(message: &str) -> CheckResult {
-    synthetic("in-time".to_owned(), Verdict::Error, "", Value::Null, Value::Null, message.to_owned())
+    let check = synthetic("in-time".to_owned(), Verdict::Error, "");
+    CheckResult { message: message.to_owned(), ..check }
 }
 
-/// A result with nothing in it but the verdict.
-pub(super) fn result_of(planned: &PlannedRun, verdict: Verdict, reason: String) -> CaseResult {
-    bare_result(&planned.case, planned.subject_name(), verdict, reason)
-}
-
-/// The same for what no plan knows.
-pub(crate) fn bare_result(case: &Case, subject: String, verdict: Verdict, reason: String) -> CaseResult {
-    CaseResult {
-        id: case.id.clone(),
-        subject,
-        level: case.level,
-        requirements: case.requirements.clone(),
-        summary: case.summary.clone(),
-        why: case.why.clone(),
-        verdict,
-        reason,
-        duration: Duration::ZERO,
-        checks: Vec::new(),
-        exchanges: Vec::new(),
-        known: None,
+/// Limits implied checks to the level of their case: objects that the case needs, captured values,
+/// responses in time. Another case owns the rule that they rely on.
+fn limit_level(checks: &mut [CheckResult], level: Level) {
+    for check in checks {
+        check.level = check.level.min(level);
+        if check.verdict == Verdict::Fail {
+            check.verdict = failed_at(check.level);
+        }
     }
 }
 
-/// The worst of the checks, and what it says.
-pub(crate) fn verdict_of(checks: &[CheckResult]) -> (Verdict, String) {
-    let Some(verdict) = checks.iter().map(|check| check.verdict).max() else {
-        // A case that the edition does not judge is not run: what it goes through was empty.
-        return (Verdict::Skip, "the server has nothing that its checks judge".to_owned());
-    };
-    match verdict {
-        Verdict::Pass => return (verdict, String::new()),
-        Verdict::Skip => return (verdict, checks[0].message.clone()),
-        _ => {}
-    }
-    let worst = checks.iter().find(|check| check.verdict == verdict);
-    let reason = worst.map(|check| match check.message.lines().next() {
-        Some(line) => format!("{}: {line}", check.id),
-        None => check.id.clone(),
-    });
-    (verdict, reason.unwrap_or_default())
+/// Creates a result without checks.
+pub(super) fn result_of(planned: &PlannedRun, judgement: Judgement) -> CaseResult {
+    CaseResult::bare(&planned.case, planned.subject_name(), judgement)
 }

@@ -1,42 +1,49 @@
-//! Steps that repeat steps: at once, one after another, in branches, until something holds.
+//! Steps that repeat other steps: concurrently, in sequence, in branches, or until a condition is
+//! true.
 
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, stream};
 use kubeproof_cases::case::{Loop, Step, Times, Together, Until};
+use kubeproof_cases::expression::Expression;
+use kubeproof_cases::plural;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::scope::{Ended, Flow, Scope};
 use super::steps::TIME_WENT;
 use crate::event::Verdict;
-use crate::verdict::{evaluate, failed_at};
+use crate::values::Values;
+use crate::verdict::{Explanation, curl, evaluate, explain, failed_at, short};
 
-/// Iterations in flight, for each multiple of load. More connections than this would test the machine, not the server.
+/// Concurrent iterations per unit of load. More connections would test the machine instead of the
+/// server.
 const AT_ONCE: usize = 100;
 
-/// Iterations over a list, for each multiple of load: more than the largest of the suite's own.
+/// Limit on iterations over a list per unit of load. The largest case of the suite has fewer.
 const MOST: usize = 5000;
 
-/// The first pause between two rounds, at most, ...
+/// Limit on the first pause between two rounds.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 
-/// ... and by how much the next is longer.
+/// Growth of the pause per round.
 const PAUSE_GROWTH: f64 = 1.5;
 
-/// Said of what was not asked for often.
-const ANSWERS_TOOK: &str = ", and the answers had taken most of the time of the case (--case-timeout)";
+const ANSWERS_TOOK: &str =
+    ", and waiting for responses used most of the case timeout (--case-timeout)";
 
 impl<'a> Scope<'a> {
     pub(super) async fn concurrently(&mut self, inner: &Loop) -> Flow {
-        let iterations = self.iterations(inner)?.into_iter().map(|scope| (scope, inner.steps.as_slice()));
+        let iterations =
+            self.iterations(inner)?.into_iter().map(|scope| (scope, inner.steps.as_slice()));
         self.at_once(&inner.id, iterations.collect()).await
     }
 
     pub(super) async fn together(&mut self, together: &Together) -> Flow {
         let branches = together.branches.iter().enumerate();
-        let branches = branches.map(|(n, steps)| (self.child(&together.id, n), steps.as_slice())).collect();
+        let branches =
+            branches.map(|(n, steps)| (self.child(&together.id, n), steps.as_slice())).collect();
         self.at_once(&together.id, branches).await
     }
 
@@ -62,67 +69,88 @@ impl<'a> Scope<'a> {
     }
 
     pub(super) async fn until(&mut self, until: &Until) -> Flow {
-        let begun = Instant::now();
-        let mut paused = Duration::ZERO;
-        let mut longest = FIRST_PAUSE;
+        let mut rounds = Rounds::new();
+        self.take_fair_wait();
         for attempt in 0..until.attempts {
+            let begun = Instant::now();
             let mut round = self.child(&until.id, usize::try_from(attempt).unwrap_or(usize::MAX));
-            // Inside of another loop it stays that one's: what is tried again is to be the same.
+            round.record.isolate();
+            // Inside of another loop, `i` belongs to that loop.
             if self.values.get("i").is_none() {
                 round.values.set("i", json!(attempt));
             }
             let flow = round.steps(&until.steps).await;
-            let holds = evaluate(&until.condition, &round.values);
+            let has_timed_out = flow.is_err() && round.is_cut_off();
+            if has_timed_out && self.excuse(&rounds).is_none() && rounds.last.is_some() {
+                self.record.append(round.into_results().0.without_checks());
+                return self.never_true(until, &rounds, None);
+            }
+            let holds_now = evaluate(&until.condition, &round.values) == Ok(Value::Bool(true));
+            rounds.complete(begun.elapsed(), self.session.quick(), &round.values);
+            let pause = rounds.next_pause(self.session.longest_pause);
+            let out_of_time = Instant::now() + pause >= self.deadline;
+            let is_last = attempt + 1 >= until.attempts || out_of_time;
             let (record, results) = round.into_results();
             self.bind(&until.id, results);
+            let last = usize::try_from(attempt).unwrap_or(usize::MAX);
+            self.values.requests.last_round(&until.id, last);
             self.refresh_watches().await;
 
-            let holds_now = matches!(holds, Ok(Value::Bool(true)));
-            // Chance keeps clients that compete for one object out of step.
-            let pause_ends = Instant::now() + longest.mul_f64(rand::random_range(0.25..=1.0));
-            longest = longest.mul_f64(PAUSE_GROWTH).min(self.session.longest_pause);
-            let out_of_time = pause_ends >= self.deadline;
-            let is_last = attempt + 1 >= until.attempts || out_of_time;
             if flow.is_err() || holds_now || is_last {
                 self.record.append(record);
                 flow?;
-                let mut check = self.own_check(&until.id, &until.id);
-                check.expected = json!(until.condition.text);
                 if !holds_now {
-                    let late = if out_of_time { self.excuse(begun.elapsed(), paused) } else { None };
-                    check.verdict = if late.is_some() { Verdict::Error } else { failed_at(check.level) };
-                    check.actual = holds.clone().unwrap_or_default();
-                    let why = holds.err().map(|error| format!(": {error}")).unwrap_or_default();
-                    let late = late.unwrap_or_default();
-                    check.message = format!("it does not hold after {} rounds{late}{why}", attempt + 1);
+                    let late = if out_of_time { self.excuse(&rounds) } else { None };
+                    return self.never_true(until, &rounds, late);
                 }
+                let mut check = self.own_check(&until.id, &until.id);
+                check.expected = json!({"cel": until.condition.text});
                 self.record.check(check);
-                return if holds_now { Ok(()) } else { Err(Ended) };
+                return Ok(());
             }
             self.record.append(record.without_checks());
-            let pausing = Instant::now();
-            tokio::time::sleep_until(pause_ends).await;
-            paused += pausing.elapsed();
+            rounds.pause(pause).await;
         }
         Ok(())
     }
 
-    /// Why a server is not to blame that something did not hold in this time. Much waiting and few rounds show one that does not do it;
-    /// much asking, one that is slow to answer.
-    fn excuse(&self, time: Duration, paused: Duration) -> Option<&'static str> {
-        if time < self.session.patience() {
+    /// Records that the condition was false in every round, and why.
+    fn never_true(&mut self, until: &Until, rounds: &Rounds, late: Option<&str>) -> Flow {
+        let mut check = self.own_check(&until.id, &until.id);
+        check.expected = json!({"cel": until.condition.text});
+        check.verdict = if late.is_some() { Verdict::Error } else { failed_at(check.level) };
+        let values = rounds.last.as_ref().unwrap_or(&self.values);
+        let Explanation { message, actual, symptom, steps, .. } = explain(&until.condition, values);
+        if self.is_reported(symptom.as_ref(), &message) {
+            return Err(Ended);
+        }
+        let count = plural(rounds.count, "round");
+        check.message = format!("{message} (after {count}{})", late.unwrap_or_default());
+        let first = steps.first().and_then(|step| self.values.requests.of_step(step));
+        check.curl = first.map(|sent| curl::line(&sent, &self.session.judging.server));
+        (check.actual, check.symptom, check.steps) = (actual, symptom, steps);
+        self.record.check(check);
+        Err(Ended)
+    }
+
+    /// Returns why the server is not at fault for a condition that stayed false. Pauses and quick
+    /// responses indicate a wrong server; slow responses indicate a slow one.
+    fn excuse(&self, rounds: &Rounds) -> Option<&'static str> {
+        let time = self.deadline.max(Instant::now()).saturating_duration_since(rounds.begun);
+        if time < self.session.fair_wait() {
             Some(TIME_WENT)
         } else {
-            (paused < time / 2).then_some(ANSWERS_TOOK)
+            (rounds.fair < time / 2).then_some(ANSWERS_TOOK)
         }
     }
 
-    /// Runs iterations beside each other. All of them end before one that failed ends the case.
+    /// Runs iterations concurrently. All of them end before a failed one ends the case.
     async fn at_once<'s>(&mut self, id: &str, iterations: Vec<(Scope<'a>, &'s [Step])>) -> Flow
     where
         'a: 's,
     {
-        let mut running: Vec<BoxFuture<'s, (Scope<'a>, Flow)>> = Vec::with_capacity(iterations.len());
+        let mut running: Vec<BoxFuture<'s, (Scope<'a>, Flow)>> =
+            Vec::with_capacity(iterations.len());
         for (mut iteration, steps) in iterations {
             running.push(Box::pin(async move {
                 let flow = iteration.steps(steps).await;
@@ -145,7 +173,20 @@ impl<'a> Scope<'a> {
         all
     }
 
-    /// Iterations over a list, which may be a server's.
+    /// Ends the case because a list is none.
+    fn no_list(&mut self, id: &str, list: &Expression, found: &Value) -> Ended {
+        let message = format!("`{}` is no list: {}", list.text, short(found));
+        let steps: Vec<String> =
+            list.variables.iter().filter_map(|variable| self.step_of(variable)).collect();
+        if steps.is_empty() {
+            return self.stuck(id, message);
+        }
+        let actual = found.clone();
+        let why = Explanation { message, actual, steps, ..Explanation::default() };
+        self.lacking(id, why)
+    }
+
+    /// The list may come from the server.
     fn most(&self) -> usize {
         MOST * usize::try_from(self.session.load).unwrap_or(1)
     }
@@ -155,15 +196,17 @@ impl<'a> Scope<'a> {
             Times::Count(count) => (0..*count).map(|_| None).collect(),
             Times::Over { list, .. } => match evaluate(list, &self.values) {
                 Ok(Value::Array(items)) if items.len() > self.most() => {
-                    let message =
-                        format!("`{}` has {} items, more than {}", list.text, items.len(), self.most());
+                    let message = format!(
+                        "`{}` has {} items, more than {}",
+                        list.text,
+                        items.len(),
+                        self.most()
+                    );
                     return Err(self.stuck(&inner.id, message));
                 }
                 Ok(Value::Array(items)) => items.into_iter().map(Some).collect(),
-                Ok(other) => {
-                    return Err(self.stuck(&inner.id, format!("`{}` is no list: {other}", list.text)));
-                }
-                Err(error) => return Err(self.stuck(&inner.id, error.to_string())),
+                Ok(other) => return Err(self.no_list(&inner.id, list, &other)),
+                Err(error) => return Err(self.unusable(&inner.id, list, error.to_string())),
             },
         };
         let iterations = items.into_iter().enumerate().map(|(n, item)| {
@@ -175,5 +218,50 @@ impl<'a> Scope<'a> {
             iteration
         });
         Ok(iterations.collect())
+    }
+}
+
+/// The rounds of an `until` so far.
+struct Rounds {
+    begun: Instant,
+    count: u32,
+    /// The time of pauses, and of rounds whose responses came in time.
+    fair: Duration,
+    longest_pause: Duration,
+    /// The values of the last complete round.
+    last: Option<Values>,
+}
+
+impl Rounds {
+    fn new() -> Self {
+        Self {
+            begun: Instant::now(),
+            count: 0,
+            fair: Duration::ZERO,
+            longest_pause: FIRST_PAUSE,
+            last: None,
+        }
+    }
+
+    /// Records a round that was not cut off.
+    fn complete(&mut self, took: Duration, quick: Duration, values: &Values) {
+        self.count += 1;
+        if took < quick {
+            self.fair += took;
+        }
+        self.last = Some(values.clone());
+    }
+
+    /// Returns the next pause. Random pauses separate clients that compete for one object.
+    fn next_pause(&mut self, longest: Duration) -> Duration {
+        let pause = self.longest_pause.mul_f64(rand::random_range(0.25..=1.0));
+        self.longest_pause = self.longest_pause.mul_f64(PAUSE_GROWTH).min(longest);
+        pause
+    }
+
+    async fn pause(&mut self, pause: Duration) {
+        let begun = Instant::now();
+        tokio::time::sleep(pause).await;
+        self.fair += begun.elapsed();
     }
 }

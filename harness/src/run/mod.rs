@@ -1,24 +1,28 @@
-//! Runs a plan: cases at once, each within its time, and removes what they made, however it ends.
+//! Runs a plan: cases concurrently, each with a timeout, and cleanup in any event.
 
-mod again;
-mod build;
 mod case;
+mod jobs;
 mod loops;
-mod offers;
-mod options;
+mod lost_server;
+mod paging;
 mod pod;
+mod prerequisites;
+mod protocol_support;
 mod record;
-mod resume;
-mod rules;
+mod reported;
+mod request;
+mod required;
+mod restart;
+mod result_recorder;
+mod rights;
 mod schedule;
+mod schema_steps;
 mod scope;
 mod setup;
 mod steps;
-mod streaming;
-mod watching;
+mod stream_data;
+mod stream_steps;
+mod watch_resume;
+mod watch_steps;
 
-pub(crate) use case::{bare_result, verdict_of};
-pub use options::RunOptions;
-pub(crate) use pod::RunPod;
-pub use schedule::{results, run};
-pub(crate) use scope::base_values;
+pub use self::schedule::{results, run};

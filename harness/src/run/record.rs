@@ -1,41 +1,89 @@
-//! What a case has done and found so far.
+//! The exchanges and checks of a case so far.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use crate::event::{CheckResult, NamedExchange, Verdict};
-use crate::exchange::{Exchange, Outcome};
-use crate::stream::OpenStream;
-use crate::verdict::{failed_at, shorten};
-use crate::watch::OpenWatch;
+use crate::event::{CheckResult, NamedExchange, SkipReason, Symptom, Verdict};
+use crate::exchange::{Exchange, Outcome, shorten};
+use crate::transport::stream::OpenStream;
+use crate::transport::watch::OpenWatch;
+use crate::verdict::failed_at;
 
-/// Bytes of a value or text in a check.
+/// Limit on the bytes of a value or text in a check.
 const MAX_SHOWN: usize = 64 << 10;
 
-/// Levels of a value in a check: what reads reports takes no more than about twice as many.
+/// Limit on the steps of a check that iterations add.
+const MOST_STEPS: usize = 6;
+
+/// Limit on the depth of a value in a check. Report readers accept about twice as much.
 const MAX_DEPTH: usize = 60;
 
-/// A watch that steps of several iterations can read.
+/// A watch that several iterations read.
 pub(super) type SharedWatch = Arc<Mutex<OpenWatch>>;
 
-/// Exchanges and checks, in the order in which they happened.
+/// Exchanges and checks in order.
 #[derive(Default)]
 pub(super) struct Record {
     checks: Vec<CheckResult>,
     exchanges: Vec<NamedExchange>,
-    /// Their events are not known before the end.
+    /// Open watches. Their events are complete only at the end.
     watches: Vec<(String, SharedWatch)>,
-    /// With the check that their framing is sound.
+    /// Open streams, with the check of their framing.
     streams: Vec<(String, Arc<OpenStream>, CheckResult)>,
+    /// Why the case did not end: a prerequisite does not work.
+    blocked: Option<SkipReason>,
+    /// What dropped records of iterations contained. A timeout drops them.
+    dropped: Option<Arc<Lost>>,
+}
+
+/// The checks and exchanges of dropped iterations.
+type Lost = std::sync::Mutex<(Vec<CheckResult>, Vec<NamedExchange>)>;
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if let Some(dropped) = &self.dropped {
+            let mut dropped = dropped.lock().unwrap_or_else(PoisonError::into_inner);
+            dropped.0.append(&mut self.checks);
+            dropped.1.append(&mut self.exchanges);
+        }
+    }
 }
 
 impl Record {
-    /// Takes an exchange in. Reports read bodies as they came; what was made of one is in the variables of the case already.
+    /// Creates the record of a case.
+    pub(super) fn new() -> Self {
+        let mut record = Self::default();
+        record.dropped = Some(Arc::default());
+        record
+    }
+
+    /// Creates the record of an iteration. If it is dropped, `recover` finds its checks.
+    pub(super) fn child(&self) -> Self {
+        let mut child = Self::default();
+        child.dropped.clone_from(&self.dropped);
+        child
+    }
+
+    /// Keeps the checks out of the case if the record is dropped.
+    pub(super) fn isolate(&mut self) {
+        self.dropped = None;
+    }
+
+    /// Adds the checks and exchanges of iterations that were dropped.
+    pub(super) fn recover(&mut self) {
+        if let Some(dropped) = self.dropped.take() {
+            let mut dropped = dropped.lock().unwrap_or_else(PoisonError::into_inner);
+            self.checks.append(&mut dropped.0);
+            self.exchanges.append(&mut dropped.1);
+        }
+    }
+
+    /// Records an exchange. Reports read the raw body, so the parsed one is dropped.
     pub(super) fn sent(&mut self, step: String, mut exchange: Exchange) {
-        if let Outcome::Answered(received) = &mut exchange.outcome {
+        if let Outcome::Response(received) = &mut exchange.outcome {
             received.json = None;
         }
         self.exchanges.push(NamedExchange { step, exchange: Arc::new(exchange) });
@@ -45,18 +93,22 @@ impl Record {
         self.watches.push((step, watch));
     }
 
-    pub(super) fn opened_stream(&mut self, step: String, stream: Arc<OpenStream>, check: CheckResult) {
+    pub(super) fn opened_stream(
+        &mut self,
+        step: String,
+        stream: Arc<OpenStream>,
+        check: CheckResult,
+    ) {
         self.streams.push((step, stream, check));
     }
 
-    /// Takes a check in. What it shows is enough to see what is wrong, however much the server sent.
+    /// Records a check, and shortens large values.
     pub(super) fn check(&mut self, mut result: CheckResult) {
         for value in [&mut result.expected, &mut result.actual] {
             bound(value);
         }
-        for text in
-            [Some(&mut result.message), result.diff.as_mut(), result.curl.as_mut()].into_iter().flatten()
-        {
+        // The curl command is useful only as a whole.
+        for text in [Some(&mut result.message), result.diff.as_mut()].into_iter().flatten() {
             if text.len() > MAX_SHOWN {
                 *text = shorten(text);
             }
@@ -64,56 +116,115 @@ impl Record {
         self.checks.push(result);
     }
 
-    /// Whether something failed already, so that what follows from it need not be told.
+    /// Reports whether something failed already. Consequences are not reported again.
     pub(super) fn has_failed(&self) -> bool {
         self.checks.iter().any(|check| check.verdict >= Verdict::Fail)
     }
 
-    /// Takes over what an iteration did.
+    /// Records that a prerequisite does not work.
+    pub(super) fn block(&mut self, reason: SkipReason) {
+        self.blocked.get_or_insert(reason);
+    }
+
+    /// Blocks a case that cannot go on after it met a defect that another case reports.
+    pub(super) fn block_by_reported(&mut self) -> bool {
+        let met = self.checks.iter().find_map(|check| {
+            Some(SkipReason::Reported {
+                defect: check.message.clone(),
+                case: check.reported_by.clone()?,
+            })
+        });
+        met.map(|reason| self.block(reason)).is_some()
+    }
+
+    /// Returns the prerequisite that blocked the case. A failure before it counts more.
+    pub(super) fn take_blocked(&mut self) -> Option<SkipReason> {
+        self.blocked.take().filter(|_| !self.has_failed())
+    }
+
+    /// Turns failed checks into errors, from a number of checks on.
+    pub(super) fn excuse(&mut self, from: usize, reason: &str) {
+        for check in self.checks.iter_mut().skip(from) {
+            if matches!(check.verdict, Verdict::Fail | Verdict::Warn) {
+                check.verdict = Verdict::Error;
+                check.message = format!("{}; {reason}", check.message);
+                check.symptom = None;
+            }
+        }
+    }
+
+    /// Returns the number of checks.
+    pub(super) fn checks(&self) -> usize {
+        self.checks.len()
+    }
+
+    /// Reports whether a check failed, from a number of checks on.
+    pub(super) fn fails_from(&self, from: usize) -> bool {
+        let failed = |check: &CheckResult| matches!(check.verdict, Verdict::Fail | Verdict::Warn);
+        self.checks.iter().skip(from).any(failed)
+    }
+
+    /// Takes over the record of an iteration.
     pub(super) fn append(&mut self, mut other: Self) {
         self.checks.append(&mut other.checks);
         self.exchanges.append(&mut other.exchanges);
         self.watches.append(&mut other.watches);
         self.streams.append(&mut other.streams);
+        self.blocked = self.blocked.take().or_else(|| other.blocked.take());
     }
 
-    /// Forgets the checks of a round that is followed by another.
+    /// Drops the checks of a round that another round follows.
     pub(super) fn without_checks(mut self) -> Self {
         self.checks.clear();
         self
     }
 
-    /// Each check once, at its worst, and everything sent in the order of sending.
+    /// Returns each check once with its worst verdict, and exchanges in the order of sending.
     pub(super) async fn finish(mut self) -> (Vec<CheckResult>, Vec<NamedExchange>) {
-        let mut exchanges = self.exchanges;
-        for (step, stream, check) in self.streams {
+        self.dropped = None;
+        let mut exchanges = std::mem::take(&mut self.exchanges);
+        for (step, stream, check) in std::mem::take(&mut self.streams) {
             stream.hang_up();
             let exchange = stream.snapshot();
             self.checks.extend(framing(check, &exchange));
             exchanges.push(NamedExchange { step, exchange: Arc::new(exchange) });
         }
-        for (step, watch) in self.watches {
+        for (step, watch) in std::mem::take(&mut self.watches) {
             let exchange = watch.lock().await.finish();
             exchanges.push(NamedExchange { step, exchange: Arc::new(exchange) });
         }
         exchanges.sort_by_key(|named| named.exchange.started);
-        (merged(self.checks), exchanges)
+        let mut checks = merged(std::mem::take(&mut self.checks));
+        order_steps(&mut checks, &exchanges);
+        (checks, exchanges)
     }
 }
 
-/// The check that the server put nothing on the wire that no server may; none where there was no stream.
+/// Puts the steps of checks in the order of sending. A step without exchange decided nothing.
+fn order_steps(checks: &mut [CheckResult], exchanges: &[NamedExchange]) {
+    let order: BTreeMap<&str, usize> =
+        exchanges.iter().enumerate().map(|(at, named)| (named.step.as_str(), at)).collect();
+    for check in checks {
+        check.steps.retain(|step| order.contains_key(step.as_str()));
+        check.steps.sort_by_key(|step| order.get(step.as_str()).copied());
+        check.steps.dedup();
+    }
+}
+
+/// Checks that the server sent only valid frames. `None` without a stream.
 fn framing(mut check: CheckResult, exchange: &Exchange) -> Option<CheckResult> {
-    let transcript = exchange.answer()?.stream.as_ref()?;
+    let transcript = exchange.response()?.stream.as_ref()?;
     check.expected = json!("every frame is well formed, and in its place");
     if let [first, ..] = transcript.violations.as_slice() {
         check.verdict = failed_at(check.level);
         check.actual = json!(transcript.violations);
         check.message.clone_from(first);
+        check.symptom = Some(Symptom::NoResponse { request: exchange.request.verb() });
     }
     Some(check)
 }
 
-/// Puts the beginning of its text in the place of a value that is too large, or too deep for others to read again.
+/// Replaces a value that is too large or too deep by the beginning of its text.
 fn bound(value: &mut Value) {
     if !is_shown(value, &mut MAX_SHOWN.clone(), MAX_DEPTH) {
         *value = json!(shorten(&value.to_string()));
@@ -128,7 +239,9 @@ fn is_shown(value: &Value, room: &mut usize, depth: usize) -> bool {
     let Some(rest) = room.checked_sub(own) else { return false };
     *room = rest;
     match value {
-        Value::Array(items) => depth > 0 && items.iter().all(|item| is_shown(item, room, depth - 1)),
+        Value::Array(items) => {
+            depth > 0 && items.iter().all(|item| is_shown(item, room, depth - 1))
+        }
         Value::Object(members) => {
             depth > 0
                 && members.iter().all(|(name, member)| {
@@ -140,7 +253,7 @@ fn is_shown(value: &Value, room: &mut usize, depth: usize) -> bool {
     }
 }
 
-/// A check that was judged in many iterations counts once, at its worst, and says in how many it did not hold.
+/// Merges the checks of many iterations into one with the worst verdict and a count.
 fn merged(checks: Vec<CheckResult>) -> Vec<CheckResult> {
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut tally: Vec<(usize, usize)> = Vec::new();
@@ -150,8 +263,13 @@ fn merged(checks: Vec<CheckResult>) -> Vec<CheckResult> {
         if let Some(place) = places.get(&check.id) {
             tally[*place].0 += 1;
             tally[*place].1 += bad;
-            if check.verdict > merged[*place].verdict {
-                merged[*place] = check;
+            let worst = &mut merged[*place];
+            let weight = |check: &CheckResult| check.verdict.weight(check.level);
+            if weight(&check) > weight(worst) {
+                *worst = check;
+            } else if bad > 0 && check.verdict == worst.verdict {
+                let room = MOST_STEPS.saturating_sub(worst.steps.len());
+                worst.steps.extend(check.steps.into_iter().take(room));
             }
         } else {
             places.insert(check.id.clone(), merged.len());
@@ -175,7 +293,7 @@ mod tests {
 
     use super::*;
     use crate::exchange::Received;
-    use crate::stream::Transcript;
+    use crate::exchange::Transcript;
     use crate::testing::{check_result, exchange, received};
 
     #[test]
@@ -187,7 +305,8 @@ mod tests {
             let message = "x".repeat(1 << 20);
             record.check(CheckResult { actual, message, ..check_result(id, Verdict::Fail) });
         }
-        let shown: Vec<usize> = record.checks.iter().map(|check| check.actual.to_string().len()).collect();
+        let shown: Vec<usize> =
+            record.checks.iter().map(|check| check.actual.to_string().len()).collect();
         assert!(shown[..2].iter().all(|length| *length < 1000), "{shown:?}");
         assert_eq!(record.checks[2].actual, json!({"a": [1, "b"]}));
         assert!(record.checks.iter().all(|check| check.message.len() < 1000));
@@ -197,18 +316,28 @@ mod tests {
     async fn a_check_of_many_iterations_counts_once_at_its_worst() {
         let mut record = Record::default();
         for verdict in [Verdict::Pass, Verdict::Fail, Verdict::Warn, Verdict::Pass] {
-            record.check(CheckResult { message: format!("{verdict:?}"), ..check_result("a", verdict) });
+            record.check(CheckResult {
+                message: format!("{verdict:?}"),
+                ..check_result("a", verdict)
+            });
             record.check(check_result("b", Verdict::Pass));
         }
         let (checks, _) = record.finish().await;
-        let seen: Vec<_> = checks.iter().map(|c| (c.id.as_str(), c.verdict, c.message.as_str())).collect();
-        assert_eq!(seen, [("a", Verdict::Fail, "Fail (in 2 of 4 iterations)"), ("b", Verdict::Pass, "")]);
+        let seen: Vec<_> =
+            checks.iter().map(|c| (c.id.as_str(), c.verdict, c.message.as_str())).collect();
+        assert_eq!(
+            seen,
+            [("a", Verdict::Fail, "Fail (in 2 of 4 iterations)"), ("b", Verdict::Pass, "")]
+        );
     }
     #[tokio::test]
-    async fn of_iterations_that_are_equally_bad_the_first_is_told() {
+    async fn of_iterations_that_are_equally_bad_the_first_is_reported() {
         let mut record = Record::default();
         for (id, message) in [("a", "one"), ("a", "two"), ("b", "alone")] {
-            record.check(CheckResult { message: message.to_owned(), ..check_result(id, Verdict::Fail) });
+            record.check(CheckResult {
+                message: message.to_owned(),
+                ..check_result(id, Verdict::Fail)
+            });
         }
         let (checks, _) = record.finish().await;
         let told: Vec<_> = checks.iter().map(|check| check.message.as_str()).collect();
@@ -263,10 +392,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everything_sent_is_told_in_the_order_of_sending() {
-        let at =
-            |seconds, outcome| Exchange { started: Duration::from_secs(seconds), ..exchange("/x", outcome) };
-        let answered = |json| Outcome::Answered(Received { json, ..received(200) });
+    async fn everything_sent_is_reported_in_the_order_of_sending() {
+        let at = |seconds, outcome| Exchange {
+            started: Duration::from_secs(seconds),
+            ..exchange("/x", outcome)
+        };
+        let answered = |json| Outcome::Response(Received { json, ..received(200) });
         let mut record = Record::default();
         record.sent("third".to_owned(), at(3, answered(Some(Arc::new(json!({}))))));
         let watch = OpenWatch::seen(at(2, answered(None)), Vec::new());
@@ -290,7 +421,7 @@ mod tests {
     #[test]
     fn a_stream_is_judged_by_its_worst_frame_and_no_stream_not_at_all() {
         let judged = |stream| {
-            let outcome = Outcome::Answered(Received { stream, ..received(101) });
+            let outcome = Outcome::Response(Received { stream, ..received(101) });
             framing(check_result("framing", Verdict::Pass), &exchange("/x", outcome))
         };
         assert!(judged(None).is_none());

@@ -1,38 +1,39 @@
-//! The run as a whole: what comes first, what runs at once, and the end.
+//! Runs the whole plan: setup, concurrent cases, cleanup.
 
-use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt, stream};
-use jiff::Zoned;
-use jiff::civil::Date;
-use kubeproof_cases::case::Capability;
+use jiff::Timestamp;
+use kubeproof_cases::case::{Capability, Prerequisite};
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::sync::{OnceCell, watch};
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::RunOptions;
 use super::case::{PodState, Session, result_of};
-use super::offers::Offers;
-use super::setup::{self, Obstacles};
-use crate::cleanup::{Cleaner, Property};
-use crate::event::{CaseResult, Event, RunFinished, RunStarted, Verdict};
-use crate::plan::{Plan, PlannedRun, survey};
-use crate::subject::Origin;
+use super::jobs::Jobs;
+use super::prerequisites::Prerequisites;
+use super::protocol_support::ProtocolSupport;
+use super::result_recorder::ResultRecorder;
+use super::setup::{self, SetupFailure, SetupOutcome};
+use crate::cleanup::{Cleaner, Property, TimeLimits, Tracker};
+use crate::event::{
+    CaseResult, Event, Judgement, RunFinished, RunStarted, SkipReason, StopReason, Stopped, Verdict,
+};
+use crate::plan::{Origin, Plan, PlannedRun, RunOptions, case_analysis};
 use crate::transport::Client;
-use crate::verdict::Judging;
+use crate::transport::health::Health;
+use crate::verdict::{JudgeOptions, Reported};
 
-/// How long the cleanup may take.
-const CLEANUP: Duration = Duration::from_mins(1);
+/// Time limits of the cleanup. An interrupted run ends within 10 s, with its node and its reports.
+const CLEANUP: TimeLimits =
+    TimeLimits { usual: Duration::from_mins(1), interrupted: Duration::from_secs(8) };
 
-/// How long it may take when somebody waits for the program to go away.
-const CLEANUP_WHEN_INTERRUPTED: Duration = Duration::from_secs(10);
-
-/// Runs the plan, and keeps its results with all that was sent: only for a client whose memory for answers suffices for them all.
+/// Runs the plan and returns all results with their exchanges. The memory budget of the client must
+/// be large enough for all of them.
 pub async fn results(plan: Plan, client: Client, options: &RunOptions) -> Vec<Arc<CaseResult>> {
     let (events, mut heard) = channel(1);
     let mut results = Vec::new();
@@ -47,10 +48,10 @@ pub async fn results(plan: Plan, client: Client, options: &RunOptions) -> Vec<Ar
     results
 }
 
-/// Runs the plan. Events tell everything; the last one is what this returns.
+/// Runs the plan. Returns the last event.
 ///
-/// A result holds what its exchanges take of the memory for answers until it is dropped. So a run waits for whoever hears of it: when
-/// the channel is full, no case begins.
+/// A result reserves memory of the exchange budget until it is dropped. No case starts while the
+/// event channel is full.
 pub async fn run(
     plan: Plan,
     client: Client,
@@ -59,223 +60,303 @@ pub async fn run(
     interrupt: CancellationToken,
 ) -> RunFinished {
     let begun = Instant::now();
-    let book = Arc::new(Book::new(events, options));
-    let started = RunStarted {
-        target: plan.target.clone(),
-        edition: options.edition,
-        letter: options.letter,
-        seed: options.seed,
-        catalogue_digest: plan.catalogue_digest.clone(),
-        planned: plan.runs.len(),
-    };
-    book.tell(Event::RunStarted(started)).await;
-    for (name, reason) in &plan.absent {
-        book.tell(Event::Notice(format!("no case runs on {name}: {reason}"))).await;
-    }
-    let (skipped, running): (Vec<PlannedRun>, Vec<PlannedRun>) =
-        plan.runs.iter().cloned().partition(|run| run.skip.is_some());
-    for planned in &skipped {
-        book.finished(result_of(planned, Verdict::Skip, planned.skip.clone().unwrap_or_default())).await;
-    }
+    let recorder = Arc::new(ResultRecorder::new(events, options));
+    recorder.send(Event::RunStarted(started(&plan, options))).await;
+    recorder.notices(&plan).await;
+    recorder.skipped(&plan).await;
+    let running: Vec<PlannedRun> =
+        plan.runs.iter().filter(|run| run.skip.is_none()).cloned().collect();
 
     let property = Property {
         namespace: plan.makes_namespace().map(str::to_owned),
         groups: plan.installs.iter().map(|install| install.group.clone()).collect(),
         definitions: plan.installs.iter().map(|install| install.definition().to_owned()).collect(),
+        keeps_failed: options.keep.is_some(),
     };
     let cleaner = Cleaner::start(&client, property);
+    let health = Arc::new(Health::new(fair_wait(options)));
     if !running.is_empty() && !interrupt.is_cancelled() {
         let (pod_known, pod_state) = watch::channel(PodState::Starting);
-        let session = Arc::new(Session {
-            pod: plan.pod.clone(),
-            pod_state,
-            offers: Offers::default(),
-            published: OnceCell::new(),
-            judging: Judging {
-                edition: options.edition,
-                letter: options.letter,
-                server: plan.target.server.clone(),
-            },
-            client,
-            namespace: plan.home.name().to_owned(),
-            run: plan.run.clone(),
-            case_timeout: options.case_timeout * options.load,
-            stalled_after: options.stalled_after,
-            longest_pause: options.longest_pause,
-            load: options.load,
-            seed: options.seed,
-            end: options.timeout.map(|timeout| begun + timeout),
-        });
-        cases(&plan, running, (&session, pod_known), &cleaner, &book, options, &interrupt).await;
+        let session =
+            Arc::new(session(&plan, client.observed_by(&health), options, pod_state, begun));
+        let execution = Execution {
+            plan: &plan,
+            session,
+            cleaner: &cleaner,
+            recorder: &recorder,
+            options,
+            jobs: Jobs::new(options.jobs),
+            health: &health,
+            interrupt: &interrupt,
+        };
+        execution.run(running, pod_known).await;
     }
-    let limit = if interrupt.is_cancelled() { CLEANUP_WHEN_INTERRUPTED } else { CLEANUP };
-    for notice in cleaner.finish(limit).await {
-        book.tell(Event::Notice(notice)).await;
+    let stopped = health.reason();
+    if !interrupt.is_cancelled() && stopped.is_none() {
+        recorder.required(&plan).await;
     }
+    for notice in clean_up(cleaner, options, stopped.as_ref(), &interrupt).await {
+        recorder.send(Event::Notice(notice)).await;
+    }
+    let is_complete = !interrupt.is_cancelled() && stopped.is_none();
     let finished = RunFinished {
-        summary: book.summary(),
+        summary: recorder.summary(),
         duration: begun.elapsed(),
         interrupted: interrupt.is_cancelled(),
+        stopped,
+        stale_entries: recorder.stale_entries(is_complete),
     };
-    book.tell(Event::RunFinished(finished.clone())).await;
+    recorder.send(Event::RunFinished(finished.clone())).await;
     finished
 }
 
-/// Runs what is to run. Cases on the suite's own resources join in as soon as the server serves these. Cases that
-/// wait for the server's clock begin first, so that the others run meanwhile; beyond that the order is the plan's.
-async fn cases(
-    plan: &Plan,
-    running: Vec<PlannedRun>,
-    (session, pod_known): (&Arc<Session>, watch::Sender<PodState>),
-    cleaner: &Cleaner,
-    book: &Arc<Book>,
+fn started(plan: &Plan, options: &RunOptions) -> RunStarted {
+    RunStarted {
+        target: plan.target.clone(),
+        edition: options.edition,
+        letter: options.letter,
+        seed: options.seed,
+        catalogue_digest: plan.catalogue_digest.clone(),
+        planned: plan.runs.len() + options.required.count(),
+        shard: options.selection.shard,
+        started_at: Timestamp::now(),
+        command: options.command.clone(),
+    }
+}
+
+/// Removes the objects of the run. Returns notices about objects that stay.
+async fn clean_up(
+    cleaner: Cleaner,
     options: &RunOptions,
+    stopped: Option<&Stopped>,
     interrupt: &CancellationToken,
-) {
-    let is_custom =
-        |run: &PlannedRun| run.subject.as_ref().is_some_and(|subject| subject.origin == Origin::Suite);
+) -> Vec<String> {
+    let kept = kept_in_words(&cleaner.kept(), options);
+    // A server that hangs in creates may still delete.
+    let deletes = stopped.is_none_or(|stopped| stopped.reason == StopReason::CreatesHang);
+    let mut notices =
+        if deletes { cleaner.finish(CLEANUP, interrupt).await } else { cleaner.give_up() };
+    notices.extend(kept);
+    notices
+}
+
+/// Returns how long a server must have had for a response before it is at fault.
+fn fair_wait(options: &RunOptions) -> Duration {
+    options.stalled_after.unwrap_or(options.case_timeout * options.load / 2)
+}
+
+/// Describes the objects of failed cases that stay. `None` without any.
+fn kept_in_words(kept: &[String], options: &RunOptions) -> Option<String> {
+    let (first, command) = (kept.first()?, options.keep.as_ref()?);
+    let objects = match kept.len() {
+        1 => first.clone(),
+        count => format!("{count} objects, such as {first}"),
+    };
+    Some(format!("kept {objects}; remove what failed cases left with: {command}"))
+}
+
+fn session(
+    plan: &Plan,
+    client: Client,
+    options: &RunOptions,
+    pod_state: watch::Receiver<PodState>,
+    begun: Instant,
+) -> Session {
+    Session {
+        pod: plan.pod.clone(),
+        pod_state,
+        protocol_support: ProtocolSupport::default(),
+        prerequisites: Prerequisites::default(),
+        paging: OnceCell::default(),
+        published: OnceCell::new(),
+        judging: JudgeOptions {
+            edition: options.edition,
+            letter: options.letter,
+            server: plan.target.server.clone(),
+            reported: Reported::new(),
+        },
+        client,
+        namespace: plan.namespace.name().to_owned(),
+        run: plan.run.clone(),
+        case_timeout: options.case_timeout * options.load,
+        stalled_after: options.stalled_after,
+        longest_pause: options.longest_pause,
+        load: options.load,
+        seed: options.seed,
+        end: options.timeout.map(|timeout| begun + timeout),
+    }
+}
+
+/// Runs the cases of a plan.
+struct Execution<'a> {
+    plan: &'a Plan,
+    session: Arc<Session>,
+    cleaner: &'a Cleaner,
+    recorder: &'a Arc<ResultRecorder>,
+    options: &'a RunOptions,
+    jobs: Jobs,
+    health: &'a Health,
+    interrupt: &'a CancellationToken,
+}
+
+impl Execution<'_> {
+    /// Runs the cases. Cases on custom resources start once these are served.
+    async fn run(&self, running: Vec<PlannedRun>, pod_known: watch::Sender<PodState>) {
+        let (custom, others) = in_starting_order(running);
+        let prepared = self.setup_deadline();
+        let namespace = tokio::select! {
+            namespace = self.make_namespace(prepared) => namespace,
+            () = self.interrupt.cancelled() => return,
+        };
+        let setup_outcome = SetupOutcome { namespace, ..SetupOutcome::default() };
+        let installing = self.start_installing(prepared);
+        let pod_tracker = Arc::new(self.cleaner.tracker());
+        let wanted = self.plan.needs_pod() && setup_outcome.namespace.is_none();
+        let starting = self.start_pod(wanted, pod_known, Arc::clone(&pod_tracker), prepared);
+        let preparations = [installing.abort_handle(), starting.abort_handle()];
+        let abort = || preparations.iter().for_each(AbortHandle::abort);
+        let later = async {
+            let installed = installing.await.unwrap_or_default();
+            let namespace = setup_outcome.namespace.clone();
+            self.run_cases(custom, SetupOutcome { namespace, ..installed }).await;
+        };
+        let at_once = self.run_cases(others, setup_outcome.clone());
+        // Both make progress at any time, and share the limit of jobs.
+        let all = async {
+            tokio::join!(later, at_once);
+        };
+        let stop_preparing = async {
+            self.health.stopped().await;
+            abort();
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = all => {}
+            () = stop_preparing => {}
+            () = self.interrupt.cancelled() => {}
+        }
+        abort();
+        // The task holds the tracker of the pod, which must be dropped before the cleanup.
+        let _ = starting.await;
+    }
+
+    async fn make_namespace(&self, deadline: Instant) -> Option<SetupFailure> {
+        let name = self.plan.makes_namespace()?;
+        setup::namespace(&self.session.client, name, deadline).await
+    }
+
+    /// Runs the cases that judge prerequisites, in the order of the prerequisites, and then the
+    /// other cases.
+    async fn run_cases(&self, mut runs: Vec<PlannedRun>, setup_outcome: SetupOutcome) {
+        let setup_outcome = Arc::new(setup_outcome);
+        for stage in Prerequisite::STAGES {
+            let is_judge = |run: &mut PlannedRun| {
+                run.case.provides.is_some_and(|provided| stage.contains(&provided))
+            };
+            let judges = runs.extract_if(.., is_judge);
+            let judges: Vec<PlannedRun> = judges.collect();
+            self.run_concurrently(judges, &setup_outcome).await;
+        }
+        self.run_concurrently(runs, &setup_outcome).await;
+    }
+
+    async fn run_concurrently(&self, runs: Vec<PlannedRun>, setup_outcome: &Arc<SetupOutcome>) {
+        let limit = self.options.jobs.max(1);
+        let run = |planned| self.run_case(planned, Arc::clone(setup_outcome));
+        stream::iter(runs).for_each_concurrent(limit, run).await;
+    }
+
+    fn setup_deadline(&self) -> Instant {
+        let deadline = Instant::now() + setup::SERVE_TIMEOUT.max(self.options.case_timeout);
+        self.session.end.map_or(deadline, |end| end.min(deadline))
+    }
+
+    fn start_installing(&self, deadline: Instant) -> JoinHandle<SetupOutcome> {
+        let (client, installs) = (self.session.client.clone(), self.plan.installs.clone());
+        tokio::spawn(async move { setup::install(&client, &installs, deadline).await })
+    }
+
+    fn start_pod(
+        &self,
+        wanted: bool,
+        pod_known: watch::Sender<PodState>,
+        tracker: Arc<Tracker>,
+        deadline: Instant,
+    ) -> JoinHandle<()> {
+        let session = Arc::clone(&self.session);
+        tokio::spawn(async move {
+            let start = session.pod.start(&session.client, &session.namespace, &tracker, deadline);
+            let failure = if wanted { start.await } else { None };
+            // The receivers may be gone.
+            let _ = pod_known.send(PodState::Known(failure.map(Box::new)));
+        })
+    }
+
+    /// Runs a case in a task of its own, so that a panic ends only this case.
+    async fn run_case(&self, planned: PlannedRun, setup_outcome: Arc<SetupOutcome>) {
+        let _job = self.jobs.start().await;
+        // Outside of the task, so that it survives a panic there.
+        let tracker = Arc::new(self.cleaner.tracker());
+        let stopped = || self.health.reason().map(|why| SkipReason::Stopped(why.to_string()));
+        let obstacle = || self.session.prerequisites.obstacle(&planned);
+        if let Some(reason) = self.recorder.enough().or_else(stopped).or_else(obstacle) {
+            self.recorder.finished(result_of(&planned, Judgement::skipped(reason))).await;
+            return;
+        }
+        self.recorder.started(&planned).await;
+        let task = tokio::spawn({
+            let (session, interrupt) = (Arc::clone(&self.session), self.interrupt.clone());
+            let (planned, tracker) = (planned.clone(), Arc::clone(&tracker));
+            async move {
+                let case = session.execute(&planned, &tracker, &setup_outcome);
+                tokio::select! {
+                    result = AssertUnwindSafe(case).catch_unwind() => Some(result),
+                    () = interrupt.cancelled() => None,
+                }
+            }
+        });
+        let result = match task.await {
+            Ok(Some(Ok(result))) => result,
+            Ok(Some(Err(panic))) => result_of(&planned, Judgement::error(panic_message(&*panic))),
+            Err(error) => result_of(&planned, Judgement::error(error.to_string())),
+            Ok(None) => return,
+        };
+        if self.options.keep.is_some() && matches!(result.verdict, Verdict::Fail | Verdict::Error) {
+            tracker.keep();
+        }
+        drop(tracker);
+        self.session.prerequisites.record(&planned, &result);
+        self.recorder.finished(result).await;
+        if self.health.is_overloaded()
+            && let Some(notice) = self.jobs.lower()
+        {
+            self.recorder.send(Event::Notice(notice)).await;
+        }
+    }
+}
+
+/// Splits off the cases on custom resources. In both parts, cases that wait for the server's clock
+/// come first, and cases that need the pod come last, since it starts in the meantime.
+fn in_starting_order(running: Vec<PlannedRun>) -> (Vec<PlannedRun>, Vec<PlannedRun>) {
+    let is_custom = |run: &PlannedRun| {
+        run.subject.as_ref().is_some_and(|subject| subject.origin == Origin::Suite)
+    };
     let (mut custom, mut others): (Vec<PlannedRun>, Vec<PlannedRun>) =
         running.into_iter().partition(is_custom);
     for runs in [&mut custom, &mut others] {
-        // Others that need the pod of the run come last: it is being made meanwhile.
         runs.sort_by_cached_key(|run| {
-            let awaits = survey::awaits_the_clock(&run.case.steps);
-            (!awaits, needs_pod(run))
+            (!case_analysis::awaits_the_clock(&run.case.steps), needs_pod(run))
         });
     }
-    let patience = setup::PATIENCE.max(options.case_timeout);
-    let prepared = Instant::now() + patience;
-    let prepared = session.end.map_or(prepared, |end| end.min(prepared));
-    let namespace = match plan.makes_namespace() {
-        Some(name) => setup::namespace(&session.client, name, prepared).await,
-        None => None,
-    };
-    let obstacles = Obstacles { namespace, ..Obstacles::default() };
-    let installing = tokio::spawn({
-        let (client, installs) = (session.client.clone(), plan.installs.clone());
-        async move { setup::install(&client, &installs, prepared).await }
-    });
-    let abort = installing.abort_handle();
-    let pod_tracker = Arc::new(cleaner.tracker());
-    let starting = tokio::spawn({
-        let (session, tracker) = (Arc::clone(session), Arc::clone(&pod_tracker));
-        let wanted = plan.needs_pod() && obstacles.namespace.is_none();
-        async move {
-            let start = session.pod.start(&session.client, &session.namespace, &tracker, prepared);
-            let obstacle = if wanted { start.await } else { None };
-            // Nobody may need it any more.
-            let _ = pod_known.send(PodState::Known(obstacle.map(Box::new)));
-        }
-    });
-    let abort_pod = starting.abort_handle();
-    let later = async {
-        let installed = installing.await.unwrap_or_default();
-        let obstacles = Arc::new(Obstacles { namespace: obstacles.namespace.clone(), ..installed });
-        stream::iter(custom).map(move |planned| (planned, Arc::clone(&obstacles)))
-    };
-    let at_once = Arc::new(obstacles.clone());
-    let others = stream::iter(others).map(|planned| (planned, Arc::clone(&at_once)));
-    // Either side waits for a free place, and takes turns with the other.
-    let runs = stream::select(Box::pin(later.flatten_stream()), others);
-    let all = runs.for_each_concurrent(options.jobs.max(1), |(planned, obstacles)| {
-        let (session, book, interrupt) = (Arc::clone(session), Arc::clone(book), interrupt.clone());
-        // Outside of the task, so that it outlives a panic in there.
-        let tracker = Arc::new(cleaner.tracker());
-        async move {
-            if let Some(reason) = book.enough() {
-                book.finished(result_of(&planned, Verdict::Skip, reason)).await;
-                return;
-            }
-            book.started(&planned).await;
-            let result = tokio::spawn({
-                let planned = planned.clone();
-                async move {
-                    let case =
-                        AssertUnwindSafe(session.execute(&planned, &tracker, &obstacles)).catch_unwind();
-                    tokio::select! {
-                        result = case => Some(result),
-                        () = interrupt.cancelled() => None,
-                    }
-                }
-            })
-            .await;
-            let result = match result {
-                Ok(Some(Ok(result))) => result,
-                Ok(Some(Err(panic))) => result_of(&planned, Verdict::Error, died(&*panic)),
-                Err(error) => result_of(&planned, Verdict::Error, error.to_string()),
-                Ok(None) => return,
-            };
-            book.finished(result).await;
-        }
-    });
-    tokio::select! {
-        () = all => {}
-        () = interrupt.cancelled() => {}
-    }
-    abort.abort();
-    abort_pod.abort();
-    // The task holds the pod's tracker, which has to be gone before the cleanup.
-    let _ = starting.await;
+    (custom, others)
 }
 
 fn needs_pod(run: &PlannedRun) -> bool {
     run.case.needs.contains(&Capability::RunningPods)
 }
 
-fn died(panic: &(dyn std::any::Any + Send)) -> String {
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    format!("the harness died of this case, which is a fault of kubeproof: {text}")
-}
-
-/// Where results are counted and told.
-struct Book {
-    events: Sender<Event>,
-    counts: [AtomicUsize; 6],
-    failures: AtomicUsize,
-    options: RunOptions,
-    today: Date,
-}
-
-const VERDICTS: [Verdict; 6] =
-    [Verdict::Skip, Verdict::Pass, Verdict::Deviation, Verdict::Warn, Verdict::Fail, Verdict::Error];
-
-impl Book {
-    fn new(events: Sender<Event>, options: &RunOptions) -> Self {
-        let (counts, failures) = Default::default();
-        Self { events, counts, failures, options: options.clone(), today: Zoned::now().date() }
-    }
-
-    async fn tell(&self, event: Event) {
-        // A report that nobody waits for any more is no reason to stop a run that has to clean up.
-        let _ = self.events.send(event).await;
-    }
-
-    async fn started(&self, planned: &PlannedRun) {
-        self.tell(Event::CaseStarted { id: planned.case.id.clone(), subject: planned.subject_name() }).await;
-    }
-
-    async fn finished(&self, mut result: CaseResult) {
-        if let Some(list) = &self.options.known_failures {
-            result.known = list.judge(&result, self.today, self.options.strict);
-        }
-        if let Some(n) = VERDICTS.iter().position(|verdict| *verdict == result.verdict) {
-            self.counts[n].fetch_add(1, Ordering::Relaxed);
-        }
-        if result.fails_run(self.options.strict) {
-            self.failures.fetch_add(1, Ordering::Relaxed);
-        }
-        self.tell(Event::CaseFinished(Arc::new(result))).await;
-    }
-
-    /// Why no more cases are to begin.
-    fn enough(&self) -> Option<String> {
-        let limit = self.options.max_fail?;
-        (self.failures.load(Ordering::Relaxed) >= limit)
-            .then(|| format!("the run has {limit} failures (--max-fail)"))
-    }
-
-    fn summary(&self) -> BTreeMap<Verdict, usize> {
-        VERDICTS.iter().zip(&self.counts).map(|(verdict, n)| (*verdict, n.load(Ordering::Relaxed))).collect()
-    }
+    format!("the harness panicked, which is a bug of kubeproof; please report it: {text}")
 }

@@ -1,79 +1,60 @@
-//! What steps see: variables, results and open watches. Each iteration of a loop has a scope of its own.
+//! The state that steps see: variables, results, watches and streams. Each iteration of a loop has
+//! its own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubeproof_cases::case::{Capture, Check};
+use kubeproof_cases::case::{Capture, Check, Request};
+use kubeproof_cases::expression::Expression;
 use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::RunPod;
 use super::case::Session;
 use super::record::{Record, SharedWatch};
 use crate::cleanup::Tracker;
-use crate::event::{CheckResult, Verdict};
+use crate::event::{CheckResult, SkipReason, Symptom, Verdict};
 use crate::exchange::Exchange;
-use crate::plan::PlannedRun;
-use crate::stream::{OpenStream, Patience};
-use crate::values::Values;
-use crate::verdict::{exchange_value, judge, synthetic};
-use crate::watch::OpenWatch;
+use crate::plan::{PlannedRun, base_values};
+use crate::transport::stream::{OpenStream, StreamTimeout};
+use crate::transport::watch::OpenWatch;
+use crate::values::{Path, Undefined, Values};
+use crate::verdict::{
+    Defect, Explanation, JudgeOptions, Reported, curl, evaluate, exchange_value, explain,
+    failed_at, judge, missing_member, missing_variable, synthetic,
+};
 
-/// The case does not go on; the record says why.
+/// The case ended. The record has the reason.
 #[derive(Debug)]
 pub(super) struct Ended;
 
-/// An iteration is quick that takes no more than this part of the time of a case.
-const QUICK: u32 = 10;
-
-/// How often the time of a case is given back at most.
+/// Limit on extensions of the deadline, in case timeouts.
 pub(super) const MOST_GIVEN_BACK: u32 = 5;
 
-/// Whether the case goes on.
+/// Whether the case continues.
 pub(super) type Flow = Result<(), Ended>;
 
-/// The variables and results of a case, or of one iteration in it.
+/// Variables and results of a case or an iteration.
 pub(super) struct Scope<'a> {
     pub(super) session: &'a Session,
     pub(super) planned: &'a PlannedRun,
     pub(super) tracker: &'a Tracker,
     pub(super) deadline: Instant,
-    /// Where the deadline cannot be moved beyond.
+    /// The settings for judging, with the defects that other cases report.
+    judging: Arc<JudgeOptions>,
+    /// The latest deadline after all extensions.
     limit: Instant,
     pub(super) values: Values,
     pub(super) record: Record,
-    /// What stands before the ids of its steps: `writers[3].`.
+    /// The prefix of step ids, such as `writers[3].`.
     prefix: String,
-    /// Steps and captures of this scope, for the list of results of a loop.
+    /// Values of steps and captures, for the results of a loop.
     results: BTreeMap<String, Arc<Value>>,
     watches: BTreeMap<String, SharedWatch>,
     pub(super) streams: BTreeMap<String, Arc<OpenStream>>,
-}
-
-/// What every case knows from the beginning.
-pub(crate) fn base_values(planned: &PlannedRun, namespace: &str, run: &str, pod: &RunPod) -> Values {
-    let mut values = Values::new();
-    for (name, value) in pod.variables(namespace) {
-        values.set(name, value);
-    }
-    if let Some(protocol) = &planned.protocol {
-        values.set("protocol", json!(protocol.to_string()));
-        values.set("protocol.name", json!(protocol.name));
-        values.set("protocol.over", json!(protocol.over.to_string()));
-    }
-    values.set("name", json!(planned.name));
-    values.set("run", json!(run));
-    let Some(subject) = &planned.subject else {
-        values.set("ns", json!(namespace));
-        return values;
-    };
-    values.set("ns", json!(if subject.namespaced { namespace } else { "" }));
-    values.set("collection", json!(subject.collection(namespace)));
-    values.set("collection.all", json!(subject.collection_of_all()));
-    values.set("subject", subject.variables(namespace));
-    values
+    /// The requests of watches whose response has not begun.
+    pub(super) late_watches: Vec<Request>,
 }
 
 impl<'a> Scope<'a> {
@@ -86,51 +67,82 @@ impl<'a> Scope<'a> {
         let mut values = base_values(planned, &session.namespace, &session.run, &session.pod);
         values.set("load", json!(session.load));
         values.set("seed", json!(session.seed));
+        let reported = session.prerequisites.reported(planned);
+        let judging = Arc::new(JudgeOptions { reported, ..session.judging.clone() });
         Self {
             values,
+            judging,
             session,
             planned,
             tracker,
             deadline,
             limit: deadline + MOST_GIVEN_BACK * session.case_timeout,
-            record: Record::default(),
+            record: Record::new(),
             prefix: String::new(),
             results: BTreeMap::new(),
             watches: BTreeMap::new(),
             streams: BTreeMap::new(),
+            late_watches: Vec::new(),
         }
     }
 
-    /// The scope of an iteration. It sees everything that is known here.
+    /// Creates the scope of an iteration, with all values of this one.
     pub(super) fn child(&self, id: &str, iteration: usize) -> Self {
+        let prefix = format!("{}{id}[{iteration}].", self.prefix);
+        let mut values = self.values.clone();
+        values.requests = self.values.requests.within(&prefix);
         Self {
-            values: self.values.clone(),
-            record: Record::default(),
-            prefix: format!("{}{id}[{iteration}].", self.prefix),
+            values,
+            judging: Arc::clone(&self.judging),
+            record: self.record.child(),
+            prefix,
             results: BTreeMap::new(),
             watches: self.watches.clone(),
             streams: self.streams.clone(),
+            late_watches: Vec::new(),
             ..*self
         }
     }
 
-    /// Gives back the time of an iteration, or of the wait for an event, that was quick: many of them on a slow machine are no
-    /// sign of a server that hangs.
+    /// Extends the deadline by the time of a quick iteration or event. Many of them on a slow
+    /// machine do not indicate a server that hangs.
     pub(super) fn give_back(&mut self, spent: Duration) {
-        if spent < self.session.case_timeout / QUICK {
+        if spent < self.session.quick() {
             self.deadline = (self.deadline + spent).min(self.limit);
         }
     }
 
-    /// For a stream: until it has been silent for so long, or the time of the case is over.
-    pub(super) fn patience_of(&self, silence: Duration) -> Patience {
-        let quick = self.session.case_timeout / QUICK;
-        Patience { deadline: self.deadline, limit: self.limit, silence, quick }
+    /// Extends the deadline so that a wait can decide. Earlier steps may have used the time.
+    pub(super) fn take_fair_wait(&mut self) {
+        let fair = Instant::now() + self.session.fair_wait();
+        self.deadline = self.deadline.max(fair.min(self.limit));
     }
 
-    /// The step's name with its iterations.
+    /// Reports whether the deadline ended the steps, and no check failed before.
+    pub(super) fn is_cut_off(&self) -> bool {
+        Instant::now() >= self.deadline && !self.record.fails_from(0)
+    }
+
+    /// Returns the timeout of a stream operation.
+    pub(super) fn stream_timeout(&self, silence: Duration) -> StreamTimeout {
+        let quick = self.session.quick();
+        StreamTimeout { deadline: self.deadline, limit: self.limit, silence, quick }
+    }
+
+    /// Returns the id of a step with its iterations.
     pub(super) fn step(&self, id: &str) -> String {
         format!("{}{id}", self.prefix)
+    }
+
+    /// Evaluates the named expressions that templates read. One that has no value yet stays
+    /// undefined.
+    pub(super) fn define(&mut self, lets: &[(String, Expression)]) {
+        for (name, expression) in lets {
+            match evaluate(expression, &self.values) {
+                Ok(value) => self.values.set(name.as_str(), value),
+                Err(_) => self.values.unset(name, expression),
+            }
+        }
     }
 
     /// Binds a variable that is a result of this scope.
@@ -140,17 +152,52 @@ impl<'a> Scope<'a> {
         self.results.insert(name.to_owned(), value);
     }
 
-    /// What the scope did, and the results as an object.
+    /// Returns the record, and the results as an object.
     pub(super) fn into_results(self) -> (Record, Value) {
         drop(self.values);
-        let results: Map<String, Value> =
-            self.results.into_iter().map(|(name, value)| (name, Arc::unwrap_or_clone(value))).collect();
+        let results: Map<String, Value> = self
+            .results
+            .into_iter()
+            .map(|(name, value)| (name, Arc::unwrap_or_clone(value)))
+            .collect();
         (self.record, Value::Object(results))
     }
 
-    /// Makes an exchange known to later steps.
+    /// Binds an exchange for later steps.
     pub(super) fn bind_exchange(&mut self, id: &str, exchange: &Exchange) {
-        self.bind(id, exchange_value(exchange));
+        self.values.requests.add(id, exchange);
+        let mut value = exchange_value(exchange);
+        if let Some(code) = self.reported_code(exchange) {
+            value["status"] = json!(code);
+        }
+        self.bind(id, value);
+    }
+
+    /// Returns the code that a create should have returned, if another case reports the wrong one.
+    /// Expressions of cases then see the right one.
+    fn reported_code(&self, exchange: &Exchange) -> Option<u16> {
+        let (verb, status) = (exchange.request.verb(), exchange.status());
+        self.judging.reported.keys().find_map(|defect| match defect {
+            Defect::SuccessCode { request, expected, got }
+                if exchange.request.method == "POST" && *request == verb && *got == status =>
+            {
+                expected.first().copied()
+            }
+            _ => None,
+        })
+    }
+
+    /// Returns the step of the exchange that a variable holds. The step may be one of an outer
+    /// scope.
+    pub(super) fn step_of(&self, variable: &str) -> Option<String> {
+        let (origin, _) = self.values.requests.find(&Path::of(variable))?;
+        Some(origin.step)
+    }
+
+    /// Returns the step that opened a watch.
+    pub(super) fn step_of_watch(&self, watch: &SharedWatch) -> Option<String> {
+        let (name, _) = self.watches.iter().find(|(_, open)| Arc::ptr_eq(open, watch))?;
+        self.step_of(name)
     }
 
     pub(super) fn open(&mut self, id: &str, watch: OpenWatch) -> SharedWatch {
@@ -173,7 +220,7 @@ impl<'a> Scope<'a> {
         stream
     }
 
-    /// Brings the variable of a stream up to date. One that was opened outside is no result of this iteration.
+    /// Updates the variable of a stream. A stream of an outer scope is no result of this one.
     pub(super) fn refresh_stream(&mut self, id: &str, stream: &OpenStream) {
         let value = Arc::new(exchange_value(&stream.snapshot()));
         self.values.set(id, Arc::clone(&value));
@@ -182,7 +229,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Brings the variables of watches that iterations may have read up to date.
+    /// Updates the variables of all watches and streams.
     pub(super) async fn refresh_watches(&mut self) {
         for (id, watch) in self.watches.clone() {
             self.refresh_watch(&id, &watch).await;
@@ -192,7 +239,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Brings the variable of a watch up to date. One that was opened outside is no result of this iteration.
+    /// Updates the variable of a watch. A watch of an outer scope is no result of this one.
     pub(super) async fn refresh_watch(&mut self, id: &str, watch: &SharedWatch) {
         let value = Arc::new(exchange_value(&watch.lock().await.snapshot()));
         self.values.set(id, Arc::clone(&value));
@@ -201,8 +248,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Judges checks of a step. Those that cannot be judged for want of a missing capture say no more than its own
-    /// failure will.
+    /// Judges the checks of a step. With a missing capture, errors of checks are left out, since
+    /// the capture itself fails.
     pub(super) fn judge(
         &mut self,
         checks: &[Check],
@@ -212,7 +259,8 @@ impl<'a> Scope<'a> {
     ) {
         let step = self.step(id);
         for check in checks {
-            let result = judge(check, &step, exchange, &self.values, &self.session.judging);
+            self.define(&check.lets);
+            let result = judge(check, &step, exchange, &self.values, &self.judging);
             if let Some(result) = result
                 && (missing.is_empty() || result.verdict != Verdict::Error)
             {
@@ -221,71 +269,129 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Binds what is taken out of an answer or object, and gives back what is not there.
-    pub(super) fn capture<'c>(&mut self, captures: &'c [Capture], from: Option<&Value>) -> Vec<&'c Capture> {
+    /// Binds captured values of a step, and returns the captures without a value.
+    pub(super) fn capture<'c>(
+        &mut self,
+        captures: &'c [Capture],
+        id: &str,
+        from: Option<&Value>,
+    ) -> Vec<&'c Capture> {
         let mut missing = Vec::new();
         for capture in captures {
             match from.and_then(|value| value.pointer(&capture.pointer)) {
-                Some(value) => self.bind(&capture.name, value.clone()),
+                Some(value) => {
+                    self.values.requests.captured(&capture.name, id, &capture.pointer);
+                    self.bind(&capture.name, value.clone());
+                }
                 None => missing.push(capture),
             }
         }
         missing
     }
 
-    /// Ends the case for want of values.
+    /// Ends the case if captures are missing.
     pub(super) fn require(&mut self, missing: &[&Capture], id: &str) -> Flow {
         for capture in missing {
-            let message = match capture.pointer.as_str() {
-                "" => "the answer has no JSON body".to_owned(),
-                pointer => format!("the answer has nothing at {pointer}"),
-            };
+            let origin = self.values.requests.find(&Path::of(id)).map(|(origin, _)| origin);
+            let (message, symptom) = missing_member(origin.as_ref(), &capture.pointer);
+            if self.is_reported(Some(&symptom), &message) {
+                continue;
+            }
             let check = format!("{id}-{}", capture.name);
-            self.fail(check, Verdict::Fail, id, json!({"present": capture.pointer}), Value::Null, message);
+            let expected = json!({"present": capture.pointer});
+            let curl = origin.map(|o| curl::line(&o.request, &self.session.judging.server));
+            let check = synthetic(check, Verdict::Fail, &self.step(id));
+            let symptom = Some(symptom);
+            self.record.check(CheckResult { expected, message, curl, symptom, ..check });
         }
         if missing.is_empty() { Ok(()) } else { Err(Ended) }
     }
 
-    /// A check of the harness itself that does not hold.
-    pub(super) fn fail(
-        &mut self,
-        check: String,
-        verdict: Verdict,
-        id: &str,
-        expected: Value,
-        actual: Value,
-        message: String,
-    ) {
-        let step = self.step(id);
-        self.record.check(synthetic(check, verdict, &step, expected, actual, message));
+    /// Reports whether another case reports a symptom. The case ends as blocked then, because it
+    /// needs what is missing.
+    pub(super) fn is_reported(&mut self, symptom: Option<&Symptom>, defect: &str) -> bool {
+        let found = symptom.and_then(Defect::of).and_then(|one| self.judging.reported.get(&one));
+        let Some(case) = found else { return false };
+        let (defect, case) = (defect.to_owned(), case.clone());
+        self.record.block(SkipReason::Reported { defect, case });
+        true
     }
 
-    /// A check that the language makes of a step, at the level of the case.
+    /// Returns the defects that other cases report.
+    pub(super) fn reported(&self) -> &Reported {
+        &self.judging.reported
+    }
+
+    /// Creates a check of the language for a step, at the level of the case.
     pub(super) fn own_check(&self, check: &str, id: &str) -> CheckResult {
         let case = &self.planned.case;
         CheckResult {
             level: case.level,
             requirements: case.requirements.clone(),
-            ..synthetic(
-                check.to_owned(),
-                Verdict::Pass,
-                &self.step(id),
-                Value::Null,
-                Value::Null,
-                String::new(),
-            )
+            steps: vec![self.step_of(id).unwrap_or_else(|| self.step(id))],
+            ..synthetic(check.to_owned(), Verdict::Pass, &self.step(id))
         }
     }
 
-    /// Ends the case at a step that cannot be done. What follows from an earlier failure is not told again.
+    /// Ends the case at a step that cannot run. Consequences of earlier failures are not reported
+    /// again.
     pub(super) fn stuck(&mut self, id: &str, message: String) -> Ended {
         self.ended(id, Verdict::Error, message)
     }
 
-    /// The same where it is known what that says of the server.
+    /// Like `stuck`, with a verdict.
     pub(super) fn ended(&mut self, id: &str, verdict: Verdict, message: String) -> Ended {
+        self.ended_with(id, verdict, Value::Null, message)
+    }
+
+    /// Like `ended`, with an actual value.
+    pub(super) fn ended_with(
+        &mut self,
+        id: &str,
+        verdict: Verdict,
+        actual: Value,
+        message: String,
+    ) -> Ended {
+        if verdict == Verdict::Error && self.record.block_by_reported() {
+            return Ended;
+        }
         if !self.record.has_failed() {
-            self.fail(format!("{id}-done"), verdict, id, Value::Null, Value::Null, message);
+            let check = synthetic(format!("{id}-done"), verdict, &self.step(id));
+            self.record.check(CheckResult { actual, message, ..check });
+        }
+        Ended
+    }
+
+    /// Ends the case at a step whose template has no value. If a response lacks the member, the
+    /// server is at fault.
+    pub(super) fn undefined(&mut self, id: &str, undefined: &Undefined) -> Ended {
+        match missing_variable(&undefined.0, &self.values) {
+            Some(why) => self.lacking(id, why),
+            None => self.stuck(id, undefined.to_string()),
+        }
+    }
+
+    /// Ends the case at a step whose expression has no usable value. If a response lacks a member,
+    /// the server is at fault.
+    pub(super) fn unusable(&mut self, id: &str, expression: &Expression, message: String) -> Ended {
+        let why = explain(expression, &self.values);
+        if why.has_response { self.lacking(id, why) } else { self.stuck(id, message) }
+    }
+
+    /// Ends the case because a response lacks what a step needs. Consequences of earlier failures
+    /// are not reported again.
+    pub(super) fn lacking(&mut self, id: &str, why: Explanation) -> Ended {
+        if self.is_reported(why.symptom.as_ref(), &why.message) {
+            return Ended;
+        }
+        if !self.record.has_failed() {
+            let check = self.own_check(&format!("{id}-done"), id);
+            let verdict = failed_at(check.level);
+            let Explanation { message, actual, symptom, steps, .. } = why;
+            let first = steps.first().and_then(|step| self.values.requests.of_step(step));
+            let curl = first.map(|sent| curl::line(&sent, &self.session.judging.server));
+            let decided = CheckResult { verdict, actual, message, curl, steps, symptom, ..check };
+            self.record.check(decided);
         }
         Ended
     }

@@ -1,4 +1,4 @@
-//! What a run needs before cases can run: its namespace, and the suite's own resources.
+//! Prepares a run: creates its namespace and installs custom resources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,145 +9,210 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::record::Record;
-use crate::capability::{Asker, resource_list};
-use crate::event::{CheckResult, Verdict};
+use crate::capability::{Requester, STANDARD_VERBS, resource_list};
+use crate::event::{CheckResult, SkipReason, Symptom, Verdict};
 use crate::exchange::Exchange;
 use crate::plan::Install;
 use crate::transport::Client;
 use crate::verdict::synthetic;
 
-/// How long a server may take to serve a resource that was installed.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// Time for a server to serve an installed resource.
+pub(super) const SERVE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What of it failed. Cases that need it end with the check that says so.
+/// Time for a served resource to appear in discovery. Cases judge one that never does.
+const LISTING_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The check that a resource of the run is served.
+pub(super) const INSTALLED: &str = "resource-installed";
+
+/// Failures of the setup, and the installed resources. The first affected case reports a failure,
+/// and it blocks the others.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Obstacles {
-    pub(super) namespace: Option<Obstacle>,
-    pub(super) installs: BTreeMap<ResourceName, Obstacle>,
-    /// What the target made of the resources that it did install.
-    pub(super) granted: BTreeMap<ResourceName, Granted>,
+pub(super) struct SetupOutcome {
+    pub(super) namespace: Option<SetupFailure>,
+    pub(super) installs: BTreeMap<ResourceName, SetupFailure>,
+    /// Resources that the target installed.
+    pub(super) installed: BTreeMap<ResourceName, InstalledResource>,
 }
 
-/// What a target offers of a resource whose definition it took.
+/// An installed resource, as the target serves it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Granted {
-    /// As discovery lists them.
+pub(super) struct InstalledResource {
+    /// Verbs of discovery.
     verbs: BTreeSet<String>,
-    /// As they stand in the definition that the target kept. One that stands there and is not served is for cases to judge.
+    /// Subresources of the stored definition. Cases judge one that is stored and not served.
     subresources: BTreeSet<String>,
 }
 
-impl Granted {
-    /// Why a case that asks for this of its subject cannot run on the resource.
-    pub(super) fn lacks(&self, name: &ResourceName, filter: &SubjectFilter) -> Option<String> {
+impl InstalledResource {
+    /// Returns what the resource lacks for this filter.
+    pub(super) fn lacks(&self, name: &ResourceName, filter: &SubjectFilter) -> Option<SkipReason> {
         if let Some(verb) = filter.verbs.iter().find(|verb| !self.verbs.contains(*verb)) {
-            return Some(format!("{name} does not list the verb {verb}"));
+            return Some(SkipReason::MissingVerb { resource: name.clone(), verb: verb.clone() });
         }
         let missing = filter.subresources.iter().find(|sub| !self.subresources.contains(*sub))?;
-        Some(format!("the server dropped the subresource {missing} from the definition of {name}"))
+        Some(SkipReason::SubresourceDropped {
+            resource: name.clone(),
+            subresource: missing.clone(),
+        })
     }
 }
 
-/// Something that failed before the cases.
+/// A failure before the cases.
 #[derive(Clone, Debug)]
-pub(super) struct Obstacle {
+pub(super) struct SetupFailure {
     check: CheckResult,
     exchange: Exchange,
 }
 
-impl Obstacle {
-    /// For something that was expected of an exchange.
+impl SetupFailure {
+    /// Creates the failure of an exchange.
     pub(super) fn new(id: &str, exchange: Exchange, expected: &str) -> Self {
         let message = format!("{expected}, but got {}", exchange.in_words());
-        let verdict = refusal_verdict(&exchange);
+        let verdict = rejection_verdict(&exchange);
         let actual = exchange.json().cloned().unwrap_or_else(|| json!(exchange.status()));
-        Self { check: synthetic(id.to_owned(), verdict, id, json!(expected), actual, message), exchange }
+        let check = synthetic(id.to_owned(), verdict, id);
+        let symptom =
+            Some(Symptom::Setup { request: exchange.request.kind(), got: exchange.status() });
+        Self {
+            check: CheckResult { expected: json!(expected), actual, message, symptom, ..check },
+            exchange,
+        }
     }
 
-    /// With this verdict, whatever the answer was.
+    /// Replaces the verdict.
     pub(super) fn at(mut self, verdict: Verdict) -> Self {
         self.check.verdict = verdict;
         self
     }
 
-    /// As if the case had made the exchange itself.
-    pub(super) fn tell(&self, record: &mut Record) {
+    /// Records the failure as if the case had made the exchange.
+    pub(super) fn record_in(&self, record: &mut Record) {
         record.sent(self.check.step.clone(), self.exchange.clone());
         record.check(self.check.clone());
     }
 }
 
-/// The verdict on a refusal of what a case takes for granted: without rights, or with a server that is busy, nothing
-/// can be told.
-pub(super) fn refusal_verdict(exchange: &Exchange) -> Verdict {
+/// Returns the verdict on a rejected precondition. Missing rights and a busy server are errors of
+/// the run.
+pub(super) fn rejection_verdict(exchange: &Exchange) -> Verdict {
     match exchange.status() {
         0 | 401 | 403 | 429 | 503 => Verdict::Error,
         _ => Verdict::Fail,
     }
 }
 
-/// Makes the namespace of the run.
-pub(super) async fn namespace(client: &Client, name: &str, deadline: Instant) -> Option<Obstacle> {
-    let asker = Asker { client, deadline };
+pub(super) async fn namespace(
+    client: &Client,
+    name: &str,
+    deadline: Instant,
+) -> Option<SetupFailure> {
+    let requester = Requester { client, deadline };
     let manifest = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-    let exchange = asker.send("POST", "/api/v1/namespaces", Some(&manifest)).await;
-    if exchange.status() != 201 {
-        return Some(Obstacle::new(
+    let exchange = requester.send("POST", "/api/v1/namespaces", Some(&manifest)).await;
+    if exchange.status() != 201
+        && existing(&requester, &format!("/api/v1/namespaces/{name}"), &exchange).await.is_none()
+    {
+        return Some(SetupFailure::new(
             "namespace-created",
             exchange,
             "the namespace of the run must be created with 201",
         ));
     }
-    // Where pods are admitted only with a service account, its controller may not be as fast as the cases, or not run.
-    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
-    asker.send("POST", &format!("/api/v1/namespaces/{name}/serviceaccounts"), Some(&account)).await;
+    // Admission may require a service account for pods. Its controller may be slow or absent.
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
+    requester
+        .send("POST", &format!("/api/v1/namespaces/{name}/serviceaccounts"), Some(&account))
+        .await;
     None
 }
 
-/// Installs the suite's own resources, all at once, and waits until they are served.
-pub(super) async fn install(client: &Client, installs: &[Install], deadline: Instant) -> Obstacles {
-    // Cases run meanwhile, and what a server does to their connections is no reason to do without a resource.
-    let asker = Asker { client: &client.apart(), deadline };
-    let all = installs.iter().map(async |install| (install.name.clone(), install_one(&asker, install).await));
-    let mut outcome = Obstacles::default();
+/// Installs all custom resources concurrently, and waits until they are served.
+pub(super) async fn install(
+    client: &Client,
+    installs: &[Install],
+    deadline: Instant,
+) -> SetupOutcome {
+    // Concurrent cases must not disturb these connections.
+    let requester = Requester { client: &client.apart(), deadline };
+    let all = installs
+        .iter()
+        .map(async |install| (install.name.clone(), install_one(&requester, install).await));
+    let mut outcome = SetupOutcome::default();
     for (name, installed) in join_all(all).await {
         match installed {
-            Ok(granted) => drop(outcome.granted.insert(name, granted)),
-            Err(obstacle) => drop(outcome.installs.insert(name, *obstacle)),
+            Ok(installed) => drop(outcome.installed.insert(name, installed)),
+            Err(failure) => drop(outcome.installs.insert(name, *failure)),
         }
     }
     outcome
 }
 
-async fn install_one(asker: &Asker<'_>, install: &Install) -> Result<Granted, Box<Obstacle>> {
+async fn install_one(
+    requester: &Requester<'_>,
+    install: &Install,
+) -> Result<InstalledResource, Box<SetupFailure>> {
     let collection = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let created = asker.send("POST", collection, Some(&install.manifest)).await;
+    let mut created = requester.send("POST", collection, Some(&install.manifest)).await;
     if created.status() != 201 {
-        let expected = "the CustomResourceDefinition must be created with 201";
-        return Err(Box::new(Obstacle::new("resource-installed", created, expected)));
+        let path = format!("{collection}/{}", install.definition());
+        let Some(found) = existing(requester, &path, &created).await else {
+            let expected = "the CustomResourceDefinition must be created with 201";
+            return Err(Box::new(SetupFailure::new(INSTALLED, created, expected)));
+        };
+        created = found;
     }
     let mut pause = Duration::from_millis(1);
+    let mut served_since = None;
     loop {
-        let listed = resource_list(asker, &install.root).await;
-        let in_discovery = listed.into_iter().find(|(name, _)| name.resource == install.name.resource);
-        let list = asker.get(&format!("{}?limit=1", install.collection), "application/json").await;
-        if let Some((_, found)) = in_discovery
-            && list.status() == 200
-        {
-            let subresources = kept_subresources(created.json(), &install.name.version);
-            return Ok(Granted { verbs: found.verbs, subresources });
+        let listed = resource_list(requester, &install.root).await;
+        let in_discovery =
+            listed.into_iter().find(|(name, _)| name.resource == install.name.resource);
+        let list =
+            requester.get(&format!("{}?limit=1", install.collection), "application/json").await;
+        if list.status() == 200 {
+            let since = *served_since.get_or_insert_with(Instant::now);
+            let verbs = match in_discovery {
+                Some((_, found)) if !found.verbs.is_empty() => Some(found.verbs),
+                None if since.elapsed() < LISTING_TIMEOUT => None,
+                // Cases judge discovery.
+                _ => Some(STANDARD_VERBS.map(str::to_owned).into()),
+            };
+            if let Some(verbs) = verbs {
+                let subresources = kept_subresources(created.json(), &install.name.version);
+                return Ok(InstalledResource { verbs, subresources });
+            }
         }
         pause = (pause * 2).min(Duration::from_millis(250));
-        if Instant::now() + pause > asker.deadline {
-            let expected = if list.status() == 200 { "be in discovery" } else { "be served" };
-            let expected = format!("the resource of the CustomResourceDefinition must {expected}");
-            return Err(Box::new(Obstacle::new("resource-installed", list, &expected)));
+        if Instant::now() + pause > requester.deadline {
+            let expected = "the resource of the CustomResourceDefinition must be served";
+            return Err(Box::new(SetupFailure::new(INSTALLED, list, expected)));
         }
         tokio::time::sleep(pause).await;
     }
 }
 
-/// The subresources of a version, as a definition has them.
+/// Returns a response with the object of a create that did not return 201. `None` if the object
+/// does not exist. The case that judges creates reports the wrong response.
+pub(super) async fn existing(
+    requester: &Requester<'_>,
+    path: &str,
+    created: &Exchange,
+) -> Option<Exchange> {
+    let has_object =
+        |exchange: &Exchange| exchange.json().is_some_and(|body| body["metadata"].is_object());
+    match created.status() {
+        200..300 if has_object(created) => Some(created.clone()),
+        200..300 | 500 | 501 | 505.. => {
+            let found = requester.get(path, "application/json").await;
+            (found.status() == 200 && has_object(&found)).then_some(found)
+        }
+        _ => None,
+    }
+}
+
+/// Returns the subresources of a version in a definition.
 fn kept_subresources(definition: Option<&Value>, version: &str) -> BTreeSet<String> {
     let versions = definition.and_then(|definition| definition["spec"]["versions"].as_array());
     let of_version = versions.into_iter().flatten().filter(|kept| kept["name"] == version);

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
+use super::fields::Field;
 use super::model::Published;
 use super::optional::is_required;
-use super::walk::Field;
 
-/// The members of the shared type, with their types.
+/// The members of the shared Condition type, with their types.
 const STANDARD: [(&str, &str); 5] = [
     ("type", "string"),
     ("status", "string"),
@@ -17,12 +17,14 @@ const STANDARD: [(&str, &str); 5] = [
 
 pub(super) fn lists(published: &Published, field: &Field<'_>) -> Option<String> {
     let conditions = is_conditions(field);
-    (conditions && item(published, field).is_none()).then(|| "conditions are no list of objects".to_owned())
+    (conditions && item(published, field).is_none())
+        .then(|| "conditions are no list of objects".to_owned())
 }
 
 pub(super) fn require(published: &Published, field: &Field<'_>, names: &[&str]) -> Option<String> {
     let item = conditions(published, field)?;
-    let missing: Vec<&str> = names.iter().copied().filter(|name| !is_required(item, name)).collect();
+    let missing: Vec<&str> =
+        names.iter().copied().filter(|name| !is_required(item, name)).collect();
     (!missing.is_empty()).then(|| format!("conditions do not require {}", missing.join(" and ")))
 }
 
@@ -34,8 +36,9 @@ pub(super) fn reason(published: &Published, field: &Field<'_>) -> Option<String>
     let reason = &item["properties"]["reason"];
     let bounded = reason["minLength"].as_u64().is_some_and(|least| least > 0)
         || ["pattern", "enum"].iter().any(|bound| reason.get(bound).is_some());
-    // The documents of built-in types say nothing of lengths.
-    (field.status_member && field.path.contains('.') && !bounded).then(|| "reason may be empty".to_owned())
+    // Documents of built-in types do not specify lengths.
+    (field.status_member && field.path.contains('.') && !bounded)
+        .then(|| "reason may be empty".to_owned())
 }
 
 pub(super) fn text(published: &Published, field: &Field<'_>) -> Option<String> {
@@ -57,10 +60,10 @@ pub(super) fn standard(published: &Published, field: &Field<'_>) -> Option<Strin
 }
 
 pub(super) fn at_top(field: &Field<'_>) -> Option<String> {
-    // Each item of a list may have conditions of its own, as listeners and parents have.
+    // Items of a list may have conditions of their own, like listeners of a gateway.
     let of_items = field.path.contains("[]");
     let deeper = field.in_status && field.name == "conditions" && !field.status_member && !of_items;
-    deeper.then(|| "conditions do not stand right below status".to_owned())
+    deeper.then(|| "conditions are not directly below status".to_owned())
 }
 
 pub(super) fn map_by_type(field: &Field<'_>) -> Option<String> {
@@ -70,11 +73,13 @@ pub(super) fn map_by_type(field: &Field<'_>) -> Option<String> {
             .as_array()
             .is_some_and(|keys| keys.len() == 1 && keys[0] == "type");
     let by_patch = used["x-kubernetes-patch-merge-key"] == "type";
-    (is_conditions(field) && !by_list && !by_patch).then(|| "conditions are no map by type".to_owned())
+    (is_conditions(field) && !by_list && !by_patch)
+        .then(|| "conditions are no map by type".to_owned())
 }
 
 pub(super) fn phase(field: &Field<'_>) -> Option<String> {
-    (field.status_member && field.name == "phase").then(|| "a phase; new types have conditions".to_owned())
+    (field.status_member && field.name == "phase")
+        .then(|| "a phase; new types have conditions".to_owned())
 }
 
 fn is_conditions(field: &Field<'_>) -> bool {
@@ -86,7 +91,7 @@ fn item<'a>(published: &'a Published, field: &Field<'a>) -> Option<&'a Value> {
     (field.is("array") && item["type"] == "object").then_some(item)
 }
 
-/// The schema of a condition, if the field is a list of them.
+/// Returns the schema of a condition, if the field is a list of conditions.
 fn conditions<'a>(published: &'a Published, field: &Field<'a>) -> Option<&'a Value> {
     is_conditions(field).then(|| item(published, field)).flatten()
 }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::fields::{Field, OBJECT_META};
 use super::model::{Published, TypeSchema, target};
-use super::walk::{Field, OBJECT_META};
 
 const STATUS: &str = ".apis.meta.v1.Status";
 
@@ -16,9 +16,11 @@ pub(super) fn group(ty: &TypeSchema) -> Option<String> {
     if !group.contains('.') {
         return Some(format!("the group `{group}` is one word, which belongs to Kubernetes"));
     }
-    let own =
-        ["k8s.io", "kubernetes.io"].iter().any(|own| *group == *own || group.ends_with(&format!(".{own}")));
-    (own && !kind.approved).then(|| format!("the group `{group}` belongs to Kubernetes, and nobody approved"))
+    let own = ["k8s.io", "kubernetes.io"]
+        .iter()
+        .any(|own| *group == *own || group.ends_with(&format!(".{own}")));
+    (own && !kind.approved)
+        .then(|| format!("the group `{group}` belongs to Kubernetes and needs approval"))
 }
 
 pub(super) fn beside(ty: &TypeSchema) -> Option<String> {
@@ -27,8 +29,9 @@ pub(super) fn beside(ty: &TypeSchema) -> Option<String> {
         return None;
     }
     let known = |name: &str| COMMON.contains(&name) || matches!(name, "spec" | "status");
-    let other: Vec<&str> = properties.keys().map(String::as_str).filter(|name| !known(name)).collect();
-    (!other.is_empty()).then(|| format!("beside spec and status stands {}", other.join(", ")))
+    let other: Vec<&str> =
+        properties.keys().map(String::as_str).filter(|name| !known(name)).collect();
+    (!other.is_empty()).then(|| format!("members beside spec and status: {}", other.join(", ")))
 }
 
 pub(super) fn status_subresource(ty: &TypeSchema) -> Option<String> {
@@ -52,8 +55,8 @@ pub(super) fn status_metadata(ty: &TypeSchema) -> Option<String> {
     if !ty.name.ends_with(STATUS) {
         return None;
     }
-    let of_lists =
-        target(&ty.schema["properties"]["metadata"]).is_some_and(|name| name.ends_with(".ListMeta"));
+    let of_lists = target(&ty.schema["properties"]["metadata"])
+        .is_some_and(|name| name.ends_with(".ListMeta"));
     (!of_lists).then(|| "the metadata of a Status is not that of a list".to_owned())
 }
 

@@ -1,38 +1,38 @@
-//! Reads what a server publishes: its OpenAPI documents and, where there are any, its custom resource definitions.
+//! Reads the schemas that a server publishes: OpenAPI documents and custom resource definitions.
 
 use futures_util::future::{join, join_all};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::model::Published;
-use crate::capability::Asker;
+use crate::capability::Requester;
 use crate::event::Verdict;
 use crate::transport::Client;
 
-/// Documents at once. They are large, and nothing of one is kept but its types.
+/// Concurrent requests. Documents are large, and only their types are kept.
 const AT_ONCE: usize = 4;
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Groups of resources that runs of this suite install end so: they are not the target's.
+/// The group suffix of resources that runs install. They do not belong to the target.
 const OWN: &str = ".kubeproof.dev";
 
-/// Why nothing can be judged.
+/// Why no schema can be judged.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum LoadError {
-    /// The list of documents.
-    #[error("/openapi/v3 does not tell where the documents are: {0}")]
+    /// The list of documents is missing.
+    #[error("/openapi/v3 does not list documents: {0}")]
     NoIndex(String),
-    /// One of them.
-    #[error("{0} does not answer with a document: {1}")]
+    /// A document is missing.
+    #[error("{0} does not return a document: {1}")]
     NoDocument(String, String),
-    /// One of them came, and cannot be read.
-    #[error("{0} answers 200, and no OpenAPI document that can be read")]
+    /// A document cannot be parsed.
+    #[error("{0} returns 200 without a valid OpenAPI document")]
     Unreadable(String),
 }
 
 impl LoadError {
-    /// What it says of the server: one that hands out what nobody can read is wrong, one that hands out nothing may be lawful.
+    /// A server with an unreadable document is wrong. A server without documents may be conformant.
     pub(crate) const fn verdict(&self) -> Verdict {
         match self {
             Self::NoIndex(_) | Self::NoDocument(..) => Verdict::Error,
@@ -41,11 +41,11 @@ impl LoadError {
     }
 }
 
-/// All that is published, but for what runs of this suite install.
+/// Loads all published schemas, except those that runs install.
 pub(crate) async fn published(client: &Client, deadline: Instant) -> Result<Published, LoadError> {
-    let asker = Asker { client, deadline };
+    let requester = Requester { client, deadline };
     let json = "application/json";
-    let (index, crds) = join(asker.get("/openapi/v3", json), asker.get(CRDS, json)).await;
+    let (index, crds) = join(requester.get("/openapi/v3", json), requester.get(CRDS, json)).await;
     let paths = index.json().and_then(|index| index["paths"].as_object());
     let paths = paths.ok_or_else(|| LoadError::NoIndex(index.in_words()))?;
     let of_versions = paths.iter().filter(|(path, _)| {
@@ -61,7 +61,7 @@ pub(crate) async fn published(client: &Client, deadline: Instant) -> Result<Publ
     let by_crd = |name: &str| name.ends_with(OWN) || crds.iter().any(|crd| group(crd) == name);
     let mut published = Published::default();
     for some in urls.chunks(AT_ONCE) {
-        let documents = join_all(some.iter().map(|url| asker.get(url, json))).await;
+        let documents = join_all(some.iter().map(|url| requester.get(url, json))).await;
         for (url, document) in some.iter().zip(documents) {
             let body = document.json().filter(|body| body["openapi"].is_string());
             let body = body.ok_or_else(|| match document.status() {
@@ -73,9 +73,9 @@ pub(crate) async fn published(client: &Client, deadline: Instant) -> Result<Publ
     }
     published.finish();
     for mut crd in crds {
-        // Items of a list may lack what all of them share.
+        // Items of a list may omit the apiVersion.
         crd["apiVersion"] = "apiextensions.k8s.io/v1".into();
-        // What the server stored has all that is read.
+        // A stored definition has all required members.
         let _ = published.add_crd(&crd);
     }
     Ok(published)

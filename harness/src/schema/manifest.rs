@@ -1,64 +1,64 @@
-//! Schemas in files: custom resource definitions and OpenAPI v3 documents, in YAML or JSON.
+//! Reads schemas from files: custom resource definitions and OpenAPI v3 documents, in YAML or JSON.
 //!
-//! A file is read into a tree that knows line and column of everything in it, so that a finding can be shown where it was
-//! written. A file without anything to judge is an error: it was named for nothing.
+//! The parser keeps line and column, so that findings have a position. A file without a schema is
+//! an error.
 
 use std::fmt;
 
-use kubeproof_cases::case::{Case, Edition, Step};
+use kubeproof_cases::case::{Action, Case, Edition};
+use kubeproof_cases::yaml::{Node, Span, documents};
 use serde_json::Value;
 
-use super::judge::judge;
 use super::model::{CrdError, Published};
-use super::tree::{self, Node};
-use crate::event::{CaseResult, CheckResult, FilePosition};
-use crate::run::{bare_result, verdict_of};
+use super::rules::judge;
+use crate::event::{CaseResult, CheckResult, FilePosition, Judgement};
 
-/// Something in a file that publishes an API.
+/// A published API in a file.
 #[derive(Debug)]
 pub struct Manifest {
     file: String,
-    /// Where in its document the definition stands: a JSON Pointer.
+    /// JSON Pointer to the definition in its document.
     root: String,
     document: Node,
     published: Published,
 }
 
-/// Where something stands in a file.
+/// A position in a file.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Whereabouts {
-    /// As it was named.
+pub struct FileLocation {
+    /// The file name as given.
     pub file: String,
-    /// Counted from 1; none where nobody knows.
+    /// Line and column, counted from 1.
     pub at: Option<(u64, u64)>,
 }
 
 /// Why a file cannot be judged.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
-    /// It is neither YAML nor JSON.
+    /// The file is neither YAML nor JSON.
     #[error("{0}: {1}")]
-    Syntax(Whereabouts, String),
-    /// A definition is none that can be judged.
+    Syntax(FileLocation, String),
+    /// The definition is invalid.
     #[error("{0}: {1}")]
-    Definition(Whereabouts, CrdError),
-    /// There is nothing to judge in it.
+    Definition(FileLocation, CrdError),
+    /// The file contains no schema.
     #[error(
-        "{file} holds {found}; expected a CustomResourceDefinition of apiextensions.k8s.io/v1, or an OpenAPI v3 document"
+        "{file} holds {found}; expected a CustomResourceDefinition of apiextensions.k8s.io/v1, or \
+         an OpenAPI v3 document"
     )]
     Nothing {
-        /// As it was named.
+        /// The file name as given.
         file: String,
-        /// What it holds instead, with lines.
+        /// The contents, with lines.
         found: String,
     },
 }
 
-/// Finds what a file publishes.
+/// Finds the published APIs of a file.
 pub fn read(file: &str, text: &str) -> Result<Vec<Manifest>, ManifestError> {
-    let documents = tree::documents(text).map_err(|error| {
-        let at = error.place;
-        ManifestError::Syntax(Whereabouts { file: file.to_owned(), at }, error.message)
+    let documents = documents(text).map_err(|error| {
+        let at = error.span.map(line_and_column);
+        ManifestError::Syntax(FileLocation { file: file.to_owned(), at }, error.message)
     })?;
     let mut found = Vec::new();
     let mut others = Vec::new();
@@ -68,21 +68,34 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Manifest>, ManifestError> {
             let mut published = Published::default();
             published.add_document(&value, &|_| false);
             published.finish();
-            found.push(Manifest { file: file.to_owned(), root: String::new(), document, published });
+            found.push(Manifest {
+                file: file.to_owned(),
+                root: String::new(),
+                document,
+                published,
+            });
             continue;
         }
         let roots = roots(&value);
         if roots.is_empty() {
-            others.push(format!("{} (line {})", kind(&value), document.line));
+            others.push(format!("{} (line {})", kind(&value), document.span.line));
         }
         for root in roots {
             let definition = value.pointer(&root).unwrap_or(&Value::Null);
             let mut published = Published::default();
             published.add_crd(definition).map_err(|error| {
-                let at = document.find(&root);
-                ManifestError::Definition(Whereabouts { file: file.to_owned(), at: Some(at) }, error)
+                let at = line_and_column(document.find(&root));
+                ManifestError::Definition(
+                    FileLocation { file: file.to_owned(), at: Some(at) },
+                    error,
+                )
             })?;
-            found.push(Manifest { file: file.to_owned(), root, document: document.clone(), published });
+            found.push(Manifest {
+                file: file.to_owned(),
+                root,
+                document: document.clone(),
+                published,
+            });
         }
     }
     if found.is_empty() {
@@ -93,17 +106,24 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Manifest>, ManifestError> {
 }
 
 impl Manifest {
-    /// What is judged by itself: each served version of a custom resource, or a whole OpenAPI document.
+    /// Returns the subjects to judge: each served version of a custom resource, or the whole
+    /// OpenAPI document.
     pub fn subjects(&self) -> Vec<String> {
         let resources: Vec<String> = self.published.custom_types().map(str::to_owned).collect();
         if resources.is_empty() { vec![self.file.clone()] } else { resources }
     }
 
-    /// Holds a subject against the rules of a case under an edition; `None` if the case asks for more than schemas.
-    pub fn judge(&self, case: &Case, subject: &str, edition: Edition, letter: bool) -> Option<CaseResult> {
+    /// Judges a subject by the rules of a case. `None` if the case has other steps than schemas.
+    pub fn judge(
+        &self,
+        case: &Case,
+        subject: &str,
+        edition: Edition,
+        letter: bool,
+    ) -> Option<CaseResult> {
         let mut checks: Vec<CheckResult> = Vec::new();
         for step in &case.steps {
-            let Step::Schema(step) = step else { return None };
+            let Action::Schema(step) = &step.action else { return None };
             let view = match self.published.custom_types().next() {
                 Some(_) => self.published.view_of_type(subject),
                 None => self.published.view(step.of),
@@ -112,17 +132,19 @@ impl Manifest {
             let locate = |pointer: &str| Some(self.position(pointer));
             checks.extend(asked.map(|check| judge(check, &view, letter, "schema", &locate)));
         }
-        let (verdict, reason) = verdict_of(&checks);
-        Some(CaseResult { checks, ..bare_result(case, subject.to_owned(), verdict, reason) })
+
+        let result = CaseResult::bare(case, subject.to_owned(), Judgement::of(&checks, case.level));
+        Some(CaseResult { checks, ..result })
     }
 
     fn position(&self, pointer: &str) -> FilePosition {
-        let (line, column) = self.document.find(&format!("{}{pointer}", self.root));
+        let (line, column) =
+            line_and_column(self.document.find(&format!("{}{pointer}", self.root)));
         FilePosition { file: self.file.clone(), line, column }
     }
 }
 
-/// The custom resource definitions of a document, which may be a list of them.
+/// Returns pointers to the custom resource definitions of a document, which may be a list.
 fn roots(document: &Value) -> Vec<String> {
     if document["kind"] == "CustomResourceDefinition" {
         return vec![String::new()];
@@ -135,7 +157,11 @@ fn roots(document: &Value) -> Vec<String> {
         .collect()
 }
 
-/// What a document says of itself.
+fn line_and_column(span: Span) -> (u64, u64) {
+    (span.line.into(), span.column.into())
+}
+
+/// Describes a document by its kind.
 fn kind(document: &Value) -> String {
     match document["kind"].as_str() {
         Some(kind) => format!("a {kind}"),
@@ -144,7 +170,7 @@ fn kind(document: &Value) -> String {
     }
 }
 
-impl fmt::Display for Whereabouts {
+impl fmt::Display for FileLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.at {
             Some((line, column)) => write!(f, "{}:{line}:{column}", self.file),

@@ -1,11 +1,11 @@
-//! Design rules over a published API, as pure functions: schemas in, places that break a rule out.
+//! Design rules over published schemas, as pure functions.
 //!
-//! A rule looks at one field or one type at a time and knows no level, no requirement and no history: those stand in
-//! the case that asks for the rule. The same rules serve a server and files on disk.
+//! A rule looks at one field or one type. Its level, requirement and exceptions are part of the
+//! case. The same rules apply to servers and to files.
 
 mod conditions;
-mod copies;
-mod judge;
+mod embedded_types;
+mod fields;
 mod kinds;
 mod lists;
 mod load;
@@ -15,25 +15,24 @@ mod names;
 mod numbers;
 mod optional;
 mod references;
-mod tree;
+mod rules;
 mod units;
 mod view;
-mod walk;
 
-pub use self::judge::judge;
 pub(crate) use self::load::published;
-pub use self::manifest::{Manifest, ManifestError, Whereabouts, read};
+pub use self::manifest::{FileLocation, Manifest, ManifestError, read};
 pub use self::model::{CrdError, Published};
+pub use self::rules::judge;
 pub use self::view::View;
 
-/// A place that breaks a rule.
+/// A violation of a rule.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Finding {
-    /// The type and the path of the field, as `widgets.v1.example.com spec.items[].mode`.
+    /// The type and the path of the field, such as `widgets.v1.example.com spec.items[].mode`.
     pub at: String,
-    /// What is wrong there.
+    /// The violation.
     pub message: String,
-    /// Where in the document that it comes from: a JSON Pointer.
+    /// JSON Pointer to the place in its document.
     pub pointer: String,
 }
 

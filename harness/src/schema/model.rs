@@ -1,73 +1,72 @@
-//! What is published: types with their schemas, from OpenAPI documents and custom resource definitions.
+//! Published types and their schemas, from OpenAPI documents and custom resource definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::walk::fields;
+use super::fields::fields;
 
-/// The extension that says which kinds a definition is of.
+/// The extension with the kinds of a definition.
 const KINDS: &str = "x-kubernetes-group-version-kind";
 
-/// The annotation by which the project approves of a CRD in a group of its own.
+/// The annotation that approves a CRD in a group of the Kubernetes project.
 const APPROVED: &str = "api-approved.kubernetes.io";
 
 /// A published API.
 #[derive(Clone, Debug, Default)]
 pub struct Published {
-    /// Every type, once.
+    /// All types.
     pub(super) types: Vec<TypeSchema>,
     /// Named schemas, for references.
     definitions: BTreeMap<String, Value>,
 }
 
-/// A type with its schema.
 #[derive(Clone, Debug)]
 pub(super) struct TypeSchema {
-    /// `widgets.v1.example.com`, or the name of the definition.
+    /// Such as `widgets.v1.example.com`, or the name of the definition.
     pub(super) name: String,
-    /// It comes from a custom resource definition.
+    /// True for a custom resource definition.
     pub(super) custom: bool,
-    /// Group and kind, where objects of it are served.
+    /// Group and kind, for types whose objects are served.
     pub(super) kind: Option<Served>,
-    /// The schema.
     pub(super) schema: Value,
-    /// Fields of the type stand in somebody's spec.
+    /// True if the spec of another type contains it.
     pub(super) in_spec: bool,
-    /// Where the schema stands in the document that it comes from: a JSON Pointer.
+    /// JSON Pointer to the schema in its document.
     pub(super) root: String,
-    /// How many fields it has, those of types that it refers to not counted.
+    /// Number of its own fields.
     pub(super) fields: usize,
 }
 
-/// What is known of the kind of a type.
+/// The kind of a served type.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Served {
     pub(super) group: String,
     pub(super) version: String,
     pub(super) kind: String,
     pub(super) namespaced: bool,
-    /// The status subresource is on.
+    /// True with a status subresource.
     pub(super) has_status: bool,
-    /// The project approves of the group.
+    /// True if the project approved the group.
     pub(super) approved: bool,
 }
 
-/// A manifest is no custom resource definition.
+/// Why a manifest is no valid custom resource definition.
 #[derive(Debug, thiserror::Error)]
 pub enum CrdError {
-    /// Of another version.
+    /// It has another API version.
     #[error("expected apiVersion apiextensions.k8s.io/v1, found {0}; convert it first")]
     OldVersion(String),
-    /// It lacks what every one has.
+    /// It lacks a required member.
     #[error("the CustomResourceDefinition has no {0}")]
     Lacks(&'static str),
 }
 
 impl Published {
-    /// Adds the definitions of an OpenAPI v3 document. Kinds of these groups are left out.
+    /// Adds the definitions of an OpenAPI v3 document, except for groups in `left_out`.
     pub fn add_document(&mut self, document: &Value, left_out: &dyn Fn(&str) -> bool) {
-        let Some(schemas) = document.pointer("/components/schemas").and_then(Value::as_object) else {
+        let Some(schemas) = document.pointer("/components/schemas").and_then(Value::as_object)
+        else {
             return;
         };
         for (name, schema) in schemas {
@@ -79,7 +78,7 @@ impl Published {
         }
     }
 
-    /// Makes types of the definitions, when all documents are in.
+    /// Converts definitions to types after all documents were added.
     pub fn finish(&mut self) {
         let mut in_spec = BTreeSet::new();
         for schema in self.definitions.values() {
@@ -102,13 +101,15 @@ impl Published {
         self.types.extend(types);
     }
 
-    /// Adds every served version of a custom resource definition; the others are nobody's API.
+    /// Adds every served version of a custom resource definition.
     pub fn add_crd(&mut self, crd: &Value) -> Result<(), CrdError> {
         let version = crd["apiVersion"].as_str().unwrap_or("none");
         if version != "apiextensions.k8s.io/v1" {
             return Err(CrdError::OldVersion(version.to_owned()));
         }
-        let text = |pointer, what| crd.pointer(pointer).and_then(Value::as_str).ok_or(CrdError::Lacks(what));
+        let text = |pointer, what| {
+            crd.pointer(pointer).and_then(Value::as_str).ok_or(CrdError::Lacks(what))
+        };
         let group = text("/spec/group", "spec.group")?;
         let plural = text("/spec/names/plural", "spec.names.plural")?;
         let kind = Served {
@@ -119,9 +120,13 @@ impl Published {
             has_status: false,
             approved: crd["metadata"]["annotations"][APPROVED].is_string(),
         };
-        let versions = crd["spec"]["versions"].as_array().ok_or(CrdError::Lacks("spec.versions"))?;
-        for (nth, version) in versions.iter().enumerate().filter(|(_, version)| version["served"] != false) {
-            let schema = version.pointer("/schema/openAPIV3Schema").ok_or(CrdError::Lacks("schema"))?;
+        let versions =
+            crd["spec"]["versions"].as_array().ok_or(CrdError::Lacks("spec.versions"))?;
+        for (nth, version) in
+            versions.iter().enumerate().filter(|(_, version)| version["served"] != false)
+        {
+            let schema =
+                version.pointer("/schema/openAPIV3Schema").ok_or(CrdError::Lacks("schema"))?;
             let name = version["name"].as_str().ok_or(CrdError::Lacks("name of a version"))?;
             let ty = TypeSchema {
                 name: format!("{plural}.{name}.{group}"),
@@ -146,12 +151,12 @@ impl Published {
         TypeSchema { fields, ..ty }
     }
 
-    /// Follows a reference; with what the use of it says beside it lost.
+    /// Follows a reference. Members beside the reference are lost.
     pub(super) fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
         target(schema).and_then(|name| self.definitions.get(name)).unwrap_or(schema)
     }
 
-    /// Gathers the definitions that a schema leads to, by way of those that are followed.
+    /// Collects the definitions that a schema refers to.
     pub(super) fn reach(
         &self,
         schema: &Value,
@@ -169,13 +174,17 @@ impl Published {
                 }
                 members.values().for_each(|member| self.reach(member, reached, followed));
             }
-            Value::Array(items) => items.iter().for_each(|item| self.reach(item, reached, followed)),
+            Value::Array(items) => {
+                for item in items {
+                    self.reach(item, reached, followed);
+                }
+            }
             _ => {}
         }
     }
 }
 
-/// The name of the definition that a schema refers to, alone or beside a default.
+/// Returns the name of the referenced definition.
 pub(super) fn target(schema: &Value) -> Option<&str> {
     let alone = || schema["$ref"].as_str();
     let beside = || match schema["allOf"].as_array()?.as_slice() {

@@ -1,21 +1,21 @@
 //! Names of fields and kinds.
 
+use super::fields::Field;
 use super::model::TypeSchema;
-use super::walk::Field;
 
-/// Acronyms as they look when their letters do not share one case.
+/// Acronyms in mixed case.
 const MIXED: [&str; 17] = [
-    "Api", "Cpu", "Dns", "Html", "Http", "Https", "Id", "Ip", "Json", "Ssh", "Ssl", "Tcp", "Tls", "Udp",
-    "Uid", "Uri", "Url",
+    "Api", "Cpu", "Dns", "Html", "Http", "Https", "Id", "Ip", "Json", "Ssh", "Ssl", "Tcp", "Tls",
+    "Udp", "Uid", "Uri", "Url",
 ];
 
-/// What a controller does, not what a user wants to be.
+/// Imperative verbs describe an action instead of a state.
 const IMPERATIVE: [&str; 7] = ["do", "perform", "execute", "trigger", "create", "delete", "launch"];
 
 pub(super) fn camel_case(field: &Field<'_>) -> Option<String> {
     let name = field.name;
-    let good =
-        name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(|c| c.is_ascii_alphanumeric());
+    let good = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(|c| c.is_ascii_alphanumeric());
     (!name.is_empty() && !good).then(|| format!("the name `{name}` is not camelCase"))
 }
 
@@ -26,7 +26,7 @@ pub(super) fn separators(field: &Field<'_>) -> Option<String> {
 
 pub(super) fn acronyms(field: &Field<'_>) -> Option<String> {
     let words = words(field.name);
-    // Some end in the letter of plurals themselves.
+    // A plural ends in a lower-case letter.
     let is_mixed = |word: &&&str| {
         MIXED.contains(*word) || word.strip_suffix('s').is_some_and(|one| MIXED.contains(&one))
     };
@@ -50,15 +50,16 @@ pub(super) fn times(field: &Field<'_>) -> Option<String> {
 pub(super) fn declarative(field: &Field<'_>) -> Option<String> {
     let words = words(field.name);
     let imperative = words.len() > 1 && field.in_spec && IMPERATIVE.contains(words.first()?);
-    imperative.then(|| format!("`{}` says what to do, not what is to be", field.name))
+    imperative.then(|| format!("`{}` is imperative; name the desired state", field.name))
 }
 
 pub(super) fn controllers(ty: &TypeSchema) -> Option<String> {
     let kind = &ty.kind.as_ref()?.kind;
-    kind.ends_with("Controller").then(|| format!("the kind `{kind}` is named after what controls it"))
+    kind.ends_with("Controller")
+        .then(|| format!("the kind `{kind}` is named after what controls it"))
 }
 
-/// The words of a camelCase name: `podIPs` is `pod`, `I`, `Ps`, and a mixed `podIp` is `pod`, `Ip`.
+/// Splits a camelCase name into words: `podIPs` into `pod`, `I`, `Ps`; `podIp` into `pod`, `Ip`.
 fn words(name: &str) -> Vec<&str> {
     let mut starts: Vec<usize> =
         name.char_indices().filter(|(_, c)| c.is_ascii_uppercase()).map(|(at, _)| at).collect();

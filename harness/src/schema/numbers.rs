@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::walk::Field;
+use super::fields::Field;
 
 pub(super) fn sized(field: &Field<'_>) -> Option<String> {
     let schema = field.schema;
@@ -15,13 +15,16 @@ pub(super) fn sized(field: &Field<'_>) -> Option<String> {
         Some("int32") => {
             let fits = |name| bound(name).is_none_or(|bound| i32::try_from(bound).is_ok());
             let narrow = !(fits("minimum") && fits("maximum"));
-            narrow.then(|| "the integer has the format int32, and bounds that int32 does not hold".to_owned())
+            narrow.then(|| {
+                "the integer has the format int32, and bounds that int32 does not hold".to_owned()
+            })
         }
-        // The bounds tell its width as well.
+        // Bounds determine the width, too.
         None if bound("minimum").is_some() && bound("maximum").is_some() => None,
-        format => {
-            Some(format!("the integer has the format {}, not int32 or int64", format.unwrap_or("(none)")))
-        }
+        format => Some(format!(
+            "the integer has the format {}, not int32 or int64",
+            format.unwrap_or("(none)")
+        )),
     }
 }
 
@@ -31,18 +34,21 @@ pub(super) fn unsigned(field: &Field<'_>) -> Option<String> {
 }
 
 pub(super) fn float_in_spec(field: &Field<'_>) -> Option<String> {
-    (field.in_spec && field.is("number")).then(|| "the spec holds a floating-point number".to_owned())
+    (field.in_spec && field.is("number"))
+        .then(|| "the spec holds a floating-point number".to_owned())
 }
 
 pub(super) fn enums_of_strings(field: &Field<'_>) -> Option<String> {
-    let other =
-        field.schema["enum"].as_array()?.iter().find(|value| !value.is_string() && !value.is_null())?;
+    let other = field.schema["enum"]
+        .as_array()?
+        .iter()
+        .find(|value| !value.is_string() && !value.is_null())?;
     Some(format!("the enumeration holds {other}, which is no string"))
 }
 
 pub(super) fn enums_in_camel_case(field: &Field<'_>) -> Option<String> {
     let good = |value: &str| {
-        // Symbols, as a star for all, have no case.
+        // Symbols such as `*` have no case.
         !value.contains(char::is_alphabetic)
             || value.starts_with(|c: char| c.is_ascii_uppercase())
                 && value.chars().all(|c| c.is_ascii_alphanumeric())

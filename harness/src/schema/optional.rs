@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
+use super::fields::Field;
 use super::model::TypeSchema;
-use super::walk::Field;
 
-/// Fields that admission fills in, by the ends of the names of their types.
+/// Fields that admission sets, by the name suffix of their type.
 const BY_ADMISSION: [(&str, &str); 6] = [
     (".core.v1.PodSpec", "serviceAccountName"),
     (".core.v1.PodSpec", "priority"),
@@ -17,7 +17,7 @@ const BY_ADMISSION: [(&str, &str); 6] = [
 
 pub(super) fn nullable(field: &Field<'_>) -> Option<String> {
     (field.used["nullable"] == true)
-        .then(|| "the field may be null, which clients cannot tell from unset".to_owned())
+        .then(|| "the field may be null, which clients cannot distinguish from unset".to_owned())
 }
 
 pub(super) fn defaults(field: &Field<'_>) -> Option<String> {
@@ -35,20 +35,24 @@ pub(super) fn union_members_without_default(field: &Field<'_>) -> Option<String>
 }
 
 pub(super) fn admission(ty: &TypeSchema, field: &Field<'_>) -> Option<String> {
-    let filled = BY_ADMISSION.iter().any(|(name, member)| ty.name.ends_with(name) && field.path == *member);
-    (filled && field.required).then(|| "admission fills the field in, and it is required".to_owned())
+    let filled =
+        BY_ADMISSION.iter().any(|(name, member)| ty.name.ends_with(name) && field.path == *member);
+    (filled && field.required)
+        .then(|| "admission fills the field in, and it is required".to_owned())
 }
 
-/// Whether an object must have the member.
+/// Reports whether an object must have the member.
 pub(super) fn is_required(schema: &Value, name: &str) -> bool {
     schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name))
 }
 
-/// Whether the object that the field stands in is a choice, and the field one of what is to choose from.
+/// Reports whether the field is a member of a union.
 fn is_member(field: &Field<'_>) -> bool {
     let choices = field.parent["oneOf"].as_array();
     choices.into_iter().flatten().any(|choice| {
         let required = choice["required"].as_array();
-        required.is_some_and(|names| names.len() == 1 && names[0] == field.name && !field.name.is_empty())
+        required.is_some_and(|names| {
+            names.len() == 1 && names[0] == field.name && !field.name.is_empty()
+        })
     })
 }

@@ -1,11 +1,11 @@
-//! One bad field for each rule, in a resource that is good otherwise.
+//! Each test has one field that breaks a rule, in a resource that is valid otherwise.
 
 use kubeproof_cases::case::{Edition, Level, SchemaCheck};
 use kubeproof_cases::rule::{Exemption, Rule, SchemaSet};
 use rstest::rstest;
 use serde_json::{Map, Value, json};
 
-use super::judge::judge;
+use super::rules::judge;
 use super::{Finding, Published};
 use crate::event::{CheckResult, Verdict};
 
@@ -16,13 +16,18 @@ fn published(spec: &Value, status: &Value) -> Published {
             "group": "example.com",
             "scope": "Namespaced",
             "names": {"plural": "widgets", "kind": "Widget"},
-            "versions": [{"name": "v1", "subresources": {"status": {}}, "schema": {"openAPIV3Schema": {
-                "type": "object",
-                "properties": {
-                    "spec": {"type": "object", "properties": spec},
-                    "status": {"type": "object", "properties": status},
+            "versions": [{
+                "name": "v1", "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {"type": "object", "properties": spec},
+                            "status": {"type": "object", "properties": status},
+                        },
+                    },
                 },
-            }}}],
+            }],
         },
     });
     let mut published = Published::default();
@@ -37,26 +42,57 @@ fn published(spec: &Value, status: &Value) -> Published {
 #[case(Rule::BooleansWithoutIs, "isOpen", json!({"type": "boolean"}))]
 #[case(Rule::TimesEndInTime, "startStamp", json!({"type": "string", "format": "date-time"}))]
 #[case(Rule::IntegersSized, "size", json!({"type": "integer"}))]
-#[case(Rule::IntegersSized, "size", json!({"type": "integer", "format": "int32", "maximum": 4_294_967_296_i64}))]
-#[case(Rule::NamedObjectsByName, "rules", json!({"type": "array", "items": {"type": "object", "required": ["name"],
-    "properties": {"name": {"type": "string"}}}}))]
-#[case(Rule::ReferencesAreShared, "configRef", json!({"type": "object", "properties": {"name": {"type": "string"},
-    "color": {"type": "string"}}}))]
-#[case(Rule::NameOrReference, "configRef", json!({"type": "object", "properties": {"color": {"type": "string"}}}))]
+#[case(
+    Rule::IntegersSized,
+    "size",
+    json!({"type": "integer", "format": "int32", "maximum": 4_294_967_296_i64})
+)]
+#[case(
+    Rule::NamedObjectsByName,
+    "rules",
+    json!({
+        "type": "array",
+        "items": {
+            "type": "object", "required": ["name"], "properties": {"name": {"type": "string"}},
+        },
+    })
+)]
+#[case(
+    Rule::ReferencesAreShared,
+    "configRef",
+    json!({
+        "type": "object", "properties": {"name": {"type": "string"}, "color": {"type": "string"}},
+    })
+)]
+#[case(
+    Rule::NameOrReference,
+    "configRef",
+    json!({"type": "object", "properties": {"color": {"type": "string"}}})
+)]
 #[case(Rule::NoUnsigned, "size", json!({"type": "integer", "format": "uint32"}))]
 #[case(Rule::NoFloatInSpec, "ratio", json!({"type": "number"}))]
 #[case(Rule::EnumsAreStrings, "level", json!({"type": "integer", "enum": [1, 2]}))]
 #[case(Rule::UnitsInNames, "timeout", json!({"type": "integer"}))]
 #[case(Rule::DurationsAreIntegers, "timeoutSeconds", json!({"type": "string"}))]
-#[case(Rule::NoMapsOfObjects, "rules", json!({"type": "object", "additionalProperties": {"type": "object"}}))]
+#[case(
+    Rule::NoMapsOfObjects,
+    "rules",
+    json!({"type": "object", "additionalProperties": {"type": "object"}})
+)]
 #[case(Rule::ListsHaveType, "tags", json!({"type": "array", "items": {"type": "string"}}))]
 #[case(Rule::StringsAreBounded, "note", json!({"type": "string"}))]
 #[case(Rule::NoNullable, "note", json!({"type": "string", "nullable": true}))]
 #[case(Rule::NameOrReference, "configRef", json!({"type": "string"}))]
 fn a_bad_field_is_found_by_its_path(#[case] rule: Rule, #[case] name: &str, #[case] schema: Value) {
-    let good = json!({"mode": {"type": "string", "enum": ["Fast"]}, "isolated": {"type": "boolean"},
-        "podIPs": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string", "format": "ip"}},
-        "graceSeconds": {"type": "integer", "format": "int32"}, "startTime": {"type": "string", "format": "date-time"}});
+    let good = json!({
+        "mode": {"type": "string", "enum": ["Fast"]}, "isolated": {"type": "boolean"},
+        "podIPs": {
+            "type": "array", "x-kubernetes-list-type": "set",
+            "items": {"type": "string", "format": "ip"},
+        },
+        "graceSeconds": {"type": "integer", "format": "int32"},
+        "startTime": {"type": "string", "format": "date-time"},
+    });
     assert_eq!(published(&good, &json!({})).view(SchemaSet::Crds).findings(rule), []);
     let mut bad = good;
     bad["parts"] = json!({"type": "array", "x-kubernetes-list-type": "atomic", "items":
@@ -80,15 +116,20 @@ fn conditions_require_their_members(#[case] required: Value, #[case] broken: usi
         Rule::ConditionsRequireReason,
         Rule::ConditionsRequireMessage,
     ];
-    let found = rules.iter().flat_map(|rule| published.view(SchemaSet::Crds).findings(*rule)).count();
+    let found =
+        rules.iter().flat_map(|rule| published.view(SchemaSet::Crds).findings(*rule)).count();
     assert_eq!(found, broken);
 }
 
 #[test]
 fn a_type_in_the_spec_of_another_is_part_of_a_spec() {
     let document = json!({"openapi": "3.0.0", "components": {"schemas": {
-        "a.Thing": {"x-kubernetes-group-version-kind": [{"group": "a", "version": "v1", "kind": "Thing"}],
-            "properties": {"spec": {"allOf": [{"$ref": "#/components/schemas/a.ThingSpec"}], "default": {}}}},
+        "a.Thing": {
+            "x-kubernetes-group-version-kind": [{"group": "a", "version": "v1", "kind": "Thing"}],
+            "properties": {
+                "spec": {"allOf": [{"$ref": "#/components/schemas/a.ThingSpec"}], "default": {}},
+            },
+        },
         "a.ThingSpec": {"type": "object", "properties": {"ratio": {"type": "number"}}},
         "a.Other": {"type": "object", "properties": {"ratio": {"type": "number"}}},
     }}});
@@ -96,10 +137,13 @@ fn a_type_in_the_spec_of_another_is_part_of_a_spec() {
     published.add_document(&document, &|_| false);
     published.finish();
     let found = published.view(SchemaSet::Published).findings(Rule::NoFloatInSpec);
-    assert_eq!(found.iter().map(|finding| finding.at.as_str()).collect::<Vec<_>>(), ["a.ThingSpec ratio"]);
+    assert_eq!(
+        found.iter().map(|finding| finding.at.as_str()).collect::<Vec<_>>(),
+        ["a.ThingSpec ratio"]
+    );
 }
 
-/// The names of the fields right below spec, or status, that break a rule.
+/// Returns the fields below spec or status that break a rule.
 fn breaking(rule: Rule, spec: &Value, status: &Value) -> Vec<String> {
     let findings = published(spec, status).view(SchemaSet::Crds).findings(rule);
     let name = |finding: &Finding| {
@@ -109,35 +153,63 @@ fn breaking(rule: Rule, spec: &Value, status: &Value) -> Vec<String> {
     findings.iter().map(name).collect()
 }
 
-/// Fields of a spec, of which these alone break the rule.
+/// In each case, only these fields of the spec break the rule.
 #[rstest]
-#[case(Rule::FieldsInCamelCase, json!({"maxSize": {}, "size2": {}, "MaxSize": {}, "größe": {}}), &["MaxSize", "größe"])]
-#[case(Rule::FieldsWithoutSeparators, json!({"aB": {}, "a.b": {}, "a-b": {}, "a_b": {}}), &["a-b", "a_b"])]
+#[case(
+    Rule::FieldsInCamelCase,
+    json!({"maxSize": {}, "size2": {}, "MaxSize": {}, "größe": {}}),
+    &["MaxSize", "größe"]
+)]
+#[case(
+    Rule::FieldsWithoutSeparators,
+    json!({"aB": {}, "a.b": {}, "a-b": {}, "a_b": {}}),
+    &["a-b", "a_b"]
+)]
 #[case(
     Rule::AcronymsInOneCase,
-    json!({"podIP": {}, "podIPs": {}, "urlPath": {}, "apis": {}, "thisIs": {}, "baseUrl": {}, "podIps": {}, "useTls": {}, "userIdOf": {}}),
+    json!({
+        "podIP": {}, "podIPs": {}, "urlPath": {}, "apis": {}, "thisIs": {}, "baseUrl": {},
+        "podIps": {}, "useTls": {}, "userIdOf": {},
+    }),
     &["baseUrl", "podIps", "useTls", "userIdOf"]
 )]
 #[case(
     Rule::BooleansWithoutIs,
-    json!({"issued": {"type": "boolean"}, "is": {"type": "boolean"}, "isA": {"type": "string"}, "isB": {"type": "boolean"}}),
+    json!({
+        "issued": {"type": "boolean"}, "is": {"type": "boolean"}, "isA": {"type": "string"},
+        "isB": {"type": "boolean"},
+    }),
     &["isB"]
 )]
 #[case(
     Rule::TimesEndInTime,
-    json!({"aTime": {"type": "string", "format": "date-time"}, "b": {"type": "string"}, "c": {"type": "string", "format": "date-time"},
-        "list": {"type": "array", "items": {"type": "string", "format": "date-time"}}}),
+    json!({
+        "aTime": {"type": "string", "format": "date-time"}, "b": {"type": "string"},
+        "c": {"type": "string", "format": "date-time"},
+        "list": {"type": "array", "items": {"type": "string", "format": "date-time"}},
+    }),
     &["c"]
 )]
-#[case(Rule::DeclarativeNames, json!({"create": {}, "creation": {}, "volumeDelete": {}, "createVolume": {}}), &["createVolume"])]
+#[case(
+    Rule::DeclarativeNames,
+    json!({"create": {}, "creation": {}, "volumeDelete": {}, "createVolume": {}}),
+    &["createVolume"]
+)]
 #[case(
     Rule::IntegersSized,
-    json!({"a": {"type": "integer", "format": "int64"}, "b": {"type": "integer", "minimum": 0, "maximum": 9},
+    json!({
+        "a": {"type": "integer", "format": "int64"},
+        "b": {"type": "integer", "minimum": 0, "maximum": 9},
         "c": {"type": "integer", "x-kubernetes-int-or-string": true}, "d": {"type": "number"},
-        "e": {"type": "integer", "format": "int32", "minimum": -2_147_483_648_i64, "maximum": 2_147_483_647},
+        "e": {
+            "type": "integer", "format": "int32", "minimum": -2_147_483_648_i64,
+            "maximum": 2_147_483_647,
+        },
         "f": {"type": "integer", "format": "int32", "minimum": -2_147_483_649_i64},
         "g": {"type": "integer", "format": "int32", "maximum": 2_147_483_648_i64},
-        "h": {"type": "integer", "minimum": 0}, "i": {"type": "integer", "maximum": 0}, "j": {"type": "integer", "format": "int16"}}),
+        "h": {"type": "integer", "minimum": 0}, "i": {"type": "integer", "maximum": 0},
+        "j": {"type": "integer", "format": "int16"},
+    }),
     &["f", "g", "h", "i", "j"]
 )]
 #[case(Rule::NoFloatInSpec, json!({"a": {"type": "integer"}, "b": {"type": "number"}}), &["b"])]
@@ -148,32 +220,47 @@ fn breaking(rule: Rule, spec: &Value, status: &Value) -> Vec<String> {
 )]
 #[case(
     Rule::EnumsInCamelCase,
-    json!({"a": {"enum": ["Fast", "Http2"]}, "b": {"enum": ["*", ""]}, "c": {"enum": ["fast"]}, "d": {"enum": ["Too-Fast"]}, "e": {}}),
+    json!({
+        "a": {"enum": ["Fast", "Http2"]}, "b": {"enum": ["*", ""]}, "c": {"enum": ["fast"]},
+        "d": {"enum": ["Too-Fast"]}, "e": {},
+    }),
     &["c", "d"]
 )]
 #[case(
     Rule::WideIntegersAsStrings,
-    json!({"a": {"type": "integer", "format": "uint64"}, "b": {"type": "number", "format": "int128"}, "c": {"type": "integer"},
-        "d": {"type": "string", "format": "uint64"}, "podUID": {"type": "integer"}, "resourceVersion": {"type": "number"},
-        "uid": {"type": "string"}}),
+    json!({
+        "a": {"type": "integer", "format": "uint64"}, "b": {"type": "number", "format": "int128"},
+        "c": {"type": "integer"}, "d": {"type": "string", "format": "uint64"},
+        "podUID": {"type": "integer"}, "resourceVersion": {"type": "number"},
+        "uid": {"type": "string"},
+    }),
     &["a", "b", "podUID", "resourceVersion"]
 )]
 #[case(
     Rule::UnitsInNames,
-    json!({"pollInterval": {"type": "number"}, "timeout": {"type": "string"}, "timeoutSeconds": {"type": "integer"},
-        "ttl": {"type": "integer"}, "size": {"type": "integer"}}),
+    json!({
+        "pollInterval": {"type": "number"}, "timeout": {"type": "string"},
+        "timeoutSeconds": {"type": "integer"}, "ttl": {"type": "integer"},
+        "size": {"type": "integer"},
+    }),
     &["pollInterval", "ttl"]
 )]
 #[case(
     Rule::DurationsAreIntegers,
-    json!({"age": {"type": "string", "format": "duration"}, "a": {"type": "string"}, "delay": {"type": "string"},
-        "graceSeconds": {"type": "integer"}, "listOfSeconds": {"type": "array"}, "mapOfSeconds": {"type": "object"},
-        "ratioOfSeconds": {"type": "number"}, "timeout": {"type": "integer"}}),
+    json!({
+        "age": {"type": "string", "format": "duration"}, "a": {"type": "string"},
+        "delay": {"type": "string"}, "graceSeconds": {"type": "integer"},
+        "listOfSeconds": {"type": "array"}, "mapOfSeconds": {"type": "object"},
+        "ratioOfSeconds": {"type": "number"}, "timeout": {"type": "integer"},
+    }),
     &["age", "delay", "ratioOfSeconds"]
 )]
 #[case(
     Rule::DurationSuffixes,
-    json!({"intervalSeconds": {}, "periodSeconds": {}, "pollFrequencySeconds": {}, "pollIntervalSeconds": {}}),
+    json!({
+        "intervalSeconds": {}, "periodSeconds": {}, "pollFrequencySeconds": {},
+        "pollIntervalSeconds": {},
+    }),
     &["intervalSeconds", "pollFrequencySeconds", "pollIntervalSeconds"]
 )]
 #[case(
@@ -182,47 +269,86 @@ fn breaking(rule: Rule, spec: &Value, status: &Value) -> Vec<String> {
         "c": {"additionalProperties": {"type": "object"}}}),
     &["c"]
 )]
-#[case(Rule::ListsHaveType, json!({"a": {"type": "array", "x-kubernetes-list-type": "set"}, "b": {"type": "string"}, "c": {"type": "array"}}), &["c"])]
-#[case(Rule::ListsAreBounded, json!({"a": {"type": "array", "maxItems": 1}, "b": {"type": "string"}, "c": {"type": "array"}}), &["c"])]
+#[case(
+    Rule::ListsHaveType,
+    json!({
+        "a": {"type": "array", "x-kubernetes-list-type": "set"}, "b": {"type": "string"},
+        "c": {"type": "array"},
+    }),
+    &["c"]
+)]
+#[case(
+    Rule::ListsAreBounded,
+    json!({"a": {"type": "array", "maxItems": 1}, "b": {"type": "string"}, "c": {"type": "array"}}),
+    &["c"]
+)]
 #[case(
     Rule::MapsAreBounded,
-    json!({"a": {"additionalProperties": {}, "maxProperties": 1}, "b": {"type": "object"}, "c": {"additionalProperties": {}}}),
+    json!({
+        "a": {"additionalProperties": {}, "maxProperties": 1}, "b": {"type": "object"},
+        "c": {"additionalProperties": {}},
+    }),
     &["c"]
 )]
 #[case(
     Rule::StringsAreBounded,
-    json!({"a": {"type": "string", "maxLength": 1}, "b": {"type": "string", "enum": []}, "c": {"type": "string", "format": "ip"},
-        "d": {"type": "string", "pattern": "x"}, "e": {"type": "integer"}, "f": {"type": "string", "minLength": 1}}),
+    json!({
+        "a": {"type": "string", "maxLength": 1}, "b": {"type": "string", "enum": []},
+        "c": {"type": "string", "format": "ip"}, "d": {"type": "string", "pattern": "x"},
+        "e": {"type": "integer"}, "f": {"type": "string", "minLength": 1},
+    }),
     &["f"]
 )]
 #[case(
     Rule::ObjectsAreDescribed,
-    json!({"a": {"type": "object", "properties": {}}, "b": {"type": "object", "additionalProperties": true}, "c": {"type": "string"},
-        "d": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}, "e": {"type": "object"}, "metadata": {"type": "object"}}),
+    json!({
+        "a": {"type": "object", "properties": {}},
+        "b": {"type": "object", "additionalProperties": true}, "c": {"type": "string"},
+        "d": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        "e": {"type": "object"}, "metadata": {"type": "object"},
+    }),
     &["e"]
 )]
-#[case(Rule::NoNullable, json!({"a": {"nullable": false}, "b": {"nullable": true}, "c": {}}), &["b"])]
+#[case(
+    Rule::NoNullable,
+    json!({"a": {"nullable": false}, "b": {"nullable": true}, "c": {}}),
+    &["b"]
+)]
 #[case(
     Rule::NameOrReference,
-    json!({"aName": {"type": "string"}, "bName": {"type": "object"}, "cRef": {"type": "object", "properties": {"poolName": {}}},
-        "dRef": {"type": "object", "properties": {"key": {}}}, "eRef": {"type": "object"}, "fRef": {"type": "array"}, "gRef": {"type": "boolean"}}),
+    json!({
+        "aName": {"type": "string"}, "bName": {"type": "object"},
+        "cRef": {"type": "object", "properties": {"poolName": {}}},
+        "dRef": {"type": "object", "properties": {"key": {}}}, "eRef": {"type": "object"},
+        "fRef": {"type": "array"}, "gRef": {"type": "boolean"},
+    }),
     &["bName", "gRef"]
 )]
 #[case(
     Rule::ReferencesEndInRef,
-    json!({"a": {"type": "object", "properties": {"kind": {}, "name": {}}}, "aRef": {"type": "object", "properties": {"kind": {}, "name": {}}},
-        "b": {"type": "object", "properties": {"kind": {}, "name": {}, "size": {}}}, "c": {"type": "object", "properties": {"name": {}}},
-        "d": {"type": "object", "properties": {"kind": {}}}, "ref": {"type": "object", "properties": {"kind": {}, "name": {}}},
+    json!({
+        "a": {"type": "object", "properties": {"kind": {}, "name": {}}},
+        "aRef": {"type": "object", "properties": {"kind": {}, "name": {}}},
+        "b": {"type": "object", "properties": {"kind": {}, "name": {}, "size": {}}},
+        "c": {"type": "object", "properties": {"name": {}}},
+        "d": {"type": "object", "properties": {"kind": {}}},
+        "ref": {"type": "object", "properties": {"kind": {}, "name": {}}},
         "e": {"type": "array", "items": {"properties": {"name": {}, "resource": {}}}},
-        "eRefs": {"type": "array", "items": {"properties": {"name": {}, "resource": {}}}}, "f": {"type": "string"}}),
+        "eRefs": {"type": "array", "items": {"properties": {"name": {}, "resource": {}}}},
+        "f": {"type": "string"},
+    }),
     &["a", "e"]
 )]
 #[case(
     Rule::ReferencesAreComplete,
-    json!({"aRef": {"properties": {"apiGroup": {}, "kind": {}, "name": {}}}, "bRef": {"properties": {"kind": {}, "name": {}}},
-        "cRef": {"properties": {"kind": {}}}, "dRef": {"properties": {"name": {}}}, "eRef": {"properties": {"key": {}}},
-        "fRef": {"properties": {"fieldPath": {}}}, "gFieldRef": {"properties": {"kind": {}}}, "h": {"properties": {"kind": {}}},
-        "iRefs": {"items": {"properties": {"kind": {}}}}, "ref": {"properties": {"resource": {}, "name": {}}}}),
+    json!({
+        "aRef": {"properties": {"apiGroup": {}, "kind": {}, "name": {}}},
+        "bRef": {"properties": {"kind": {}, "name": {}}}, "cRef": {"properties": {"kind": {}}},
+        "dRef": {"properties": {"name": {}}}, "eRef": {"properties": {"key": {}}},
+        "fRef": {"properties": {"fieldPath": {}}}, "gFieldRef": {"properties": {"kind": {}}},
+        "h": {"properties": {"kind": {}}}, "iRefs": {"items": {"properties": {"kind": {}}}},
+        "ref": {"properties": {"resource": {}, "name": {}}},
+    }),
     &["bRef", "cRef", "iRefs", "ref"]
 )]
 #[case(
@@ -232,15 +358,22 @@ fn breaking(rule: Rule, spec: &Value, status: &Value) -> Vec<String> {
 )]
 #[case(
     Rule::FieldReferencesHaveVersion,
-    json!({"aRef": {"properties": {"fieldPath": {}, "apiVersion": {}}}, "bFieldRef": {"properties": {"version": {}}},
-        "cRef": {"properties": {"fieldPath": {}}}, "dFieldRef": {"properties": {"resource": {}, "divisor": {}}}, "eRef": {"properties": {"name": {}}},
-        "fieldRef": {"properties": {"resource": {}}}}),
+    json!({
+        "aRef": {"properties": {"fieldPath": {}, "apiVersion": {}}},
+        "bFieldRef": {"properties": {"version": {}}}, "cRef": {"properties": {"fieldPath": {}}},
+        "dFieldRef": {"properties": {"resource": {}, "divisor": {}}},
+        "eRef": {"properties": {"name": {}}}, "fieldRef": {"properties": {"resource": {}}},
+    }),
     &["bFieldRef", "cRef", "fieldRef"]
 )]
-fn good_fields_are_told_from_bad_ones(#[case] rule: Rule, #[case] spec: Value, #[case] bad: &[&str]) {
+fn good_fields_are_told_from_bad_ones(
+    #[case] rule: Rule,
+    #[case] spec: Value,
+    #[case] bad: &[&str],
+) {
     let nothing = json!({});
     assert_eq!(breaking(rule, &spec, &nothing), bad);
-    // Rules of the desired state alone.
+    // These rules concern the desired state only.
     let in_status: &[&str] =
         if matches!(rule, Rule::NoFloatInSpec | Rule::DeclarativeNames) { &[] } else { bad };
     assert_eq!(breaking(rule, &nothing, &spec), in_status);
@@ -256,11 +389,16 @@ fn a_list_of_what_has_names_is_a_map_by_them(
     #[case] more: Value,
     #[case] bad: bool,
 ) {
-    let mut list =
-        json!({"type": "array", "items": {"required": required, "properties": {"name": {"type": "string"}}}});
+    let mut list = json!({
+        "type": "array",
+        "items": {"required": required, "properties": {"name": {"type": "string"}}},
+    });
     list.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-    let found =
-        breaking(Rule::NamedObjectsByName, &json!({"rules": list.clone(), "ruleRefs": list}), &json!({}));
+    let found = breaking(
+        Rule::NamedObjectsByName,
+        &json!({"rules": list.clone(), "ruleRefs": list}),
+        &json!({}),
+    );
     assert_eq!(found, Vec::from_iter(bad.then_some("rules")));
 }
 
@@ -269,33 +407,102 @@ fn a_list_of_what_has_names_is_a_map_by_them(
 #[case(Rule::UnionMembersOptional, &["source.a"])]
 #[case(Rule::UnionMembersWithoutDefault, &["source.a", "source.b"])]
 fn members_of_a_union_are_left_to_choose_from(#[case] rule: Rule, #[case] bad: &[&str]) {
-    let source = json!({"type": "object", "required": ["a", "d"], "oneOf": [{"required": ["a"]}, {"required": ["b"]}, {"required": ["c", "d"]}],
-        "properties": {"a": {"default": 1}, "b": {"default": 1}, "c": {"default": 1}, "d": {}}});
+    let source = json!({
+        "type": "object", "required": ["a", "d"],
+        "oneOf": [{"required": ["a"]}, {"required": ["b"]}, {"required": ["c", "d"]}],
+        "properties": {"a": {"default": 1}, "b": {"default": 1}, "c": {"default": 1}, "d": {}},
+    });
     assert_eq!(breaking(rule, &json!({"source": source}), &json!({})), bad);
 }
 
 #[rstest]
-#[case(Rule::ConditionsAreLists, json!({"conditions": {"type": "array", "items": {"type": "string"}}}), &["conditions"])]
-#[case(Rule::ConditionsAreLists, json!({"conditions": {"type": "array", "items": {"type": "object"}}}), &[])]
-#[case(Rule::ConditionsAreLists, json!({"conditions": {"type": "object", "items": {"type": "object"}}}), &["conditions"])]
+#[case(
+    Rule::ConditionsAreLists,
+    json!({"conditions": {"type": "array", "items": {"type": "string"}}}),
+    &["conditions"]
+)]
+#[case(
+    Rule::ConditionsAreLists,
+    json!({"conditions": {"type": "array", "items": {"type": "object"}}}),
+    &[]
+)]
+#[case(
+    Rule::ConditionsAreLists,
+    json!({"conditions": {"type": "object", "items": {"type": "object"}}}),
+    &["conditions"]
+)]
 #[case(Rule::ConditionsAreLists, json!({"others": {"type": "string"}}), &[])]
-#[case(Rule::ConditionsAtTop, json!({"conditions": {}, "inner": {"properties": {"conditions": {}, "other": {}}}}), &["inner.conditions"])]
-#[case(Rule::ConditionsAtTop, json!({"parts": {"type": "array", "items": {"properties": {"conditions": {}}}}}), &[])]
-#[case(Rule::ConditionsMapByType, json!({"conditions": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}}), &[])]
-#[case(Rule::ConditionsMapByType, json!({"conditions": {"x-kubernetes-patch-merge-key": "type"}}), &[])]
-#[case(Rule::ConditionsMapByType, json!({"conditions": {"x-kubernetes-list-type": "set", "x-kubernetes-list-map-keys": ["type"]}}), &["conditions"])]
-#[case(Rule::ConditionsMapByType, json!({"conditions": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}}), &["conditions"])]
+#[case(
+    Rule::ConditionsAtTop,
+    json!({"conditions": {}, "inner": {"properties": {"conditions": {}, "other": {}}}}),
+    &["inner.conditions"]
+)]
+#[case(
+    Rule::ConditionsAtTop,
+    json!({"parts": {"type": "array", "items": {"properties": {"conditions": {}}}}}),
+    &[]
+)]
 #[case(
     Rule::ConditionsMapByType,
-    json!({"conditions": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type", "name"]}}),
+    json!({
+        "conditions": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+    }),
+    &[]
+)]
+#[case(
+    Rule::ConditionsMapByType,
+    json!({"conditions": {"x-kubernetes-patch-merge-key": "type"}}),
+    &[]
+)]
+#[case(
+    Rule::ConditionsMapByType,
+    json!({
+        "conditions": {"x-kubernetes-list-type": "set", "x-kubernetes-list-map-keys": ["type"]},
+    }),
+    &["conditions"]
+)]
+#[case(
+    Rule::ConditionsMapByType,
+    json!({
+        "conditions": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    }),
+    &["conditions"]
+)]
+#[case(
+    Rule::ConditionsMapByType,
+    json!({
+        "conditions": {
+            "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type", "name"],
+        },
+    }),
     &["conditions"]
 )]
 #[case(Rule::ConditionsMapByType, json!({"others": {}}), &[])]
-#[case(Rule::NoPhase, json!({"phase": {}, "other": {}, "inner": {"properties": {"phase": {}}}}), &["phase"])]
-#[case(Rule::StatusHoldsNoObjects, json!({"a": {"properties": {"metadata": {"type": "object"}, "spec": {}}}}), &["a"])]
-#[case(Rule::StatusHoldsNoObjects, json!({"a": {"properties": {"metadata": {"type": "string"}, "spec": {}}}}), &[])]
-#[case(Rule::StatusHoldsNoObjects, json!({"a": {"properties": {"metadata": {"type": "object"}}}}), &[])]
-fn a_status_is_told_from_a_spec(#[case] rule: Rule, #[case] status: Value, #[case] bad: &[&str]) {
+#[case(
+    Rule::NoPhase,
+    json!({"phase": {}, "other": {}, "inner": {"properties": {"phase": {}}}}),
+    &["phase"]
+)]
+#[case(
+    Rule::StatusHoldsNoObjects,
+    json!({"a": {"properties": {"metadata": {"type": "object"}, "spec": {}}}}),
+    &["a"]
+)]
+#[case(
+    Rule::StatusHoldsNoObjects,
+    json!({"a": {"properties": {"metadata": {"type": "string"}, "spec": {}}}}),
+    &[]
+)]
+#[case(
+    Rule::StatusHoldsNoObjects,
+    json!({"a": {"properties": {"metadata": {"type": "object"}}}}),
+    &[]
+)]
+fn a_status_is_reported_from_a_spec(
+    #[case] rule: Rule,
+    #[case] status: Value,
+    #[case] bad: &[&str],
+) {
     assert_eq!(breaking(rule, &json!({}), &status), bad);
     assert_eq!(breaking(rule, &status, &json!({})), [""; 0], "the spec is the user's");
 }
@@ -313,7 +520,10 @@ fn a_reason_is_never_empty_and_a_message_may_be(
     #[case] message: Value,
     #[case] broken: usize,
 ) {
-    let condition = json!({"type": "object", "required": ["reason", "message"], "properties": {"reason": reason, "message": message}});
+    let condition = json!({
+        "type": "object", "required": ["reason", "message"],
+        "properties": {"reason": reason, "message": message},
+    });
     let status = json!({"conditions": {"type": "array", "items": condition}});
     let rules = [Rule::ConditionsRequireReason, Rule::ConditionsRequireMessage];
     assert_eq!(rules.iter().flat_map(|rule| breaking(*rule, &json!({}), &status)).count(), broken);
@@ -323,22 +533,36 @@ fn a_reason_is_never_empty_and_a_message_may_be(
 #[case("type", json!({"type": "string"}), false)]
 #[case("type", json!({"type": "integer"}), true)]
 #[case("message", json!({"type": "object"}), true)]
-fn the_members_of_conditions_are_texts(#[case] member: &str, #[case] schema: Value, #[case] bad: bool) {
+fn the_members_of_conditions_are_texts(
+    #[case] member: &str,
+    #[case] schema: Value,
+    #[case] bad: bool,
+) {
     let text = json!({"type": "string"});
-    let mut members =
-        json!({"type": text, "status": text, "lastTransitionTime": text, "reason": text, "message": text});
+    let mut members = json!({
+        "type": text, "status": text, "lastTransitionTime": text, "reason": text, "message": text,
+    });
     members[member] = schema;
-    let status = json!({"conditions": {"type": "array", "items": {"type": "object", "properties": members}}});
+    let status = json!({
+        "conditions": {"type": "array", "items": {"type": "object", "properties": members}},
+    });
     assert_eq!(breaking(Rule::ConditionsAreStandard, &json!({}), &status).len(), usize::from(bad));
     members.as_object_mut().expect("an object").remove(member);
-    let status = json!({"conditions": {"type": "array", "items": {"type": "object", "properties": members}}});
-    assert_eq!(breaking(Rule::ConditionsAreStandard, &json!({}), &status).len(), 1, "without {member}");
+    let status = json!({
+        "conditions": {"type": "array", "items": {"type": "object", "properties": members}},
+    });
+    assert_eq!(
+        breaking(Rule::ConditionsAreStandard, &json!({}), &status).len(),
+        1,
+        "without {member}"
+    );
 }
 
-/// A definition that is good, with these changes.
+/// A valid definition with these changes.
 fn changed(patch: &Value) -> Published {
     let mut crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "spec": {
-        "group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+        "group": "example.com", "scope": "Namespaced",
+        "names": {"plural": "widgets", "kind": "Widget"},
         "versions": [{"name": "v1", "subresources": {"status": {}}, "schema": {"openAPIV3Schema": {
             "properties": {"metadata": {}, "spec": {}, "status": {}}}}}],
     }});
@@ -360,27 +584,58 @@ fn version(subresources: &Value, properties: &Value) -> Value {
 #[case(Rule::GroupsQualified, json!({"spec": {"group": "notk8s.io"}}), false)]
 #[case(
     Rule::GroupsQualified,
-    json!({"spec": {"group": "a.k8s.io"}, "metadata": {"annotations": {"api-approved.kubernetes.io": "https://example.com"}}}),
+    json!({
+        "spec": {"group": "a.k8s.io"},
+        "metadata": {"annotations": {"api-approved.kubernetes.io": "https://example.com"}},
+    }),
     false
 )]
 #[case(Rule::KindsNotControllers, json!({"spec": {"names": {"kind": "WidgetController"}}}), true)]
 #[case(Rule::KindsNotControllers, json!({"spec": {"names": {"kind": "ControllerWidget"}}}), false)]
-#[case(Rule::NothingBesideSpecAndStatus, version(&json!({}), &json!({"spec": {}, "status": {}, "other": {}})), true)]
-#[case(Rule::NothingBesideSpecAndStatus, version(&json!({}), &json!({"spec": {}, "other": {}})), false)]
-#[case(Rule::NothingBesideSpecAndStatus, version(&json!({}), &json!({"status": {}, "other": {}})), false)]
+#[case(
+    Rule::NothingBesideSpecAndStatus,
+    version(&json!({}), &json!({"spec": {}, "status": {}, "other": {}})),
+    true
+)]
+#[case(
+    Rule::NothingBesideSpecAndStatus,
+    version(&json!({}), &json!({"spec": {}, "other": {}})),
+    false
+)]
+#[case(
+    Rule::NothingBesideSpecAndStatus,
+    version(&json!({}), &json!({"status": {}, "other": {}})),
+    false
+)]
 #[case(Rule::StatusIsSubresource, version(&json!({}), &json!({"status": {}})), true)]
 #[case(Rule::StatusIsSubresource, version(&json!({"status": {}}), &json!({"spec": {}})), true)]
 #[case(Rule::StatusIsSubresource, version(&json!({}), &json!({"spec": {}})), false)]
-#[case(Rule::DesiredStateInSpec, version(&json!({}), &json!({"kind": {}, "status": {}, "other": {}})), true)]
-#[case(Rule::DesiredStateInSpec, version(&json!({}), &json!({"status": {}, "spec": {}, "other": {}})), false)]
-#[case(Rule::DesiredStateInSpec, version(&json!({}), &json!({"status": {}, "metadata": {}})), false)]
+#[case(
+    Rule::DesiredStateInSpec,
+    version(&json!({}), &json!({"kind": {}, "status": {}, "other": {}})),
+    true
+)]
+#[case(
+    Rule::DesiredStateInSpec,
+    version(&json!({}), &json!({"status": {}, "spec": {}, "other": {}})),
+    false
+)]
+#[case(
+    Rule::DesiredStateInSpec,
+    version(&json!({}), &json!({"status": {}, "metadata": {}})),
+    false
+)]
 #[case(Rule::DesiredStateInSpec, version(&json!({}), &json!({"other": {}})), false)]
-fn definitions_are_told_good_from_bad(#[case] rule: Rule, #[case] change: Value, #[case] bad: bool) {
+fn definitions_are_reported_good_from_bad(
+    #[case] rule: Rule,
+    #[case] change: Value,
+    #[case] bad: bool,
+) {
     assert_eq!(changed(&json!({})).view(SchemaSet::Crds).findings(rule), []);
     assert_eq!(changed(&change).view(SchemaSet::Crds).findings(rule).len(), usize::from(bad));
 }
 
-/// What is said of a specification with these fields, where those called `old` are as they are by history.
+/// The result for a spec with these fields. Those named `old` have a historical exception.
 fn judged(fields: &[&str], letter: bool) -> CheckResult {
     let check = SchemaCheck {
         id: "no-nullable".to_owned(),
@@ -406,10 +661,25 @@ fn judged(fields: &[&str], letter: bool) -> CheckResult {
 #[case::one(&["a"], false, Verdict::Fail, "a: it")]
 #[case::two(&["a", "b"], false, Verdict::Fail, "a: it; and one more place")]
 #[case::three(&["a", "b", "c"], false, Verdict::Fail, "a: it; and 2 more places")]
-#[case::by_history(&["old", "older"], false, Verdict::Deviation, "old: it (kept by Kubernetes: clients read it); and one more place")]
-#[case::by_the_letter(&["old"], true, Verdict::Fail, "old: it (kept by Kubernetes: clients read it)")]
-#[case::what_nobody_explains_comes_first(&["old", "older", "x", "y"], false, Verdict::Fail, "x: it; and one more place")]
-fn a_verdict_tells_the_first_place_and_how_many_are_like_it(
+#[case::by_history(
+    &["old", "older"],
+    false,
+    Verdict::Deviation,
+    "old: it (kept by Kubernetes: clients read it); and one more place"
+)]
+#[case::by_the_letter(
+    &["old"],
+    true,
+    Verdict::Fail,
+    "old: it (kept by Kubernetes: clients read it)"
+)]
+#[case::what_nobody_explains_comes_first(
+    &["old", "older", "x", "y"],
+    false,
+    Verdict::Fail,
+    "x: it; and one more place"
+)]
+fn a_verdict_reports_the_first_place_and_how_many_are_like_it(
     #[case] fields: &[&str],
     #[case] letter: bool,
     #[case] verdict: Verdict,
@@ -417,51 +687,85 @@ fn a_verdict_tells_the_first_place_and_how_many_are_like_it(
 ) {
     let result = judged(fields, letter);
     let said = result.message.replace("widgets.v1.example.com spec.", "");
-    let said = said.replace("the field may be null, which clients cannot tell from unset", "it");
+    let said =
+        said.replace("the field may be null, which clients cannot distinguish from unset", "it");
     assert_eq!((result.verdict, said.as_str()), (verdict, message));
     assert_eq!(result.places.len(), fields.len());
 }
 
 #[rstest]
-#[case(Rule::KindsNotControllers, json!({"spec": {"names": {"kind": "WidgetController"}}}), "/spec/names/kind")]
+#[case(
+    Rule::KindsNotControllers,
+    json!({"spec": {"names": {"kind": "WidgetController"}}}),
+    "/spec/names/kind"
+)]
 #[case(Rule::GroupsQualified, json!({"spec": {"group": "example"}}), "/spec/group")]
 #[case(
     Rule::StatusIsSubresource,
     version(&json!({}), &json!({"status": {}})),
     "/spec/versions/0/schema/openAPIV3Schema"
 )]
-fn a_finding_points_at_the_place_to_mend(#[case] rule: Rule, #[case] change: Value, #[case] pointer: &str) {
+fn a_finding_points_at_the_place_to_mend(
+    #[case] rule: Rule,
+    #[case] change: Value,
+    #[case] pointer: &str,
+) {
     assert_eq!(changed(&change).view(SchemaSet::Crds).findings(rule)[0].pointer, pointer);
 }
 
-/// Types of a document that break a rule, which all but `bad` do not.
+/// In each case, only these types of a document break the rule.
 #[rstest]
 #[case(
     Rule::StatusHasListMetadata,
-    json!({"a.apis.meta.v1.Status": {"properties": {"metadata": {"$ref": "#/a.ListMeta"}}}, "a.v1.Status": {"properties": {}},
-        "b.apis.meta.v1.Status": {"properties": {"metadata": {"$ref": "#/a.ObjectMeta"}}}}),
+    json!({
+        "a.apis.meta.v1.Status": {"properties": {"metadata": {"$ref": "#/a.ListMeta"}}},
+        "a.v1.Status": {"properties": {}},
+        "b.apis.meta.v1.Status": {"properties": {"metadata": {"$ref": "#/a.ObjectMeta"}}},
+    }),
     &["b.apis.meta.v1.Status"]
 )]
 #[case(
     Rule::OwnersInNamespace,
-    json!({"a.meta.v1.OwnerReference": {"properties": {"name": {}, "namespace": {}}}, "a.core.v1.ObjectReference": {"properties": {"namespace": {}}}}),
+    json!({
+        "a.meta.v1.OwnerReference": {"properties": {"name": {}, "namespace": {}}},
+        "a.core.v1.ObjectReference": {"properties": {"namespace": {}}},
+    }),
     &["a.meta.v1.OwnerReference namespace"]
 )]
 #[case(
     Rule::AdmissionFieldsOptional,
-    json!({"a.core.v1.PodSpec": {"required": ["priority", "containers"], "properties": {"containers": {}, "priority": {}, "tolerations": {}}},
-        "a.core.v1.OtherSpec": {"required": ["priority"], "properties": {"priority": {}}}}),
+    json!({
+        "a.core.v1.PodSpec": {
+            "required": ["priority", "containers"],
+            "properties": {"containers": {}, "priority": {}, "tolerations": {}},
+        },
+        "a.core.v1.OtherSpec": {"required": ["priority"], "properties": {"priority": {}}},
+    }),
     &["a.core.v1.PodSpec priority"]
 )]
 #[case(
     Rule::StatusHoldsNoObjects,
-    json!({"a.ThingStatus": {"properties": {"last": {"properties": {"metadata": {"$ref": "#/a.ObjectMeta"}}}, "list": {"properties": {"metadata": {"$ref": "#/a.ListMeta"}}}}},
-        "a.ThingSpec": {"properties": {"template": {"properties": {"metadata": {"$ref": "#/a.ObjectMeta"}}}}}}),
+    json!({
+        "a.ThingStatus": {
+            "properties": {
+                "last": {"properties": {"metadata": {"$ref": "#/a.ObjectMeta"}}},
+                "list": {"properties": {"metadata": {"$ref": "#/a.ListMeta"}}},
+            },
+        },
+        "a.ThingSpec": {
+            "properties": {"template": {"properties": {"metadata": {"$ref": "#/a.ObjectMeta"}}}},
+        },
+    }),
     &["a.ThingStatus last"]
 )]
-fn types_of_documents_are_told_good_from_bad(#[case] rule: Rule, #[case] types: Value, #[case] bad: &[&str]) {
+fn types_of_documents_are_reported_good_from_bad(
+    #[case] rule: Rule,
+    #[case] types: Value,
+    #[case] bad: &[&str],
+) {
     let mut published = Published::default();
-    published.add_document(&json!({"openapi": "3.0.0", "components": {"schemas": types}}), &|_| false);
+    published
+        .add_document(&json!({"openapi": "3.0.0", "components": {"schemas": types}}), &|_| false);
     published.finish();
     let found = published.view(SchemaSet::Published).findings(rule);
     assert_eq!(found.iter().map(|finding| finding.at.as_str()).collect::<Vec<_>>(), bad);

@@ -1,24 +1,26 @@
 //! Lengths of time and other quantities with units.
 
-use super::walk::Field;
+use super::fields::Field;
 
-/// Names that end so speak of a length of time.
+/// Name suffixes of durations.
 const LENGTHS: [&str; 6] = ["timeout", "interval", "duration", "delay", "period", "ttl"];
 
-/// Endings that name a unit of time.
+/// Name suffixes with a time unit.
 const UNITS: [&str; 5] = ["Milliseconds", "Seconds", "Minutes", "Hours", "Days"];
 
 pub(super) fn in_names(field: &Field<'_>) -> Option<String> {
     let number = field.is("integer") || field.is("number");
     (number && is_length(field.name))
-        .then(|| format!("neither the name `{}` nor its value says in which unit it is", field.name))
+        .then(|| format!("neither the name `{}` nor its value has a unit", field.name))
 }
 
 pub(super) fn integers(field: &Field<'_>) -> Option<String> {
     let named = UNITS.iter().any(|unit| field.name.ends_with(unit));
-    let is_text = field.is("string") && (is_length(field.name) || field.schema["format"] == "duration");
+    let is_text =
+        field.is("string") && (is_length(field.name) || field.schema["format"] == "duration");
     let is_other = named && !(field.is("integer") || field.is("array") || field.is("object"));
-    (is_text || is_other).then(|| "the length of time is no integer with its unit in the name".to_owned())
+    (is_text || is_other)
+        .then(|| "the length of time is no integer with its unit in the name".to_owned())
 }
 
 pub(super) fn suffixes(field: &Field<'_>) -> Option<String> {

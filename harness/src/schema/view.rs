@@ -1,4 +1,4 @@
-//! The part of a published API that a step judges.
+//! A selection of published types to judge.
 
 use std::collections::BTreeSet;
 
@@ -7,25 +7,25 @@ use kubeproof_cases::rule::{Rule, SchemaSet};
 use serde_json::{Value, json};
 
 use super::model::{Published, TypeSchema};
-use super::{Finding, judge};
+use super::{Finding, rules};
 
-/// Definitions of Kubernetes, which other APIs use without having designed them.
+/// The prefix of Kubernetes definitions.
 const KUBERNETES: &str = "io.k8s.";
 
-/// Those of them that all of Kubernetes uses.
+/// The prefix of definitions that all of Kubernetes shares.
 const SHARED: &str = "io.k8s.apimachinery.";
 
-/// Some types of a published API.
+/// A selection of published types.
 #[derive(Debug)]
 pub struct View<'a> {
     published: &'a Published,
     types: Vec<&'a TypeSchema>,
-    /// Why there are none.
+    /// Why the selection is empty.
     nothing: String,
 }
 
 impl Published {
-    /// All of it, or what custom resource definitions define.
+    /// Selects all types, or those of custom resource definitions.
     pub fn view(&self, of: SchemaSet) -> View<'_> {
         let (all, nothing) = match of {
             SchemaSet::Published => (true, "the OpenAPI documents hold no schema"),
@@ -35,8 +35,8 @@ impl Published {
         View { published: self, types, nothing: nothing.to_owned() }
     }
 
-    /// What the schema of one resource leads to. Types that it shares with all of Kubernetes are left out: whoever designed
-    /// the resource did not design them.
+    /// Selects the types of one resource, without shared Kubernetes types. The author of the
+    /// resource did not design those.
     pub fn view_of(&self, of: SchemaSet, name: &ResourceName, kind: &str) -> View<'_> {
         let full_name = name.to_string();
         let custom: Vec<&TypeSchema> =
@@ -51,13 +51,13 @@ impl Published {
         View { published: self, types, nothing }
     }
 
-    /// One custom resource in one version.
+    /// Selects one version of a custom resource.
     pub(super) fn view_of_type(&self, name: &str) -> View<'_> {
         let types = self.types.iter().filter(|ty| ty.name == name).collect();
         View { published: self, types, nothing: format!("there is no schema of {name}") }
     }
 
-    /// The custom resources, as `widgets.v1.example.com`.
+    /// Returns the custom resources, such as `widgets.v1.example.com`.
     pub(super) fn custom_types(&self) -> impl Iterator<Item = &str> {
         self.types.iter().filter(|ty| ty.custom).map(|ty| ty.name.as_str())
     }
@@ -79,21 +79,21 @@ impl Published {
 }
 
 impl View<'_> {
-    /// Every place that breaks a rule.
+    /// Returns every place that breaks a rule.
     pub fn findings(&self, rule: Rule) -> Vec<Finding> {
-        let found = self.types.iter().flat_map(|ty| judge::findings(rule, self.published, ty));
+        let found = self.types.iter().flat_map(|ty| rules::findings(rule, self.published, ty));
         let mut found: Vec<Finding> = found.collect();
         found.sort_by(|a, b| a.at.cmp(&b.at));
         found.dedup_by(|a, b| a.at == b.at && a.message == b.message);
         found
     }
 
-    /// Why there is nothing to judge, where that is so.
+    /// Returns why the selection is empty.
     pub(super) fn nothing(&self) -> Option<&str> {
         self.types.is_empty().then_some(self.nothing.as_str())
     }
 
-    /// How much is judged.
+    /// Returns the number of types and fields.
     pub(super) fn size(&self) -> Value {
         let fields: usize = self.types.iter().map(|ty| ty.fields).sum();
         json!({"types": self.types.len(), "fields": fields})

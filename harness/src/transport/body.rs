@@ -1,32 +1,41 @@
-//! The body of an answer as it comes, within a limit of its own and the [budget](super::budget) of all.
+//! Reads the body of a response within its own limit and the [memory budget](super::memory).
 
 use bytes::{Bytes, BytesMut};
 use tokio::time::{Instant, timeout_at};
 
-use super::budget::{Budget, Growth, Held, STEP};
-use super::record;
+use super::memory::{GrowingReservation, MemoryBudget, Reservation, STEP};
+use super::response;
 use crate::exchange::{Broken, BrokenKind, Received};
 use crate::json;
 
-/// Bytes of what is read from a body that nothing is held for.
+/// Parsed bytes of a body that need no reservation.
 const LIGHT: usize = 32 << 10;
 
-/// A body as it comes.
+/// A body during reception.
 pub(super) struct Body {
     head: Received,
     most: usize,
     bytes: Blocks,
-    share: Growth,
+    share: GrowingReservation,
 }
 
 impl Body {
-    /// The body that a head announces; it waits for memory as it grows.
-    pub(super) fn new(budget: &Budget, head: Received, announced: Option<u64>) -> Result<Self, Broken> {
+    /// Starts a body. It waits for memory as it grows.
+    pub(super) fn new(
+        budget: &MemoryBudget,
+        head: Received,
+        announced: Option<u64>,
+    ) -> Result<Self, Broken> {
         let most = budget.max_body;
         if announced.is_some_and(|length| length > most as u64) {
             return Err(Broken::budget("the body", most));
         }
-        Ok(Self { head, most, bytes: Blocks::default(), share: Growth::new(budget, most) })
+        Ok(Self {
+            head,
+            most,
+            bytes: Blocks::default(),
+            share: GrowingReservation::new(budget, most),
+        })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -44,16 +53,17 @@ impl Body {
         Ok(())
     }
 
-    /// The answer, as cases see it.
+    /// Returns the complete response.
     pub(super) async fn finish(mut self, deadline: Instant) -> Result<Received, Broken> {
-        let headers: usize = self.head.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let headers: usize =
+            self.head.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
         let bytes = std::mem::take(&mut self.bytes).joined();
         let weight = json::weight(&bytes) + headers;
         if weight > LIGHT {
             let grown = timeout_at(deadline, self.share.add(weight)).await;
             grown.unwrap_or_else(|_| Err(self.share.late())).map_err(spent)?;
         }
-        let answer = record::with_body(self.head, bytes);
+        let answer = response::with_body(self.head, bytes);
         Ok(match self.share.into_held() {
             Some(held) => Received { body: kept(answer.body.clone(), held), ..answer },
             None => answer,
@@ -65,7 +75,7 @@ fn spent(reason: String) -> Broken {
     Broken::new(BrokenKind::Budget, reason)
 }
 
-/// Bytes in blocks. A buffer that grows in one piece leaves a trail of shorter ones, which the allocator keeps for a while.
+/// Bytes in blocks. A buffer that grows in place leaves fragments in the allocator.
 #[derive(Default)]
 struct Blocks {
     full: Vec<Bytes>,
@@ -100,9 +110,12 @@ impl Blocks {
     }
 }
 
-/// Bytes that give a share back when their last copy is dropped.
-pub(crate) fn kept(bytes: Bytes, held: Held) -> Bytes {
-    struct Kept(Bytes, #[expect(dead_code, reason = "dropping it gives the share back")] Held);
+/// Returns bytes that release their reservation with the last copy.
+pub(crate) fn kept(bytes: Bytes, held: Reservation) -> Bytes {
+    struct Kept(
+        Bytes,
+        #[expect(dead_code, reason = "dropping it gives the share back")] Reservation,
+    );
     impl AsRef<[u8]> for Kept {
         fn as_ref(&self) -> &[u8] {
             &self.0
@@ -120,8 +133,8 @@ mod tests {
 
     const MEBIBYTE: usize = 1 << 20;
 
-    fn body(budget: &Budget) -> Body {
-        let head = record::head(StatusCode::OK, Version::HTTP_11, Vec::new());
+    fn body(budget: &MemoryBudget) -> Body {
+        let head = response::head(StatusCode::OK, Version::HTTP_11, Vec::new());
         Body::new(budget, head, None).expect("nothing is announced")
     }
 
@@ -130,12 +143,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_gives_back_what_it_held_when_its_last_copy_goes() {
-        let budget = Budget::new(MEBIBYTE, MEBIBYTE);
+    async fn an_response_gives_back_what_it_held_when_its_last_copy_goes() {
+        let budget = MemoryBudget::new(MEBIBYTE, MEBIBYTE);
         let mut first = body(&budget);
         first.push(&vec![b'['; 300 << 10], soon()).await.expect("there is room");
         let first = first.finish(soon()).await;
-        // Brackets alone weigh far more than they are long.
+        // The memory estimate of brackets far exceeds their length.
         assert_eq!(first.err().map(|broken| broken.kind), Some(BrokenKind::Budget));
         assert_eq!(budget.free(), MEBIBYTE);
 
@@ -150,8 +163,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_waits_for_another_to_go() {
-        let budget = Budget::new(MEBIBYTE, MEBIBYTE);
+    async fn an_response_waits_for_another_to_go() {
+        let budget = MemoryBudget::new(MEBIBYTE, MEBIBYTE);
         let held = budget.hold_beyond(&mut 0, MEBIBYTE).await.expect("all of it");
         let mut waiting = body(&budget);
         let data = vec![b' '; 32 << 10];
@@ -165,7 +178,8 @@ mod tests {
 
     #[test]
     fn blocks_are_joined_in_order() {
-        let data: Vec<u8> = (0..=3 * STEP).map(|byte| u8::try_from(byte % 251).expect("a byte")).collect();
+        let data: Vec<u8> =
+            (0..=3 * STEP).map(|byte| u8::try_from(byte % 251).expect("a byte")).collect();
         for piece in [1000, STEP, STEP + 1, data.len()] {
             for length in [0, 1, STEP, STEP + 1, data.len()] {
                 let mut blocks = Blocks::default();

@@ -1,4 +1,4 @@
-//! Connections of our own: one for each exact request, one for each watch.
+//! Dedicated connections: one per exact request, one per watch.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,26 +18,24 @@ use tokio_rustls::TlsConnector;
 use tower::BoxError;
 use url::{Host, Url};
 
-use super::broken::{by, chain};
+use super::failure::by;
 use super::proxy::Proxy;
 use super::wire::{Head, Stream, Wire};
 use crate::exchange::{Broken, BrokenKind};
-use crate::target::{TargetConfig, TargetError};
-use crate::tls::PreparedTls;
+use crate::target::{PreparedTls, TargetConfig, TargetError, error_chain};
 
-/// More fields than any server sends; the library's default of 100 would hide a server's answer from us.
+/// Above the library's default of 100, which would hide responses with many headers.
 pub(super) const MAX_HEADERS: usize = 1000;
 
-/// Opens connections to the server.
 pub(super) struct Dialer {
     host: String,
     port: u16,
     tls: Option<Tls>,
     proxy: Option<Proxy>,
     connect_timeout: Duration,
-    /// The value of Host.
+    /// The value of the Host header.
     pub(super) host_header: HeaderValue,
-    /// The path of the server's URL, without the slash at its end.
+    /// The path of the server's URL, without a final slash.
     pub(super) prefix: String,
 }
 
@@ -47,14 +45,14 @@ struct Tls {
     name: ServerName<'static>,
 }
 
-/// A connection ready for its one request. Dropping it hangs up.
+/// A connection for one request. Drop closes it.
 pub(super) struct Connection {
     pub(super) sender: SendRequest<Full<Bytes>>,
     pub(super) head: Head,
     pub(super) hold: Hold,
 }
 
-/// Keeps a connection running; dropping it hangs up.
+/// Keeps a connection open. Drop closes it.
 #[derive(Debug)]
 pub(crate) struct Hold(JoinHandle<()>);
 
@@ -70,16 +68,20 @@ impl Dialer {
         tls: &PreparedTls,
         connect_timeout: Duration,
     ) -> Result<Self, TargetError> {
-        let bad = |reason: &str| TargetError::Url { url: config.display_url(), reason: reason.to_owned() };
-        let (host, authority) = authority(&config.server).ok_or_else(|| bad("it names no host"))?;
-        let port = config.server.port_or_known_default().ok_or_else(|| bad("it names no port"))?;
+        let bad = |reason: &str| TargetError::Url {
+            url: config.display_url(),
+            reason: reason.to_owned(),
+        };
+        let (host, authority) = authority(&config.server).ok_or_else(|| bad("it has no host"))?;
+        let port = config.server.port_or_known_default().ok_or_else(|| bad("it has no port"))?;
         let tls = match config.server.scheme() {
             "https" => {
                 let name = match &tls.server_name {
                     Some(name) => name.clone(),
-                    None => ServerName::try_from(host.clone()).map_err(|error| bad(&error.to_string()))?,
+                    None => ServerName::try_from(host.clone())
+                        .map_err(|error| bad(&error.to_string()))?,
                 };
-                // A connection of our own carries one request, so HTTP/1.1 is all it needs to speak.
+                // The connection carries one request, so HTTP/1.1 suffices.
                 let connector = |anonymous| {
                     let config: ClientConfig = tls.config(anonymous, &[b"http/1.1"]);
                     TlsConnector::from(Arc::new(config))
@@ -89,7 +91,8 @@ impl Dialer {
             _ => None,
         };
         Ok(Self {
-            host_header: HeaderValue::from_str(&authority).map_err(|error| bad(&error.to_string()))?,
+            host_header: HeaderValue::from_str(&authority)
+                .map_err(|error| bad(&error.to_string()))?,
             prefix: config.server.path().trim_end_matches('/').to_owned(),
             proxy: config.proxy.as_ref().map(Proxy::new).transpose()?,
             host,
@@ -99,7 +102,7 @@ impl Dialer {
         })
     }
 
-    /// A connection on which nothing has been sent. `line` replaces the request line.
+    /// Opens a connection. `line` replaces the request line.
     pub(super) async fn open(
         &self,
         anonymous: bool,
@@ -109,9 +112,9 @@ impl Dialer {
         let deadline = deadline.min(Instant::now() + self.connect_timeout);
         let tcp = by(deadline, BrokenKind::Connect, "connecting", self.tcp()).await?;
         let tcp = tcp.map_err(|error| {
-            Broken::connect(format!("connecting to {}: {}", self.authority(), chain(&*error)))
+            Broken::connect(format!("connecting to {}: {}", self.authority(), error_chain(&*error)))
         })?;
-        // Fails on a connection that is dead already, which the request will find out.
+        // Fails on a dead connection, which the request will report.
         let _ = tcp.set_nodelay(true);
         let stream: Box<dyn Stream> = match &self.tls {
             None => Box::new(tcp),
@@ -121,7 +124,10 @@ impl Dialer {
                 let stage = "the TLS handshake went on";
                 let stream = by(deadline, BrokenKind::Tls, stage, handshake).await?;
                 Box::new(stream.map_err(|error| {
-                    Broken::new(BrokenKind::Tls, format!("the TLS handshake failed: {}", chain(&error)))
+                    Broken::new(
+                        BrokenKind::Tls,
+                        format!("the TLS handshake failed: {}", error_chain(&error)),
+                    )
                 })?)
             }
         };
@@ -131,7 +137,7 @@ impl Dialer {
             .handshake(TokioIo::new(wire))
             .await
             .map_err(|error| Broken::on_connection("setting up HTTP", &error))?;
-        // What ends a connection early is told to the request on it.
+        // The request on the connection receives its errors.
         let hold = Hold(tokio::spawn(async move {
             let _ = connection.with_upgrades().await;
         }));
@@ -148,7 +154,7 @@ impl Dialer {
         }
     }
 
-    /// Host and port, as a proxy is asked for them.
+    /// Returns host and port for a proxy.
     fn authority(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
@@ -158,7 +164,7 @@ impl Dialer {
     }
 }
 
-/// The host to connect to, and the authority as Host carries it.
+/// Returns the host to connect to, and the value of the Host header.
 fn authority(server: &Url) -> Option<(String, String)> {
     let host = match server.host()? {
         Host::Domain(name) => name.to_owned(),
@@ -174,6 +180,9 @@ fn authority(server: &Url) -> Option<(String, String)> {
 
 impl fmt::Debug for Dialer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dialer").field("host", &self.host).field("port", &self.port).finish_non_exhaustive()
+        f.debug_struct("Dialer")
+            .field("host", &self.host)
+            .field("port", &self.port)
+            .finish_non_exhaustive()
     }
 }

@@ -1,4 +1,5 @@
-//! One connection a request, HTTP/1.1, by hyper: nothing is normalised, pooled or resent.
+//! Sends each request over its own HTTP/1.1 connection with hyper, without normalisation, pooling
+//! or retries.
 
 use bytes::Bytes;
 use http::header::HOST;
@@ -7,35 +8,36 @@ use http::{Method, Request, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body as _, Incoming};
 use hyper::upgrade::{OnUpgrade, Upgraded};
+use kubeproof_cases::plural;
 use tokio::time::Instant;
 
 use super::body::Body;
-use super::broken::by;
-use super::budget::Budget;
 use super::connection::{Dialer, Hold};
-use super::{Ready, record};
+use super::failure::by;
+use super::memory::MemoryBudget;
+use super::{Ready, response};
 use crate::exchange::{Broken, BrokenKind, Outcome, Received};
 
-/// An answer whose body has not been read. Dropping it hangs up.
+/// A response whose body has not been read. Drop closes the connection.
 pub(super) struct Answer {
     received: Received,
     body: OpenBody,
     upgrade: OnUpgrade,
 }
 
-/// A body being received, and the connection it comes over. Dropping it hangs up.
+/// A body during reception, with its connection. Drop closes it.
 #[derive(Debug)]
 pub(crate) struct OpenBody {
     pub(crate) incoming: Incoming,
     _hold: Hold,
 }
 
-/// A complete exchange, with the time its first byte went out.
+/// Completes an exchange. Returns it with the time of sending.
 pub(super) async fn send(
     dialer: &Dialer,
     ready: Ready,
     deadline: Instant,
-    budget: &Budget,
+    budget: &MemoryBudget,
 ) -> (Instant, Outcome) {
     let (started, answer) = open(dialer, ready, deadline).await;
     let outcome = match answer {
@@ -45,7 +47,7 @@ pub(super) async fn send(
     (started, outcome)
 }
 
-/// An exchange up to the head of its answer.
+/// Sends a request and reads the head of the response.
 pub(super) async fn open(
     dialer: &Dialer,
     ready: Ready,
@@ -54,9 +56,9 @@ pub(super) async fn open(
     let target = wire_target(&dialer.prefix, &ready.sent.target);
     let (uri, line) = match held(&target) {
         Some(uri) => (uri, None),
-        // A line end would begin another request, which could not be told from ours.
+        // A line end would start another request.
         None if target.contains(['\r', '\n']) => {
-            let broken = Broken::connect("not sent: the target holds the end of a line");
+            let broken = Broken::not_sent("the target holds the end of a line");
             return (Instant::now(), Err(broken));
         }
         None => (Uri::from_static("/"), Some(request_line(&ready.method, &target))),
@@ -76,19 +78,19 @@ pub(super) async fn open(
     }
     let started = Instant::now();
     let mut sender = connection.sender;
-    let stage = "waiting for the head of the answer";
+    let stage = "waiting for the head of the response";
     let head = by(deadline, BrokenKind::Deadline, stage, sender.send_request(request)).await;
     let answer = head.and_then(|head| head.map_err(|error| Broken::on_connection(stage, &error)));
     let answer = answer.map(|mut response| {
         let upgrade = hyper::upgrade::on(&mut response);
         let (parts, incoming) = response.into_parts();
         let mut headers = connection.head.take_headers();
-        // Should the two readings ever differ, the library's is the one that was acted on.
+        // If the two parsers differ, the library's headers determined its behaviour.
         if headers.len() != parts.headers.len() {
-            headers = record::text_headers(&parts.headers);
+            headers = response::text_headers(&parts.headers);
         }
         Answer {
-            received: record::head(parts.status, parts.version, headers),
+            received: response::head(parts.status, parts.version, headers),
             body: OpenBody { incoming, _hold: connection.hold },
             upgrade,
         }
@@ -105,26 +107,32 @@ impl Answer {
         (self.received, self.body)
     }
 
-    /// The connection, once a 101 has made it something else.
+    /// Returns the upgraded connection after a 101.
     pub(super) async fn upgraded(self, deadline: Instant) -> (Received, Result<Upgraded, Broken>) {
         let stage = "the connection was being upgraded";
         let upgraded = by(deadline, BrokenKind::Deadline, stage, self.upgrade).await;
-        let upgraded =
-            upgraded.and_then(|result| result.map_err(|error| Broken::on_connection(stage, &error)));
+        let upgraded = upgraded
+            .and_then(|result| result.map_err(|error| Broken::on_connection(stage, &error)));
         (self.received, upgraded)
     }
 
-    /// The answer with its whole body.
-    pub(super) async fn read(self, deadline: Instant, budget: &Budget) -> Outcome {
-        self.read_body(deadline, budget).await.map_or_else(Outcome::Broken, Outcome::Answered)
+    /// Reads the whole body.
+    pub(super) async fn read(self, deadline: Instant, budget: &MemoryBudget) -> Outcome {
+        self.read_body(deadline, budget).await.map_or_else(Outcome::Broken, Outcome::Response)
     }
 
-    async fn read_body(mut self, deadline: Instant, budget: &Budget) -> Result<Received, Broken> {
+    async fn read_body(
+        mut self,
+        deadline: Instant,
+        budget: &MemoryBudget,
+    ) -> Result<Received, Broken> {
         let status = self.received.status;
         let mut body = Body::new(budget, self.received, self.body.incoming.size_hint().exact())?;
         loop {
-            let stage = format!("reading the body of a {status}, {} bytes so far", body.len());
-            let frame = by(deadline, BrokenKind::Deadline, &stage, self.body.incoming.frame()).await?;
+            let length = plural(body.len(), "byte");
+            let stage = format!("reading the body of a {status}, {length} so far");
+            let frame =
+                by(deadline, BrokenKind::Deadline, &stage, self.body.incoming.frame()).await?;
             let Some(frame) = frame else { break };
             let frame = frame.map_err(|error| Broken::on_connection(&stage, &error))?;
             let Ok(data) = frame.into_data() else { continue };
@@ -134,12 +142,12 @@ impl Answer {
     }
 }
 
-/// What stands on the request line. Only a path is put under the server's own.
+/// Returns the target of the request line. Only paths get the prefix of the server.
 pub(super) fn wire_target(prefix: &str, target: &str) -> String {
     if target.starts_with('/') { format!("{prefix}{target}") } else { target.to_owned() }
 }
 
-/// The target as the HTTP library holds it, if it holds it unchanged.
+/// Returns the target as the HTTP library stores it, if that is unchanged.
 fn held(target: &str) -> Option<Uri> {
     let parsed = PathAndQuery::try_from(target).ok()?;
     (parsed.as_str() == target).then(|| Uri::from(parsed))

@@ -1,4 +1,4 @@
-//! Who sends a request: the headers and the client certificate that go with it.
+//! Adds the identity to a request: headers and client certificate.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -7,26 +7,24 @@ use http::{HeaderName, HeaderValue, Method};
 use kubeproof_cases::case::Identity;
 use tokio::time::Instant;
 
-use super::broken::by;
+use super::failure::by;
 use super::secrets::Secrets;
-use super::token_file::TokenFile;
 use super::{Outgoing, Ready};
 use crate::exchange::{Broken, BrokenKind, Sent};
-use crate::kubeconfig::Login;
-use crate::target::{Credential, Secret, TargetConfig, TargetError, TlsConfig};
+use crate::target::{Credential, Login, Secret, TargetConfig, TargetError, TlsConfig, TokenFile};
 
 const IMPERSONATE: HeaderName = HeaderName::from_static("impersonate-user");
-const OURSELVES: HeaderValue = HeaderValue::from_static(concat!("kubeproof/", env!("CARGO_PKG_VERSION")));
+const OURSELVES: HeaderValue =
+    HeaderValue::from_static(concat!("kubeproof/", env!("CARGO_PKG_VERSION")));
 
-/// The credentials of a run.
 #[derive(Debug)]
 pub(super) struct Identities {
     admin: Source,
     second: Option<Source>,
     impersonate: Option<HeaderValue>,
-    /// What has gone out.
+    /// Credentials that were sent.
     secrets: Secrets,
-    /// The run says nothing of who it is.
+    /// True without any credential.
     anonymous: bool,
 }
 
@@ -46,7 +44,7 @@ impl Identities {
         });
         let certified = match &config.tls {
             TlsConfig::Options(options) => options.client_certificate.is_some(),
-            // Of a kubeconfig, which may hold one.
+            // The kubeconfig may contain a certificate.
             TlsConfig::Prepared(_) => true,
         };
         Ok(Self {
@@ -62,7 +60,7 @@ impl Identities {
         self.second.is_some()
     }
 
-    /// Whether the command line or the kubeconfig names another user to act as.
+    /// Reports whether the command line or the kubeconfig impersonates a user.
     pub(super) async fn impersonates(&self) -> bool {
         let by_login = match &self.admin {
             Source::Login(login) => {
@@ -77,9 +75,9 @@ impl Identities {
         self.anonymous
     }
 
-    /// What goes into Authorization headers, as far as it is known.
+    /// Returns the credentials so far.
     pub(super) fn secrets(&self) -> Secrets {
-        // A token on the command line is a secret before it is sent.
+        // A token of the command line is secret even before it is sent.
         for source in [Some(&self.admin), self.second.as_ref()].into_iter().flatten() {
             if let Source::Token(token) = source
                 && let Some(header) = token.bearer()
@@ -98,7 +96,7 @@ impl Identities {
         }
     }
 
-    /// What to do when the server does not accept the run's own credential.
+    /// Returns the next step after a rejected credential.
     pub(super) fn advice(&self) -> &'static str {
         match &self.admin {
             Source::None => "give a token, a client certificate or a kubeconfig",
@@ -107,8 +105,12 @@ impl Identities {
         }
     }
 
-    /// A request with its credential, checked to be one that can be sent.
-    pub(super) async fn prepare(&self, outgoing: &Outgoing, deadline: Instant) -> Result<Ready, Broken> {
+    /// Adds the credential to a request, and validates it.
+    pub(super) async fn prepare(
+        &self,
+        outgoing: &Outgoing,
+        deadline: Instant,
+    ) -> Result<Ready, Broken> {
         let method = Method::from_bytes(outgoing.method.as_bytes())
             .map_err(|_| unsendable(format!("{:?} is no method", outgoing.method)))?;
         let mut headers = Vec::with_capacity(outgoing.headers.len() + 3);
@@ -116,7 +118,9 @@ impl Identities {
             let header = HeaderName::from_bytes(name.as_bytes())
                 .ok()
                 .zip(HeaderValue::from_bytes(value.as_bytes()).ok());
-            headers.push(header.ok_or_else(|| unsendable(format!("{name:?}: {value:?} is no header")))?);
+            headers.push(
+                header.ok_or_else(|| unsendable(format!("{name:?}: {value:?} is no header")))?,
+            );
         }
         if !headers.iter().any(|(name, _)| name == USER_AGENT) {
             headers.push((USER_AGENT, OURSELVES));
@@ -133,7 +137,7 @@ impl Identities {
             body: outgoing.body.clone(),
             identity: outgoing.identity,
         };
-        // A case that brings an Authorization header is about that header.
+        // A case with its own Authorization header replaces the credential.
         if !headers.iter().any(|(name, _)| name == AUTHORIZATION) {
             let stage = "the credential was being fetched";
             let wait = self.authorize(outgoing.identity, &mut headers);
@@ -158,7 +162,10 @@ impl Identities {
             }
             Identity::Anonymous => return Ok(()),
             Identity::Invalid => {
-                headers.push((AUTHORIZATION, HeaderValue::from_static("Bearer kubeproof:no-such-token")));
+                headers.push((
+                    AUTHORIZATION,
+                    HeaderValue::from_static("Bearer kubeproof:no-such-token"),
+                ));
                 return Ok(());
             }
         };
@@ -176,12 +183,12 @@ impl Source {
         }
     }
 
-    /// Adds the headers that say who asks. What is on the request already stays: the command line names
-    /// the user to act as before the kubeconfig does.
+    /// Adds authentication headers. Existing ones stay, since the command line overrides the
+    /// kubeconfig.
     async fn authorize(&self, headers: &mut Vec<(HeaderName, HeaderValue)>) -> Result<(), String> {
         let authorization = match self {
             Self::None => return Ok(()),
-            Self::Token(token) => token.bearer().ok_or("the token cannot stand in a header")?,
+            Self::Token(token) => token.bearer().ok_or("a header cannot carry the token")?,
             Self::File(file) => file.authorization().await?,
             Self::Login(login) => {
                 let added = login.headers().await?;
@@ -196,7 +203,7 @@ impl Source {
     }
 }
 
-/// Puts a bearer token where browsers must: in front of the list of subprotocols. Gives back how it stands there.
+/// Moves the bearer token to the subprotocols, as browsers do. Returns its encoded form.
 pub(super) fn token_to_protocols(ready: &mut Ready) -> Option<String> {
     let at = ready.headers.iter().position(|(name, _)| name == AUTHORIZATION)?;
     let (_, credential) = ready.headers.remove(at);
@@ -215,15 +222,18 @@ pub(super) fn token_to_protocols(ready: &mut Ready) -> Option<String> {
     Some(token)
 }
 
-/// Everything but credentials, the host, and what follows from the body.
+/// Returns all headers except for credentials, Host and Content-Length.
 fn recorded(headers: &[(HeaderName, HeaderValue)]) -> Vec<(String, String)> {
-    let kept = headers.iter().filter(|(name, _)| ![AUTHORIZATION, HOST, CONTENT_LENGTH].contains(name));
-    kept.map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
-        .collect()
+    let kept =
+        headers.iter().filter(|(name, _)| ![AUTHORIZATION, HOST, CONTENT_LENGTH].contains(name));
+    kept.map(|(name, value)| {
+        (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+    })
+    .collect()
 }
 
 fn unsendable(message: impl Into<String>) -> Broken {
-    Broken::connect(format!("not sent: {}", message.into()))
+    Broken::not_sent(message.into())
 }
 
 #[cfg(test)]
@@ -232,7 +242,7 @@ mod tests {
 
     use super::*;
 
-    /// Reports are shown to others: they must know of every token that went out, not only of the first.
+    /// Reports must redact every token that was sent, not only the first.
     #[tokio::test]
     async fn tokens_of_a_file_that_is_replaced_meanwhile_are_secrets() {
         let place = tempfile::NamedTempFile::new().unwrap();
@@ -255,9 +265,10 @@ mod tests {
             };
             let deadline = Instant::now() + std::time::Duration::from_mins(1);
             let ready = identities.prepare(&outgoing, deadline).await.unwrap();
-            let authorization = ready.headers.iter().find(|(name, _)| name == AUTHORIZATION).unwrap();
+            let authorization =
+                ready.headers.iter().find(|(name, _)| name == AUTHORIZATION).unwrap();
             assert_eq!(authorization.1, format!("Bearer {token}"));
-            // What is recorded of a request is shown: it says nothing of either.
+            // The recorded request contains neither token.
             assert!(!format!("{:?}", ready.sent).contains("sesame"), "{:?}", ready.sent);
         }
         let forms = secrets.forms();

@@ -1,24 +1,28 @@
-//! Sends requests and records what comes back.
+//! Sends requests and records responses.
 //!
-//! A broken exchange is an [`Exchange`] like any other, never an error: what a server does to a
-//! connection is part of what it is judged by. Two ways lead out: `plain` pools and multiplexes, and `exact` sends
-//! each request over a connection of its own with nothing normalised. What the first cannot send as written goes over the second.
+//! A broken exchange is an [`Exchange`], not an error, because verdicts judge it. `pooled` reuses
+//! and multiplexes connections. `exact` sends each request unchanged over its own connection, and
+//! also takes those that `pooled` cannot send unchanged.
 
 mod body;
-mod broken;
-mod budget;
 mod connection;
 mod exact;
+mod failure;
+pub(crate) mod health;
 mod identity;
-mod limiter;
-mod patience;
+mod memory;
 mod ping;
-mod plain;
+mod pooled;
 mod proxy;
-mod record;
+mod queue;
+mod rate_limiter;
+mod response;
+mod retry;
 mod secrets;
-mod token_file;
+pub mod stream;
+pub mod watch;
 mod wire;
+pub(crate) mod write_policy;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,64 +33,60 @@ use kubeproof_cases::case::Identity;
 use tokio::time::Instant;
 
 use crate::exchange::{Broken, Exchange, Outcome, Sent};
-use crate::fence::Fence;
-use crate::stream::{Handshake, OpenStream, Shape};
-use crate::target::{TargetConfig, TargetError, TlsConfig};
-use crate::tls::PreparedTls;
-use crate::watch::OpenWatch;
+use crate::target::{PreparedTls, TargetConfig, TargetError, TlsConfig};
 
-pub(crate) use body::kept;
-pub(crate) use broken::chain;
-pub(crate) use budget::{Budget, Growth, Held};
-pub(crate) use exact::OpenBody;
-pub use ping::Reached;
-pub(crate) use record::json_of;
-pub use secrets::Secrets;
-pub(crate) use token_file::TokenFile;
+use self::health::Health;
+use self::memory::MemoryBudget;
+pub use self::ping::Reached;
+use self::queue::{Queue, Turn};
+pub use self::secrets::Secrets;
+use self::stream::{Handshake, OpenStream, Shape};
+use self::watch::OpenWatch;
+pub use self::write_policy::WritePolicy;
 
-/// A request to be sent.
+/// A request to send.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
-    /// Any token.
+    /// The method, any token.
     pub method: String,
-    /// Path and query. The path of the server's URL goes in front of it.
+    /// Path and query. The path of the server's URL is its prefix.
     pub target: String,
-    /// In order, repeated names allowed. Authorization and Host are added.
+    /// In order, with repeated names. Authorization and Host are added.
     pub headers: Vec<(String, String)>,
-    /// Empty for none.
+    /// Empty without a body.
     pub body: Bytes,
-    /// Whose credential goes with it.
+    /// The credential to use.
     pub identity: Identity,
-    /// Over a connection of its own, with nothing normalised.
+    /// True for a dedicated connection without normalisation.
     pub exact: bool,
 }
 
-/// What a connection is to become.
+/// A requested protocol upgrade.
 #[derive(Clone, Copy, Debug)]
 pub struct Upgrade<'a> {
-    /// The protocols that are offered.
+    /// The offered protocols.
     pub handshake: &'a Handshake,
-    /// What comes over it.
+    /// The channels of the stream.
     pub shape: &'a Shape,
-    /// The bearer token goes with the protocols, as browsers have to send it.
+    /// True to send the bearer token as a subprotocol, like browsers.
     pub token_in_protocols: bool,
 }
 
-/// How much is read, and how fast requests go out.
+/// Limits on responses and on the request rate.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Bytes of an ordinary body.
     pub max_body: usize,
-    /// Bytes of memory that all large answers and all events of watches take which are received or looked at.
+    /// Memory of all large responses and watch events together.
     pub max_held: usize,
-    /// Bytes of a line of a watch.
-    pub max_line: usize,
-    /// Bytes of a watch in all.
+    /// Bytes of an event of a watch.
+    pub max_event: usize,
+    /// Bytes of a watch.
     pub max_watch_bytes: usize,
-    /// Requests a second.
+    /// Requests per second.
     pub max_rps: Option<u32>,
-    /// For a connection to stand, TLS included. Shorter than the deadlines of requests: a server that
-    /// cannot be reached is told from one that takes a request and hangs by which of them passes.
+    /// Time limit of a connection, including TLS. It is shorter than request deadlines, so that an
+    /// unreachable server differs from one that hangs.
     pub connect_timeout: Duration,
 }
 
@@ -95,7 +95,7 @@ impl Default for Limits {
         Self {
             max_body: 32 << 20,
             max_held: 64 << 20,
-            max_line: 8 << 20,
+            max_event: 8 << 20,
             max_watch_bytes: 32 << 20,
             max_rps: None,
             connect_timeout: Duration::from_secs(10),
@@ -106,28 +106,32 @@ impl Default for Limits {
 /// A client of one server. Clones share connections and limits.
 #[derive(Clone, Debug)]
 pub struct Client {
-    /// The start of the run: what every recorded time counts from.
+    /// The start of the run, which all times are relative to.
     pub origin: Instant,
     shared: Arc<Shared>,
-    fence: Arc<Fence>,
-    /// Each request has a connection of its own.
+    write_policy: Arc<WritePolicy>,
+    /// True to use a connection per request.
     apart: bool,
+    /// Receives the outcome of each request.
+    health: Option<Arc<Health>>,
+    /// Sends one request at a time.
+    queue: Option<Arc<Queue>>,
 }
 
 #[derive(Debug)]
 struct Shared {
-    /// Without credentials.
+    /// URL without credentials.
     server: String,
     limits: Limits,
-    budget: Budget,
-    limiter: Option<limiter::Limiter>,
+    budget: MemoryBudget,
+    limiter: Option<rate_limiter::Limiter>,
     identities: identity::Identities,
-    plain: plain::Plain,
+    plain: pooled::Plain,
     dialer: connection::Dialer,
 }
 
 impl Client {
-    /// Reads what the configuration names (certificates, tokens); connects to nothing.
+    /// Reads certificates and tokens. Does not connect.
     pub fn new(config: &TargetConfig, limits: Limits) -> Result<Self, TargetError> {
         let tls = match &config.tls {
             TlsConfig::Prepared(tls) => PreparedTls::clone(tls),
@@ -139,58 +143,89 @@ impl Client {
         let dialer = connection::Dialer::new(config, &tls, limits.connect_timeout)?;
         let shared = Shared {
             server: config.display_url(),
-            budget: Budget::new(limits.max_body, limits.max_held),
-            limiter: limits.max_rps.map(limiter::Limiter::new),
+            budget: MemoryBudget::new(limits.max_body, limits.max_held),
+            limiter: limits.max_rps.map(rate_limiter::Limiter::new),
             identities: identity::Identities::new(config)?,
-            plain: plain::Plain::new(config, &tls, &limits)?,
+            plain: pooled::Plain::new(config, &tls, &limits)?,
             dialer,
             limits,
         };
-        Ok(Self { origin: Instant::now(), shared: Arc::new(shared), fence: Arc::default(), apart: false })
+        Ok(Self {
+            origin: Instant::now(),
+            shared: Arc::new(shared),
+            write_policy: Arc::default(),
+            apart: false,
+            health: None,
+            queue: None,
+        })
     }
 
-    /// A client that sends nothing beyond the fence.
+    /// Returns a client that obeys a write policy.
     #[must_use]
-    pub fn within(&self, fence: Fence) -> Self {
-        Self { fence: Arc::new(fence), ..self.clone() }
+    pub fn within(&self, write_policy: WritePolicy) -> Self {
+        Self { write_policy: Arc::new(write_policy), ..self.clone() }
     }
 
-    /// A client that shares no connection: what others are answered cannot harm it.
+    /// Reports whether the write policy permits a request.
+    pub(crate) fn may_send(&self, method: &str, target: &str) -> bool {
+        self.write_policy.denial(method, target).is_none()
+    }
+
+    /// Returns a client without shared connections.
     #[must_use]
     pub(crate) fn apart(&self) -> Self {
         Self { apart: true, ..self.clone() }
     }
 
-    /// The URL of the server, without credentials.
+    /// Returns a client that reports the outcome of each request.
+    #[must_use]
+    pub(crate) fn observed_by(&self, health: &Arc<Health>) -> Self {
+        Self { health: Some(Arc::clone(health)), ..self.clone() }
+    }
+
+    /// Returns a client that sends one request at a time. Each request has this time.
+    #[must_use]
+    pub(crate) fn one_at_a_time(&self, timeout: Duration) -> Self {
+        Self { queue: Some(Arc::new(Queue::new(timeout))), ..self.clone() }
+    }
+
+    /// Returns the URL without credentials.
     pub fn server(&self) -> &str {
         &self.shared.server
     }
 
-    /// Whether an unprivileged credential was given.
+    /// Reports whether there is an unprivileged credential.
     pub fn has_second(&self) -> bool {
         self.shared.identities.has_second()
     }
 
-    /// The tokens and passwords that go out with requests, for whoever has to keep them out of sight.
+    /// Returns the tokens and passwords to redact.
     pub fn secrets(&self) -> Secrets {
         self.shared.identities.secrets()
     }
 
-    /// Whether the run itself authenticates by a bearer token.
+    /// Reports whether the main credential is a bearer token.
     pub fn by_token(&self) -> bool {
         self.shared.identities.by_token()
     }
 
-    /// Whether the run itself acts as another user.
+    /// Reports whether requests impersonate a user.
     pub(crate) async fn impersonates(&self) -> bool {
         self.shared.identities.impersonates().await
     }
 
-    /// One exchange, complete or broken, ended by the deadline at the latest. A server that asks to come back later is
-    /// asked again then.
+    /// Completes one exchange by the deadline. Retries after 429 with Retry-After.
     pub async fn send(&self, outgoing: Outgoing, deadline: Instant) -> Exchange {
+        let (_turn, deadline) = self.wait_for_turn(deadline).await;
         let ask = || self.send_once(outgoing.clone(), deadline);
-        patience::insist(deadline, ask, |exchange| exchange).await
+        retry::with_retries(deadline, ask, |exchange| exchange).await
+    }
+
+    async fn wait_for_turn(&self, deadline: Instant) -> (Option<Turn<'_>>, Instant) {
+        match &self.queue {
+            Some(queue) => queue.turn(deadline).await,
+            None => (None, deadline),
+        }
     }
 
     async fn send_once(&self, outgoing: Outgoing, deadline: Instant) -> Exchange {
@@ -205,8 +240,8 @@ impl Client {
             let outcome = match plain.send(request, ready.anonymous, deadline, budget).await {
                 Ok(outcome) => outcome,
                 Err(failure) if !failure.unprocessed => Outcome::Broken(failure.broken),
-                // Servers close HTTP/2 connections as they like, and name the requests that came too late:
-                // those have not been answered yet. A connection of its own cannot be closed under a request.
+                // Servers may close HTTP/2 connections at any time, and identify the unprocessed
+                // requests. These are sent again over a dedicated connection.
                 Err(_) => match self.turn(deadline).await {
                     Ok(()) => exact::send(dialer, ready, deadline, budget).await.1,
                     Err(broken) => Outcome::Broken(broken),
@@ -218,10 +253,31 @@ impl Client {
         self.exchange(sent, started, outcome)
     }
 
-    /// Opens a watch over a connection of its own, and waits for the head of the answer; later, where the server asks for
-    /// that.
+    /// Opens a watch over its own connection, and waits for the head. Retries after 429 with
+    /// Retry-After.
     pub async fn watch(&self, outgoing: Outgoing, deadline: Instant) -> OpenWatch {
-        patience::insist(deadline, || self.watch_once(outgoing.clone(), deadline), |watch| &watch.head).await
+        let (_turn, deadline) = self.wait_for_turn(deadline).await;
+        retry::with_retries(
+            deadline,
+            || self.watch_once(outgoing.clone(), deadline),
+            |watch| &watch.head,
+        )
+        .await
+    }
+
+    /// Opens a watch without waiting for the head of the response. It keeps only these members.
+    pub(crate) fn start_watch(
+        &self,
+        outgoing: Outgoing,
+        deadline: Instant,
+        keep: &[String],
+    ) -> OpenWatch {
+        let Outgoing { method, target, headers, body, identity, .. } = outgoing.clone();
+        let request = Sent { method, target, headers, body, identity };
+        let started = self.origin.elapsed();
+        let (client, keep) = (self.clone(), keep.to_vec());
+        let response = async move { client.watch(outgoing, deadline).await.keeping(&keep) };
+        OpenWatch::sending(request, started, response)
     }
 
     async fn watch_once(&self, outgoing: Outgoing, deadline: Instant) -> OpenWatch {
@@ -232,25 +288,32 @@ impl Client {
         let sent = ready.sent.clone();
         let (started, head) = exact::open(&self.shared.dialer, ready, deadline).await;
         match head {
-            Err(broken) => OpenWatch::refused(self.exchange(sent, started, Outcome::Broken(broken))),
+            Err(broken) => {
+                OpenWatch::refused(self.exchange(sent, started, Outcome::Broken(broken)))
+            }
             Ok(answer) if answer.status() != 200 => {
                 let outcome = answer.read(deadline, &self.shared.budget).await;
                 OpenWatch::refused(self.exchange(sent, started, outcome))
             }
             Ok(answer) => {
                 let (received, body) = answer.into_parts();
-                let head = self.exchange(sent, started, Outcome::Answered(received));
+                let head = self.exchange(sent, started, Outcome::Response(received));
                 let Shared { limits, budget, .. } = &*self.shared;
                 OpenWatch::reading(head, body, self.origin, limits, budget)
             }
         }
     }
 
-    /// Asks for an upgrade over a connection of its own; later, where the server asks for that. What is not a 101 by the
-    /// book is an ordinary answer.
-    pub async fn stream(&self, outgoing: Outgoing, upgrade: Upgrade<'_>, deadline: Instant) -> OpenStream {
+    /// Requests an upgrade over its own connection. Retries after 429 with Retry-After. Without a
+    /// valid 101, the stream is not open.
+    pub async fn stream(
+        &self,
+        outgoing: Outgoing,
+        upgrade: Upgrade<'_>,
+        deadline: Instant,
+    ) -> OpenStream {
         let ask = || self.stream_once(outgoing.clone(), upgrade, deadline);
-        patience::insist(deadline, ask, |stream| &stream.head).await
+        retry::with_retries(deadline, ask, |stream| &stream.head).await
     }
 
     async fn stream_once(
@@ -263,11 +326,13 @@ impl Client {
             Ok(ready) => ready,
             Err(exchange) => return OpenStream::refused(*exchange, Vec::new()),
         };
-        let token = if token_in_protocols { identity::token_to_protocols(&mut ready) } else { None };
+        let token =
+            if token_in_protocols { identity::token_to_protocols(&mut ready) } else { None };
         let sent = ready.sent.clone();
         let (started, head) = exact::open(&self.shared.dialer, ready, deadline).await;
-        let refused =
-            |outcome| OpenStream::refused(self.exchange(sent.clone(), started, outcome), Vec::new());
+        let refused = |outcome| {
+            OpenStream::refused(self.exchange(sent.clone(), started, outcome), Vec::new())
+        };
         let answer = match head {
             Err(broken) => return refused(Outcome::Broken(broken)),
             Ok(answer) if answer.status() != 101 => {
@@ -276,7 +341,7 @@ impl Client {
             Ok(answer) => answer,
         };
         let (mut received, upgraded) = answer.upgraded(deadline).await;
-        // A server that gives our token back must not bring it into reports.
+        // A server may echo the token, which reports must not show.
         if let Some(token) = token {
             for (_, value) in &mut received.headers {
                 *value = value.replace(&token, "$TOKEN");
@@ -287,7 +352,7 @@ impl Client {
         match upgraded {
             Err(broken) => refused(Outcome::Broken(broken)),
             Ok(upgraded) => {
-                let head = self.exchange(sent, started, Outcome::Answered(received));
+                let head = self.exchange(sent, started, Outcome::Response(received));
                 if problems.is_empty() {
                     let io = TokioIo::new(upgraded);
                     let over = (handshake.over, protocol);
@@ -300,8 +365,8 @@ impl Client {
     }
 
     async fn prepare(&self, outgoing: Outgoing, deadline: Instant) -> Result<Ready, Box<Exchange>> {
-        let turn = match self.fence.holds_back(&outgoing.method, &outgoing.target) {
-            Some(why) => Err(Broken::connect(format!("not sent: {why}"))),
+        let turn = match self.write_policy.denial(&outgoing.method, &outgoing.target) {
+            Some(why) => Err(Broken::not_sent(why)),
             None => self.turn(deadline).await,
         };
         let prepared = match turn {
@@ -328,22 +393,26 @@ impl Client {
     }
 
     fn exchange(&self, request: Sent, started: Instant, outcome: Outcome) -> Exchange {
-        Exchange {
+        let exchange = Exchange {
             request,
             outcome,
             started: started.saturating_duration_since(self.origin),
             took: started.elapsed(),
+        };
+        if let Some(health) = &self.health {
+            health.observe(&exchange);
         }
+        exchange
     }
 }
 
-/// A request with everything on it.
+/// A request, ready to send.
 struct Ready {
     sent: Sent,
     method: http::Method,
-    /// In order, credentials included.
+    /// In order, including credentials.
     headers: Vec<(http::HeaderName, http::HeaderValue)>,
-    /// Without a client certificate.
+    /// True without the client certificate.
     anonymous: bool,
     exact: bool,
 }

@@ -1,4 +1,4 @@
-//! Whether there is a server that knows us, asked before anything else.
+//! Checks that the server responds and accepts the credential.
 
 use std::sync::Arc;
 
@@ -7,42 +7,51 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{Client, Outgoing};
-use crate::exchange::{Broken, BrokenKind, Outcome};
+use crate::exchange::{Broken, BrokenKind, Outcome, Received, shorten};
 use crate::target::TargetError;
 
-/// Public paths first: they say that there is a server. The others say whether it knows us, which some
-/// servers do not find out for a public path.
+/// Public paths show that a server exists. The others show whether it accepts the credential.
 const PATHS: [&str; 4] = ["/version", "/api", "/apis", "/healthz"];
 
-/// What discovery begins with: where these are forbidden, nothing can be found out.
+/// If both are forbidden, discovery is impossible.
 const DISCOVERY: [&str; 2] = ["/api", "/apis"];
 
-/// A server that answers, and does not refuse the credential.
-#[derive(Clone, Debug)]
+/// A server that responds and accepts the credential.
+#[derive(Debug)]
 pub struct Reached {
     /// The body of /version, if it was JSON.
     pub version: Option<Arc<Value>>,
+    /// Why this is no Kubernetes API, if all responses show it. A server without discovery can
+    /// still serve resources.
+    pub problem: Option<TargetError>,
 }
 
 impl Client {
-    /// Asks for a few paths that any server has an opinion on. Whatever it answers but 401 will do, unless we have no
-    /// credential and it hides discovery from those.
+    /// Requests a few common paths. Any response except 401 suffices, unless an anonymous client is
+    /// denied discovery.
     pub async fn ping(&self, deadline: Instant) -> Result<Reached, TargetError> {
         let mut version = None;
         let mut answered = false;
         let mut failure = None;
         let mut forbidden = 0;
+        let mut strange = Some(Vec::new());
         for path in PATHS {
             match self.send(get(path), deadline).await.outcome {
-                Outcome::Answered(answer) if answer.status == 401 => {
+                Outcome::Response(answer) if answer.status == 401 => {
                     return Err(TargetError::Unauthenticated {
                         server: self.shared.server.clone(),
                         path,
                         advice: self.shared.identities.advice(),
                     });
                 }
-                Outcome::Answered(answer) => {
+                Outcome::Response(answer) => {
                     let good = (200..300).contains(&answer.status);
+                    if path != "/healthz" {
+                        strange = strange.and_then(|mut texts| {
+                            texts.push((answer.status, strange_response(path, &answer)?));
+                            Some(texts)
+                        });
+                    }
                     if path == "/version" && good {
                         version = answer.json;
                     }
@@ -50,12 +59,15 @@ impl Client {
                     if answer.status == 403 && DISCOVERY.contains(&path) {
                         forbidden += 1;
                     }
-                    if path != "/version" && good {
+                    if path != "/version" && good && strange.is_none() {
                         break;
                     }
                 }
                 Outcome::Broken(broken) => {
-                    let no_connection = matches!(broken.kind, BrokenKind::Connect | BrokenKind::Tls);
+                    let no_connection = matches!(
+                        broken.kind,
+                        BrokenKind::NotSent | BrokenKind::Connect | BrokenKind::Tls
+                    );
                     failure.get_or_insert(broken);
                     if no_connection && !answered {
                         break;
@@ -66,24 +78,77 @@ impl Client {
         match failure {
             Some(broken) if !answered => Err(self.unreachable(broken)),
             _ if forbidden == DISCOVERY.len() && self.shared.identities.is_anonymous() => {
-                Err(TargetError::Anonymous { server: self.shared.server.clone(), path: DISCOVERY[0] })
+                Err(TargetError::Anonymous {
+                    server: self.shared.server.clone(),
+                    path: DISCOVERY[0],
+                })
             }
-            _ => Ok(Reached { version }),
+            _ => Ok(Reached { version, problem: self.problem(strange.unwrap_or_default()) }),
         }
+    }
+
+    /// Returns what the responses to all requests show. `None` without responses.
+    fn problem(&self, strange: Vec<(u16, String)>) -> Option<TargetError> {
+        let fails = strange.iter().all(|(status, _)| *status >= 500);
+        let (server, (_, response)) = (self.shared.server.clone(), strange.into_iter().last()?);
+        Some(if fails {
+            TargetError::Failing { server, response }
+        } else {
+            TargetError::Foreign { server, response }
+        })
     }
 
     fn unreachable(&self, broken: Broken) -> TargetError {
         let advice = match broken.kind {
             BrokenKind::Connect => Some("is the address right, and does the server run?"),
-            BrokenKind::Tls => {
-                Some("name the certificate authority it is to be trusted by, or skip the verification")
+            BrokenKind::Tls => Some("name its certificate authority, or skip the verification"),
+            BrokenKind::Deadline => Some("it accepted the connection and sent no response"),
+            BrokenKind::Protocol => {
+                Some("is it https where http was given, or no HTTP server at all?")
             }
-            BrokenKind::Deadline => Some("it took the connection and gave no answer"),
-            BrokenKind::Protocol => Some("is it https where http was given, or no HTTP server at all?"),
-            BrokenKind::Budget | BrokenKind::Interrupted => None,
+            BrokenKind::NotSent | BrokenKind::Budget | BrokenKind::Interrupted => None,
         };
-        TargetError::Unreachable { server: self.shared.server.clone(), reason: broken.message, advice }
+        TargetError::Unreachable {
+            server: self.shared.server.clone(),
+            reason: broken.message,
+            advice,
+        }
     }
+}
+
+/// Describes a response that no Kubernetes API sends to a request for discovery.
+fn strange_response(path: &str, response: &Received) -> Option<String> {
+    let header = |wanted: &str| {
+        let found = response.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        found.map(|(_, value)| shorten(value))
+    };
+    let status = response.status;
+    let text = match (status, response.json.as_deref()) {
+        (404 | 500.., _) => status.to_string(),
+        (300..400, _) => match header("location") {
+            Some(location) => format!("{status} to {location}"),
+            None => status.to_string(),
+        },
+        (200..300, None) => {
+            let media_type = header("content-type");
+            format!("{status} with {}", media_type.as_deref().unwrap_or("no media type"))
+        }
+        (200..300, Some(json)) if !is_of_api(path, json) => {
+            format!("{status} with JSON of another kind")
+        }
+        _ => return None,
+    };
+    Some(format!("GET {path} returned {text}"))
+}
+
+/// Reports whether a document has a member that the documents of an API at this path have.
+fn is_of_api(path: &str, document: &Value) -> bool {
+    let members: &[&str] = match path {
+        "/version" => &["gitVersion", "major"],
+        "/api" => &["kind", "versions"],
+        _ => &["kind", "groups"],
+    };
+    members.iter().any(|member| document.get(member).is_some())
 }
 
 fn get(path: &str) -> Outgoing {

@@ -1,4 +1,4 @@
-//! The way to the server through a proxy that a kubeconfig names.
+//! Connects through the proxy of a kubeconfig.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -13,7 +13,6 @@ use url::Url;
 
 use crate::target::{Secret, TargetError};
 
-/// A proxy, and how it is spoken to.
 #[derive(Debug)]
 pub(super) struct Proxy {
     kind: Kind,
@@ -36,16 +35,17 @@ impl Proxy {
             "socks5" | "socks5h" => Kind::Socks,
             other => return Err(bad(&format!("the scheme {other} is neither http nor socks5"))),
         };
-        let host = url.host_str().ok_or_else(|| bad("it names no host"))?;
+        let host = url.host_str().ok_or_else(|| bad("it has no host"))?;
         let port = url.port_or_known_default().unwrap_or(1080);
         let address = format!("{}://{host}:{port}", url.scheme()).parse::<Uri>();
         let text = |part: &str| percent_decode_str(part).decode_utf8_lossy().into_owned();
-        let login = (!url.username().is_empty())
-            .then(|| (text(url.username()), Secret::new(&text(url.password().unwrap_or_default()))));
+        let login = (!url.username().is_empty()).then(|| {
+            (text(url.username()), Secret::new(&text(url.password().unwrap_or_default())))
+        });
         Ok(Self { kind, address: address.map_err(|error| bad(&error.to_string()))?, login })
     }
 
-    /// A connection to the server, through the proxy.
+    /// Connects to the server through the proxy.
     pub(super) async fn connect(&self, server: Uri) -> Result<TcpStream, BoxError> {
         let mut direct = HttpConnector::new();
         direct.enforce_http(false);

@@ -1,7 +1,7 @@
-//! What must be kept out of sight: the credentials that go out with requests.
+//! Credentials to redact from reports.
 //!
-//! A credential may change while a run goes on: plugins log in anew, token files are replaced. So it is learned where a
-//! request is made ready, before anything can come back that repeats it.
+//! Credentials may change during a run: plugins log in again, token files are replaced. Therefore
+//! each credential is recorded before its request is sent.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
 use http::HeaderValue;
 
-/// The secrets of a run, as far as they have been sent. Clones share what they learn.
+/// The secrets that were sent so far. Clones share them.
 #[derive(Clone, Default)]
 pub struct Secrets(Arc<Mutex<Known>>);
 
@@ -22,13 +22,13 @@ struct Known {
 }
 
 impl Secrets {
-    /// Every form in which a server may give back what it was sent; the longest first, so that no part of one is left where
-    /// a shorter one was hidden in it.
+    /// Returns every form in which a server may echo a secret. The longest comes first, so that no
+    /// part of it remains.
     pub fn forms(&self) -> Arc<[String]> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).forms.clone()
     }
 
-    /// Remembers the secret of an Authorization header.
+    /// Records the secret of an Authorization header.
     pub(super) fn learn(&self, header: &HeaderValue) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !known.headers.contains(header) {
@@ -40,7 +40,7 @@ impl Secrets {
 }
 
 impl FromIterator<String> for Secrets {
-    /// Secrets that are known beforehand, each in this one form.
+    /// Creates secrets with one form each.
     fn from_iter<I: IntoIterator<Item = String>>(secrets: I) -> Self {
         let forms = secrets.into_iter().collect::<Forms>().0;
         Self(Arc::new(Mutex::new(Known { headers: HashSet::new(), forms })))
@@ -53,12 +53,12 @@ impl fmt::Debug for Secrets {
     }
 }
 
-/// Forms in their order.
+/// Forms in order.
 struct Forms(Arc<[String]>);
 
 impl FromIterator<String> for Forms {
     fn from_iter<I: IntoIterator<Item = String>>(forms: I) -> Self {
-        // An empty one would stand everywhere.
+        // An empty form would match everywhere.
         let mut forms: Vec<String> = forms.into_iter().filter(|form| !form.is_empty()).collect();
         forms.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
         forms.dedup();
@@ -66,13 +66,13 @@ impl FromIterator<String> for Forms {
     }
 }
 
-/// The secret of an Authorization header in every form in which a server may give it back: as it is, as a browser puts it among
-/// subprotocols, encoded with or without its scheme; of a name and a password, the password.
+/// Returns the forms of a secret: plain, as subprotocol, encoded with or without its scheme, and
+/// the password of basic auth.
 fn forms(header: &str) -> Vec<String> {
     let (scheme, secret) = header.split_once(' ').unwrap_or(("", header));
     let mut forms = vec![secret.to_owned()];
     for text in [secret, header] {
-        // Padding, or its lack, stands behind what is hidden.
+        // Padding follows the redacted part.
         forms.push(BASE64_STANDARD_NO_PAD.encode(text));
         forms.push(BASE64_URL_SAFE_NO_PAD.encode(text));
     }
@@ -93,7 +93,10 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case("Bearer sesame?>", &["sesame?>", "c2VzYW1lPz4", "QmVhcmVyIHNlc2FtZT8-", "QmVhcmVyIHNlc2FtZT8+"])]
+    #[case(
+        "Bearer sesame?>",
+        &["sesame?>", "c2VzYW1lPz4", "QmVhcmVyIHNlc2FtZT8-", "QmVhcmVyIHNlc2FtZT8+"]
+    )]
     #[case("Basic bWU6c2VzYW1l", &["bWU6c2VzYW1l", "me:sesame", "sesame"])]
     #[case("sesame", &["sesame", "c2VzYW1l"])]
     fn a_secret_is_known_in_all_its_forms(#[case] header: &'static str, #[case] expected: &[&str]) {

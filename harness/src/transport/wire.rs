@@ -1,7 +1,7 @@
-//! The bytes below the HTTP library, where it would lose something.
+//! Access to the bytes below the HTTP library.
 //!
-//! Going out, the request line is put in place of the one that the library wrote, for targets that its
-//! types cannot hold. Coming in, the head is kept, because the library forgets how names were spelled.
+//! Sending replaces the request line for targets that the library cannot represent. Receiving keeps
+//! the head, since the library does not keep the case of header names.
 
 use std::io;
 use std::pin::Pin;
@@ -11,28 +11,26 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A connection of any kind.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// No head that is kept is longer; the HTTP library gives up before.
+/// Limit on the recorded head. The library has a lower one.
 const MAX_HEAD: usize = 512 << 10;
 
-/// A connection that carries one request.
 pub(super) struct Wire {
     stream: Box<dyn Stream>,
     head: Head,
     line: Option<Bytes>,
-    /// The first write with its line replaced, as far as it has not gone out.
+    /// Bytes of the replaced head that are still to be written.
     pending: Bytes,
 }
 
-/// What has been received up to the end of the head; `None` once it is not wanted any more.
+/// The bytes up to the end of the head; `None` after use.
 #[derive(Clone)]
 pub(super) struct Head(Arc<Mutex<Option<BytesMut>>>);
 
 impl Wire {
-    /// With the request line to send, if the library's is not the right one.
+    /// Wraps a connection, with an optional request line.
     pub(super) fn new(stream: Box<dyn Stream>, line: Option<Bytes>) -> (Self, Head) {
         let head = Head(Arc::new(Mutex::new(Some(BytesMut::new()))));
         (Self { stream, head: head.clone(), line, pending: Bytes::new() }, head)
@@ -58,15 +56,21 @@ impl Head {
         }
     }
 
-    /// The headers as they were spelled, of the first head that is not an interim answer (1xx).
-    /// Called once, when the library has read that head.
+    /// Returns the headers with their original case, without interim responses. Call it once, after
+    /// the library read the head.
     pub(super) fn take_headers(&self) -> Vec<(String, String)> {
-        let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
-        let mut lines =
-            bytes.as_ref().split(|&b| b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+        let bytes =
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
+        let mut lines = bytes
+            .as_ref()
+            .split(|&b| b == b'\n')
+            .map(|line| line.strip_suffix(b"\r").unwrap_or(line));
         loop {
-            let Some(status) = lines.by_ref().find(|line| !line.is_empty()) else { return Vec::new() };
-            let fields: Vec<_> = lines.by_ref().take_while(|line| !line.is_empty()).map(field).collect();
+            let Some(status) = lines.by_ref().find(|line| !line.is_empty()) else {
+                return Vec::new();
+            };
+            let fields: Vec<_> =
+                lines.by_ref().take_while(|line| !line.is_empty()).map(field).collect();
             let code = status.split(|&b| b == b' ').nth(1).unwrap_or_default();
             if !code.starts_with(b"1") || code == b"101" {
                 return fields;
@@ -95,9 +99,13 @@ impl AsyncRead for Wire {
 }
 
 impl AsyncWrite for Wire {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
-        // The library writes a head in one piece: it does not fit two buffers of a vectored write, which is off.
+        // The library writes a head in one call, since vectored writes are off.
         if let Some(line) = this.line.take() {
             let rest = buf.iter().position(|&b| b == b'\r').unwrap_or(buf.len());
             this.pending = [&line, &buf[rest..]].concat().into();

@@ -1,12 +1,13 @@
-//! Verdicts: pure functions of what a case expects and what was exchanged.
+//! Computes verdicts: pure functions of a check and an exchange.
 //!
-//! Nothing here waits, sends or remembers. A check becomes a [`CheckResult`] with what was asked for, what
-//! came, a diff and a line that repeats the exchange.
+//! The result is a [`CheckResult`] with expected and actual values, a diff and a curl command.
 
 mod cel;
-mod claim;
-pub mod curl;
+mod claims;
+pub(crate) mod curl;
+mod decode;
 mod pattern;
+mod reported;
 
 use std::collections::BTreeMap;
 
@@ -14,36 +15,42 @@ use kubeproof_cases::case::{Check, Edition, EventPattern, Level};
 use serde_json::{Value, json};
 use similar::TextDiff;
 
-pub use self::cel::{EvalError, evaluate};
-pub use self::pattern::{Mismatch, describe, matches};
-pub(crate) use self::pattern::{describe_text, shorten, text_matches};
-use crate::event::{CheckResult, Verdict};
+pub(crate) use self::cel::evaluate;
+use self::claims::Evidence;
+pub(crate) use self::decode::{Explanation, explain, missing_member, missing_variable, short};
+pub(crate) use self::pattern::{Mismatch, describe, matches};
+pub(crate) use self::pattern::{describe_text, text_matches};
+pub(crate) use self::reported::{Defect, Reported};
+use self::reported::{Tolerance, matches_but_reported};
+use crate::event::{CheckResult, Symptom, Verdict};
 use crate::exchange::{Exchange, Outcome, Received, WatchEnd, WatchEvent};
 use crate::values::{Undefined, Values};
 
-/// Bytes of what is shown side by side; who reads more?
+/// Limit on values in a diff.
 const MAX_DIFF: usize = 64 << 10;
 
-/// What a run is judged by.
+/// The settings for judging.
 #[derive(Clone, Debug)]
-pub struct Judging {
-    /// The text that counts.
+pub(crate) struct JudgeOptions {
+    /// The edition to judge by.
     pub edition: Edition,
-    /// A deviation is a failure.
+    /// True to fail deviations.
     pub letter: bool,
-    /// The target without credentials, for the curl line.
+    /// The URL of the target without credentials, for curl commands.
     pub server: String,
+    /// Defects that another case reports.
+    pub reported: Reported,
 }
 
-/// Judges one check. `None`: the check is not judged under this edition.
+/// Judges one check. Returns `None` if the edition does not contain it.
 ///
-/// `exchange` is what the check's step made; checks of an `expect` step have none and speak through CEL.
-pub fn judge(
+/// `exchange` is the exchange of the step; `expect` steps have none and use CEL.
+pub(crate) fn judge(
     check: &Check,
     step: &str,
     exchange: Option<&Exchange>,
     values: &Values,
-    judging: &Judging,
+    judging: &JudgeOptions,
 ) -> Option<CheckResult> {
     if !check.editions.contains(&judging.edition) {
         return None;
@@ -61,53 +68,74 @@ pub fn judge(
         diff: None,
         curl: exchange.map(|exchange| curl::line(&exchange.request, &judging.server)),
         step: step.to_owned(),
+        steps: exchange.iter().map(|_| step.to_owned()).collect(),
+        symptom: None,
+        reported_by: None,
     };
-    if let Err(undefined) = settle(&mut result, check, exchange, values, judging) {
-        result.verdict = Verdict::Error;
-        result.message = undefined.to_string();
+    let tolerance = Tolerance::new(&judging.reported);
+    let evidence = Evidence { step, exchange, values, tolerance: Some(&tolerance) };
+    if let Err(undefined) = settle(&mut result, check, evidence, judging) {
+        if let Some(why) = missing_variable(&undefined.0, values) {
+            blame(&mut result, why);
+        } else {
+            result.verdict = Verdict::Error;
+            result.message = undefined.to_string();
+        }
+    }
+    if result.verdict == Verdict::Pass
+        && let Some((defect, case, holds)) = tolerance.met()
+    {
+        result.verdict = if holds { Verdict::Pass } else { Verdict::Skip };
+        result.message = defect;
+        result.reported_by = Some(case);
     }
     Some(result)
 }
 
-/// A check that the harness makes of its own, for what a case takes for granted: that a step is answered,
-/// that an object it needs can be created, that a captured value is there.
-pub fn synthetic(
-    id: String,
-    verdict: Verdict,
-    step: &str,
-    expected: Value,
-    actual: Value,
-    message: String,
-) -> CheckResult {
+/// Fails a check that cannot be judged because a response lacks a member.
+fn blame(result: &mut CheckResult, why: Explanation) {
+    let Explanation { message, actual, symptom, steps, .. } = why;
+    result.verdict = failed_at(result.level);
+    result.steps.extend(steps);
+    (result.message, result.actual, result.symptom) = (message, actual, symptom);
+}
+
+/// Creates a check of the harness itself, for preconditions of a case. The caller adds the values
+/// and the message.
+pub(crate) fn synthetic(id: String, verdict: Verdict, step: &str) -> CheckResult {
     CheckResult {
         id,
         verdict,
         level: Level::Must,
         requirements: Vec::new(),
-        expected,
-        actual,
+        expected: Value::Null,
+        actual: Value::Null,
         places: Vec::new(),
-        message,
+        message: String::new(),
         means: None,
         diff: None,
         curl: None,
         step: step.to_owned(),
+        steps: vec![step.to_owned()],
+        symptom: None,
+        reported_by: None,
     }
 }
 
-/// The verdict of a check that does not hold.
-pub fn failed_at(level: Level) -> Verdict {
+/// Returns the verdict of a failed check.
+pub(crate) fn failed_at(level: Level) -> Verdict {
     match level {
         Level::Must => Verdict::Fail,
         Level::Should | Level::May => Verdict::Warn,
     }
 }
 
-/// Whether an event is the one that a case waits for.
-pub fn event_matches(
+/// Compares an event with a pattern, except for members that another case reports as missing.
+pub(crate) fn event_matches(
     expected: &EventPattern,
     event: &WatchEvent,
     values: &Values,
+    reported: &Reported,
 ) -> Result<Result<(), Mismatch>, Undefined> {
     let type_is_right = if expected.types.is_empty() {
         event.kind != "BOOKMARK"
@@ -115,23 +143,32 @@ pub fn event_matches(
         expected.types.contains(&event.kind)
     };
     if !type_is_right {
-        let asked = if expected.types.is_empty() { "an event".into() } else { expected.types.join(" or ") };
-        return Ok(Err(Mismatch { at: "/type".into(), expected: asked, actual: Some(json!(event.kind)) }));
+        let asked =
+            if expected.types.is_empty() { "an event".into() } else { expected.types.join(" or ") };
+        return Ok(Err(Mismatch {
+            at: "/type".into(),
+            expected: asked,
+            actual: Some(json!(event.kind)),
+        }));
     }
     match &expected.object {
-        Some(pattern) => matches(pattern, Some(&event.object), values),
+        Some(pattern) => {
+            let tolerance = Tolerance::new(reported);
+            matches_but_reported(pattern, Some(&event.object), values, &tolerance)
+        }
         None => Ok(Ok(())),
     }
 }
 
-/// What CEL sees as a step: `status`, `headers`, `body`, `text`, `events`, `ended`, `error`.
-pub fn exchange_value(exchange: &Exchange) -> Value {
+/// Returns the value that CEL sees for a step: `status`, `headers`, `body`, `text`, `events`,
+/// `ended`, `error`.
+pub(crate) fn exchange_value(exchange: &Exchange) -> Value {
     match &exchange.outcome {
         Outcome::Broken(broken) => json!({
             "status": 0, "headers": {}, "body": null, "text": "", "events": [], "ended": false,
             "error": broken.message,
         }),
-        Outcome::Answered(received) => received_value(received),
+        Outcome::Response(received) => received_value(received),
     }
 }
 
@@ -146,8 +183,11 @@ fn received_value(received: &Received) -> Value {
             })
             .or_insert_with(|| value.clone());
     }
-    let events: Vec<Value> =
-        received.events.iter().map(|event| json!({"type": event.kind, "object": *event.object})).collect();
+    let events: Vec<Value> = received
+        .events
+        .iter()
+        .map(|event| json!({"type": event.kind, "object": *event.object}))
+        .collect();
     let mut value = json!({
         "status": received.status,
         "headers": headers,
@@ -157,7 +197,7 @@ fn received_value(received: &Received) -> Value {
         "ended": received.end == Some(WatchEnd::Server),
         "error": "",
     });
-    // Of a stream, the names of channels are members, `error` among them.
+    // Channel names of a stream are members, and `error` is one of them.
     if let (Some(stream), Some(members)) = (&received.stream, value.as_object_mut()) {
         members.extend(stream.value());
     }
@@ -167,27 +207,46 @@ fn received_value(received: &Received) -> Value {
 fn settle(
     result: &mut CheckResult,
     check: &Check,
-    exchange: Option<&Exchange>,
-    values: &Values,
-    judging: &Judging,
+    evidence: Evidence<'_>,
+    judging: &JudgeOptions,
 ) -> Result<(), Undefined> {
-    result.expected = claim::expectations(&check.claims, values)?;
-    let Err(broken) = claim::all_hold(&check.claims, exchange, values)? else { return Ok(()) };
+    result.expected = claims::expectations(&check.claims, evidence.values)?;
+    let Err(broken) = claims::all_hold(&check.claims, evidence)? else { return Ok(()) };
     result.verdict = failed_at(check.level);
-    result.diff = diff(&broken.expected, &broken.actual);
-    result.actual = broken.actual;
+    result.diff = match &broken.differing {
+        Some((expected, actual)) => diff(expected, actual),
+        None => diff(&broken.expected, &broken.actual),
+    };
     result.message = broken.message;
-    if let Some(fault) = exchange.and_then(no_json)
+    // The default message shows which member is missing.
+    let is_missing = matches!(broken.symptom, Some(Symptom::MissingField { .. }));
+    if let Some(message) = &check.message
+        && broken.expected.get("cel").is_some()
+        && !is_missing
+        && let Some(message) = decode::render(message, evidence.values)
+    {
+        result.message = message;
+    }
+    result.actual = broken.actual;
+    result.symptom = broken.symptom;
+    for step in broken.steps.into_iter().filter(|step| *step != evidence.step) {
+        result.steps.push(step);
+    }
+    if result.curl.is_none() {
+        let first = result.steps.first().and_then(|step| evidence.values.requests.of_step(step));
+        result.curl = first.map(|request| curl::line(&request, &judging.server));
+    }
+    if let Some(fault) = evidence.exchange.and_then(no_json)
         && !result.message.contains(fault)
     {
         result.message = format!("{} (the body is no JSON: {fault})", result.message);
     }
     if let Some(deviation) = &check.deviation
-        && claim::all_hold(&deviation.claims, exchange, values)?.is_ok()
+        && claims::all_hold(&deviation.claims, Evidence { tolerance: None, ..evidence })?.is_ok()
     {
         let letter = deviation.letter.get(&judging.edition).map(String::as_str).unwrap_or_default();
         result.message = format!(
-            "{} (the letter of {}: {}; deployed servers: {})",
+            "{} (strict text of {}: {}; deployed servers: {})",
             result.message,
             judging.edition,
             letter.trim_end_matches('.'),
@@ -200,20 +259,23 @@ fn settle(
     Ok(())
 }
 
-/// Why a body that claims to be JSON cannot be read: what is wrong with an expression over it, too.
+/// Returns why the body is invalid JSON, which also explains failed expressions.
 fn no_json(exchange: &Exchange) -> Option<&str> {
-    let answer = exchange.answer().filter(|answer| answer.json.is_none())?;
+    let answer = exchange.response().filter(|answer| answer.json.is_none())?;
     answer.json_fault.as_deref()
 }
 
-/// A unified diff of two structured values; `None` when a line each says it all.
+/// Returns a unified diff of two objects or two lists.
 fn diff(expected: &Value, actual: &Value) -> Option<String> {
-    if !(expected.is_object() && actual.is_object()) {
+    let same_shape =
+        (expected.is_object() && actual.is_object()) || (expected.is_array() && actual.is_array());
+    // The expression of a check is no value to compare with.
+    if !same_shape || expected.get("cel").is_some() {
         return None;
     }
     let (expected, actual) =
         (serde_json::to_string_pretty(expected).ok()?, serde_json::to_string_pretty(actual).ok()?);
-    // The time it takes grows with the square of what differs.
+    // The cost grows with the square of the differences.
     if expected.len().max(actual.len()) > MAX_DIFF {
         return None;
     }

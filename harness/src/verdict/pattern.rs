@@ -1,19 +1,23 @@
-//! Whether a JSON value matches a pattern, and where it first does not.
+//! Matches JSON values against patterns, and finds the first mismatch.
 
 use kubeproof_cases::pattern::{JsonType, Pattern, TextPattern};
+use kubeproof_cases::plural;
+use kubeproof_cases::template::Template;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-use crate::values::{Undefined, Values};
+use super::decode::short;
+use crate::event::Symptom;
+use crate::values::{Segment, Undefined, Values, dotted, segments};
 
-/// The first place at which a value is not as asked.
+/// The first place where a value differs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mismatch {
+pub(crate) struct Mismatch {
     /// A JSON Pointer; empty for the whole.
     pub at: String,
-    /// What was asked for there, in words.
+    /// Description of the expected value.
     pub expected: String,
-    /// What is there; `None`: nothing.
+    /// The actual value; `None` if absent.
     pub actual: Option<Value>,
 }
 
@@ -22,20 +26,68 @@ impl Mismatch {
         Self { at: at.to_owned(), expected: expected.into(), actual: actual.cloned() }
     }
 
-    /// `/metadata/name: expected "a", got "b"`.
-    pub fn in_words(&self) -> String {
-        let at = if self.at.is_empty() { "the body" } else { &self.at };
+    /// Describes the mismatch: `metadata.name is "b", expected "a"`.
+    pub(crate) fn in_words(&self) -> String {
+        self.in_words_of("the body")
+    }
+
+    /// Like [`Self::in_words`], with a name for the whole value.
+    pub(crate) fn in_words_of(&self, whole: &str) -> String {
+        let place = if self.at.is_empty() { whole.to_owned() } else { self.place() };
         match &self.actual {
-            Some(actual) => format!("{at}: expected {}, got {}", self.expected, shorten(&actual.to_string())),
-            None => format!("{at}: expected {}, but it is absent", self.expected),
+            Some(Value::Array(items)) if items.iter().any(Value::is_object) => {
+                format!("{place} has {}, expected {}", plural(items.len(), "item"), self.expected)
+            }
+            Some(actual) => format!("{place} is {}, expected {}", short(actual), self.expected),
+            None => format!("{place} is missing{}", self.expectation()),
+        }
+    }
+
+    /// Describes the mismatch of a response to a request, such as ``the response of `create` ``.
+    pub(crate) fn in_response(&self, response: &str) -> String {
+        match &self.actual {
+            Some(_) => self.in_words(),
+            None => format!("{} is missing in {response}{}", self.place(), self.expectation()),
+        }
+    }
+
+    /// Returns what kind of mismatch it is.
+    pub(crate) fn symptom(&self) -> Symptom {
+        let part = |segment: &Segment| match segment {
+            Segment::Index(_) => "[]".to_owned(),
+            Segment::Member(name) => format!(".{name}"),
+        };
+        let field: String = segments(&self.at).iter().map(part).collect();
+        let field = match field.trim_start_matches('.') {
+            "" => "body".to_owned(),
+            field => field.to_owned(),
+        };
+        match self.actual {
+            Some(_) => Symptom::WrongField { field },
+            None => Symptom::MissingField { field },
+        }
+    }
+
+    fn expectation(&self) -> String {
+        match self.expected.as_str() {
+            "any value" => String::new(),
+            expected => format!(", expected {expected}"),
+        }
+    }
+
+    /// Returns the place as a path: `spec.items[2].name`.
+    fn place(&self) -> String {
+        match dotted(&segments(&self.at)).as_str() {
+            "" => "the body".to_owned(),
+            place => place.to_owned(),
         }
     }
 }
 
-/// Matches a value (`None`: there is none) against a pattern.
+/// Matches an optional value against a pattern.
 ///
-/// The outer result is about the case: a variable without a value.
-pub fn matches(
+/// The outer error is an undefined variable of the case.
+pub(crate) fn matches(
     pattern: &Pattern,
     actual: Option<&Value>,
     values: &Values,
@@ -43,8 +95,12 @@ pub fn matches(
     match_at("", pattern, actual, values)
 }
 
-/// Matches text against a pattern.
-pub(crate) fn text_matches(pattern: &TextPattern, actual: &str, values: &Values) -> Result<bool, Undefined> {
+/// Matches a text against a pattern.
+pub(crate) fn text_matches(
+    pattern: &TextPattern,
+    actual: &str,
+    values: &Values,
+) -> Result<bool, Undefined> {
     Ok(match pattern {
         TextPattern::Equal(text) => values.render(text)? == actual,
         TextPattern::Regex(text) => {
@@ -53,7 +109,7 @@ pub(crate) fn text_matches(pattern: &TextPattern, actual: &str, values: &Values)
     })
 }
 
-/// A text pattern as messages show it.
+/// Describes a text pattern for messages.
 pub(crate) fn describe_text(pattern: &TextPattern, values: &Values) -> Result<String, Undefined> {
     Ok(match pattern {
         TextPattern::Equal(text) => format!("{:?}", values.render(text)?),
@@ -61,8 +117,8 @@ pub(crate) fn describe_text(pattern: &TextPattern, values: &Values) -> Result<St
     })
 }
 
-/// The pattern as JSON, its variables filled in, in the notation of case files.
-pub fn describe(pattern: &Pattern, values: &Values) -> Result<Value, Undefined> {
+/// Returns the pattern as JSON in the notation of case files.
+pub(crate) fn describe(pattern: &Pattern, values: &Values) -> Result<Value, Undefined> {
     let all = |patterns: &[Pattern]| -> Result<Value, Undefined> {
         Ok(Value::Array(patterns.iter().map(|p| describe(p, values)).collect::<Result<_, _>>()?))
     };
@@ -89,8 +145,12 @@ pub fn describe(pattern: &Pattern, values: &Values) -> Result<Value, Undefined> 
     })
 }
 
-/// The part of a value that a pattern speaks of: what a diff should show.
-pub(super) fn project(pattern: &Pattern, actual: &Value, values: &Values) -> Result<Value, Undefined> {
+/// Returns the part of a value that the pattern mentions, for diffs.
+pub(super) fn project(
+    pattern: &Pattern,
+    actual: &Value,
+    values: &Values,
+) -> Result<Value, Undefined> {
     Ok(match (pattern, actual) {
         (Pattern::Object(members), Value::Object(object)) => {
             let mut part = Map::new();
@@ -103,76 +163,52 @@ pub(super) fn project(pattern: &Pattern, actual: &Value, values: &Values) -> Res
             }
             Value::Object(part)
         }
-        (Pattern::Array(patterns), Value::Array(items)) if patterns.len() == items.len() => Value::Array(
-            patterns.iter().zip(items).map(|(p, v)| project(p, v, values)).collect::<Result<_, _>>()?,
-        ),
+        (Pattern::Array(patterns), Value::Array(items)) if patterns.len() == items.len() => {
+            Value::Array(
+                patterns
+                    .iter()
+                    .zip(items)
+                    .map(|(p, v)| project(p, v, values))
+                    .collect::<Result<_, _>>()?,
+            )
+        }
         _ => actual.clone(),
     })
 }
 
-fn match_at(
-    at: &str,
-    pattern: &Pattern,
-    actual: Option<&Value>,
-    values: &Values,
-) -> Result<Result<(), Mismatch>, Undefined> {
-    let mismatch = |expected: String| Ok(Err(Mismatch::new(at, expected, actual)));
+/// The outcome of a match. The outer error is an undefined variable of the case.
+type Match = Result<Result<(), Mismatch>, Undefined>;
+
+fn match_at(at: &str, pattern: &Pattern, actual: Option<&Value>, values: &Values) -> Match {
+    // The description is expensive, so it is rendered only for a mismatch.
+    let check = |holds: bool, expected: &dyn Fn() -> Result<String, Undefined>| {
+        Ok(if holds { Ok(()) } else { Err(Mismatch::new(at, expected()?, actual)) })
+    };
     match pattern {
-        Pattern::Absent => {
-            if actual.is_some() {
-                return mismatch("nothing".into());
-            }
-        }
-        Pattern::Present => {
-            if actual.is_none() {
-                return mismatch("any value".into());
-            }
-        }
+        Pattern::Absent => check(actual.is_none(), &|| Ok("no such field".to_owned())),
+        Pattern::Present => check(actual.is_some(), &|| Ok("any value".to_owned())),
         Pattern::Value(expected) => {
             let expected = values.render_json(expected)?;
-            if !actual.is_some_and(|actual| equal(&expected, actual)) {
-                return mismatch(expected.to_string());
-            }
+            let holds = actual.is_some_and(|actual| equal(&expected, actual));
+            check(holds, &|| Ok(expected.to_string()))
         }
         Pattern::Exactly(expected) => {
             let expected = values.render_json(expected)?;
-            if !actual.is_some_and(|actual| equal(&expected, actual)) {
-                return mismatch(format!("exactly {expected}"));
-            }
+            let holds = actual.is_some_and(|actual| equal(&expected, actual));
+            check(holds, &|| Ok(format!("exactly {expected}")))
         }
-        Pattern::Object(members) => {
-            let Some(Value::Object(object)) = actual else { return mismatch("an object".into()) };
-            for (name, pattern) in members {
-                let name = values.render(name)?;
-                let inner = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
-                if let Err(found) = match_at(&inner, pattern, object.get(&name), values)? {
-                    return Ok(Err(found));
-                }
-            }
-        }
-        Pattern::Array(patterns) => {
-            let Some(Value::Array(items)) = actual else { return mismatch("an array".into()) };
-            if items.len() != patterns.len() {
-                return mismatch(format!("{} items", patterns.len()));
-            }
-            for (index, (pattern, item)) in patterns.iter().zip(items).enumerate() {
-                if let Err(found) = match_at(&format!("{at}/{index}"), pattern, Some(item), values)? {
-                    return Ok(Err(found));
-                }
-            }
-        }
+        Pattern::Object(members) => match_members(at, members, actual, values),
+        Pattern::Array(patterns) => match_items(at, patterns, actual, values),
         Pattern::Match(text) => {
-            let Some(Value::String(actual)) = actual else {
-                return mismatch(describe_text(text, values)?);
+            let holds = match actual {
+                Some(Value::String(actual)) => text_matches(text, actual, values)?,
+                _ => false,
             };
-            if !text_matches(text, actual, values)? {
-                return mismatch(describe_text(text, values)?);
-            }
+            check(holds, &|| describe_text(text, values))
         }
         Pattern::Type(kind) => {
-            if !actual.is_some_and(|actual| is_of_type(actual, *kind)) {
-                return mismatch(format!("a value of type {}", type_name(*kind)));
-            }
+            let holds = actual.is_some_and(|actual| is_of_type(actual, *kind));
+            check(holds, &|| Ok(format!("a value of type {}", type_name(*kind))))
         }
         Pattern::OneOf(patterns) => {
             for pattern in patterns {
@@ -180,39 +216,85 @@ fn match_at(
                     return Ok(Ok(()));
                 }
             }
-            return mismatch(format!("one of {}", describe(pattern, values)?["$oneOf"]));
+            check(false, &|| Ok(format!("one of {}", describe(pattern, values)?["$oneOf"])))
         }
         Pattern::Not(inner) => {
-            if match_at(at, inner, actual, values)?.is_ok() {
-                return mismatch(format!("anything but {}", describe(inner, values)?));
-            }
+            let holds = match_at(at, inner, actual, values)?.is_err();
+            check(holds, &|| Ok(format!("anything but {}", describe(inner, values)?)))
         }
-        Pattern::Each(inner) => {
-            let Some(Value::Array(items)) = actual else { return mismatch("an array".into()) };
-            for (index, item) in items.iter().enumerate() {
-                if let Err(found) = match_at(&format!("{at}/{index}"), inner, Some(item), values)? {
-                    return Ok(Err(found));
-                }
-            }
-        }
-        Pattern::Some(patterns) => {
-            let Some(Value::Array(items)) = actual else { return mismatch("an array".into()) };
-            for pattern in patterns {
-                if !any_matches(at, pattern, items, values)? {
-                    return mismatch(format!("an item that matches {}", describe(pattern, values)?));
-                }
-            }
-        }
+        Pattern::Each(inner) => match_each(at, inner, actual, values),
+        Pattern::Some(patterns) => match_some(at, patterns, actual, values),
         Pattern::Size(size) => {
-            if actual.and_then(length) != Some(*size) {
-                return mismatch(format!("a length of {size}"));
-            }
+            check(actual.and_then(length) == Some(*size), &|| Ok(format!("a length of {size}")))
+        }
+    }
+}
+
+fn match_members(
+    at: &str,
+    members: &[(Template, Pattern)],
+    actual: Option<&Value>,
+    values: &Values,
+) -> Match {
+    let Some(Value::Object(object)) = actual else {
+        return Ok(Err(Mismatch::new(at, "an object", actual)));
+    };
+    for (name, pattern) in members {
+        let name = values.render(name)?;
+        let inner = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
+        if let Err(found) = match_at(&inner, pattern, object.get(&name), values)? {
+            return Ok(Err(found));
         }
     }
     Ok(Ok(()))
 }
 
-fn any_matches(at: &str, pattern: &Pattern, items: &[Value], values: &Values) -> Result<bool, Undefined> {
+fn match_items(at: &str, patterns: &[Pattern], actual: Option<&Value>, values: &Values) -> Match {
+    let Some(Value::Array(items)) = actual else {
+        return Ok(Err(Mismatch::new(at, "an array", actual)));
+    };
+    if items.len() != patterns.len() {
+        return Ok(Err(Mismatch::new(at, plural(patterns.len(), "item"), actual)));
+    }
+    for (index, (pattern, item)) in patterns.iter().zip(items).enumerate() {
+        if let Err(found) = match_at(&format!("{at}/{index}"), pattern, Some(item), values)? {
+            return Ok(Err(found));
+        }
+    }
+    Ok(Ok(()))
+}
+
+fn match_each(at: &str, pattern: &Pattern, actual: Option<&Value>, values: &Values) -> Match {
+    let Some(Value::Array(items)) = actual else {
+        return Ok(Err(Mismatch::new(at, "an array", actual)));
+    };
+    for (index, item) in items.iter().enumerate() {
+        if let Err(found) = match_at(&format!("{at}/{index}"), pattern, Some(item), values)? {
+            return Ok(Err(found));
+        }
+    }
+    Ok(Ok(()))
+}
+
+fn match_some(at: &str, patterns: &[Pattern], actual: Option<&Value>, values: &Values) -> Match {
+    let Some(Value::Array(items)) = actual else {
+        return Ok(Err(Mismatch::new(at, "an array", actual)));
+    };
+    for pattern in patterns {
+        if !any_matches(at, pattern, items, values)? {
+            let expected = format!("an item that matches {}", describe(pattern, values)?);
+            return Ok(Err(Mismatch::new(at, expected, actual)));
+        }
+    }
+    Ok(Ok(()))
+}
+
+fn any_matches(
+    at: &str,
+    pattern: &Pattern,
+    items: &[Value],
+    values: &Values,
+) -> Result<bool, Undefined> {
     for item in items {
         if match_at(at, pattern, Some(item), values)?.is_ok() {
             return Ok(true);
@@ -230,13 +312,15 @@ fn length(value: &Value) -> Option<usize> {
     }
 }
 
-/// Equality in which `1` and `1.0` are one number, as JSON has it.
+/// Compares values, with `1` equal to `1.0`.
 fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => {
             a == b || (a.as_f64() == b.as_f64() && (a.is_f64() != b.is_f64()))
         }
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b)),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b))
+        }
         (Value::Object(a), Value::Object(b)) => {
             a.len() == b.len() && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| equal(a, b)))
         }
@@ -253,7 +337,7 @@ fn is_of_type(value: &Value, kind: JsonType) -> bool {
         | (JsonType::Object, Value::Object(_))
         | (JsonType::String, Value::String(_)) => true,
         (JsonType::Integer, Value::Number(number)) => number.is_i64() || number.is_u64(),
-        // jiff takes what RFC 3339 forbids (a missing zone, a space): the pattern is the stricter half.
+        // jiff accepts more than RFC 3339, such as a missing zone, so the shape is checked, too.
         (JsonType::Timestamp, Value::String(text)) => is_rfc3339(text),
         (JsonType::Uuid, Value::String(text)) => is_uuid(text),
         _ => false,
@@ -293,227 +377,5 @@ fn type_name(kind: JsonType) -> &'static str {
     }
 }
 
-/// Cuts what would fill a screen.
-pub(crate) fn shorten(text: &str) -> String {
-    const LIMIT: usize = 200;
-    if text.chars().count() <= LIMIT {
-        return text.to_owned();
-    }
-    let cut: String = text.chars().take(LIMIT).collect();
-    format!("{cut}… ({} bytes)", text.len())
-}
-
 #[cfg(test)]
-mod tests {
-    use kubeproof_cases::template::{JsonTemplate, Part, Template};
-    use rstest::rstest;
-
-    use super::*;
-
-    fn text(value: &str) -> Template {
-        Template { parts: vec![Part::Text(value.to_owned())], ..Template::default() }
-    }
-
-    fn value(value: &Value) -> Pattern {
-        fn template(value: &Value) -> JsonTemplate {
-            match value {
-                Value::Null => JsonTemplate::Null,
-                Value::Bool(value) => JsonTemplate::Bool(*value),
-                Value::Number(value) => JsonTemplate::Number(value.clone()),
-                Value::String(value) => JsonTemplate::String(text(value)),
-                Value::Array(items) => JsonTemplate::Array(items.iter().map(template).collect()),
-                Value::Object(members) => {
-                    JsonTemplate::Object(members.iter().map(|(n, v)| (text(n), template(v))).collect())
-                }
-            }
-        }
-        Pattern::Value(template(value))
-    }
-
-    fn exactly(value: &Value) -> Pattern {
-        let Pattern::Value(template) = self::value(value) else { unreachable!("it is a value") };
-        Pattern::Exactly(template)
-    }
-
-    fn object(members: Vec<(&str, Pattern)>) -> Pattern {
-        Pattern::Object(members.into_iter().map(|(name, pattern)| (text(name), pattern)).collect())
-    }
-
-    fn holds(pattern: &Pattern, actual: &Value) -> bool {
-        matches(pattern, Some(actual), &Values::new()).unwrap().is_ok()
-    }
-
-    #[test]
-    fn objects_match_as_subsets_and_arrays_item_by_item() {
-        let pattern = object(vec![("a", Pattern::Array(vec![value(&json!(1)), object(vec![])]))]);
-        assert!(holds(&pattern, &json!({"a": [1, {"x": 1}], "b": 2})));
-        assert!(!holds(&pattern, &json!({"a": [1]})));
-        assert!(!holds(&pattern, &json!({"a": [{"x": 1}, 1]})));
-    }
-
-    #[test]
-    fn absent_null_and_present_differ() {
-        let absent = object(vec![("a", Pattern::Absent)]);
-        let present = object(vec![("a", Pattern::Present)]);
-        assert!(holds(&absent, &json!({})));
-        assert!(!holds(&absent, &json!({"a": null})));
-        assert!(holds(&present, &json!({"a": null})));
-        assert!(!holds(&present, &json!({})));
-        assert!(!holds(&object(vec![("a", value(&json!(null)))]), &json!({})));
-    }
-
-    #[test]
-    fn combinators_hold_only_for_what_they_say() {
-        let each = Pattern::Each(Box::new(Pattern::Type(JsonType::Integer)));
-        assert!(holds(&each, &json!([1, 2])));
-        assert!(!holds(&each, &json!([1, 2.5])));
-        assert!(!holds(&each, &json!({})));
-        let some = Pattern::Some(vec![value(&json!("b")), value(&json!("a"))]);
-        assert!(holds(&some, &json!(["a", "b", "c"])));
-        assert!(!holds(&some, &json!(["a", "c"])));
-        assert!(holds(&Pattern::Not(Box::new(value(&json!(1)))), &json!(2)));
-        assert!(!holds(&Pattern::Not(Box::new(value(&json!(1)))), &json!(1.0)));
-        assert!(!holds(&Pattern::Size(2), &json!([1])));
-        assert!(!holds(&Pattern::OneOf(vec![value(&json!(1)), value(&json!(2))]), &json!(3)));
-    }
-
-    #[test]
-    fn timestamps_need_a_zone_and_uuids_their_dashes() {
-        let time = Pattern::Type(JsonType::Timestamp);
-        assert!(holds(&time, &json!("2026-11-21T01:02:03Z")));
-        assert!(holds(&time, &json!("2026-11-21T01:02:03.000001+02:00")));
-        for wrong in ["2026-11-21", "2026-11-21T01:02:03", "2026-13-21T01:02:03Z", "21 Nov 2026 01:02:03 GMT"]
-        {
-            assert!(!holds(&time, &json!(wrong)), "{wrong}");
-        }
-        let uuid = Pattern::Type(JsonType::Uuid);
-        assert!(holds(&uuid, &json!("123e4567-e89b-12d3-a456-426614174000")));
-        assert!(!holds(&uuid, &json!("123e4567e89b12d3a456426614174000")));
-    }
-
-    #[test]
-    fn a_mismatch_names_its_place() {
-        let pattern = object(vec![("a/b", Pattern::Array(vec![object(vec![("c", value(&json!("x")))])]))]);
-        let found = matches(&pattern, Some(&json!({"a/b": [{"c": "y"}]})), &Values::new()).unwrap();
-        assert_eq!(found.unwrap_err().in_words(), r#"/a~1b/0/c: expected "x", got "y""#);
-    }
-
-    #[rstest]
-    #[case(JsonType::Array, json!([]), "array")]
-    #[case(JsonType::Boolean, json!(false), "boolean")]
-    #[case(JsonType::Integer, json!(-1), "integer")]
-    #[case(JsonType::Null, json!(null), "null")]
-    #[case(JsonType::Number, json!(2.5), "number")]
-    #[case(JsonType::Object, json!({}), "object")]
-    #[case(JsonType::String, json!("a"), "string")]
-    #[case(JsonType::Timestamp, json!("2026-11-21T01:02:03Z"), "timestamp")]
-    #[case(JsonType::Uuid, json!("123e4567-e89b-12d3-a456-426614174000"), "uuid")]
-    fn a_type_is_itself_and_named(#[case] kind: JsonType, #[case] of_it: Value, #[case] name: &str) {
-        let pattern = Pattern::Type(kind);
-        assert!(holds(&pattern, &of_it));
-        let others =
-            [json!([1]), json!(true), json!(3.5), json!(null), json!({"a": 1}), json!("x"), json!(u64::MAX)];
-        for other in others {
-            let same = std::mem::discriminant(&other) == std::mem::discriminant(&of_it);
-            let narrower = matches!(kind, JsonType::Integer | JsonType::Timestamp | JsonType::Uuid);
-            let expected =
-                if kind == JsonType::Integer { other == json!(u64::MAX) } else { same && !narrower };
-            assert_eq!(holds(&pattern, &other), expected, "{other}");
-        }
-        assert_eq!(describe(&pattern, &Values::new()).unwrap(), json!({"$type": name}));
-        let missing = matches(&pattern, None, &Values::new()).unwrap().unwrap_err();
-        assert_eq!(missing.expected, format!("a value of type {name}"));
-    }
-
-    #[rstest]
-    #[case("123e4567")]
-    #[case("123e4567-e89b-12d3-a456-42661417400g")]
-    #[case("123e4567-e89b-12d3-a456+426614174000")]
-    #[case("123e4567-e89b-12d3-a456-4266141740000")]
-    fn what_is_no_uuid(#[case] text: &str) {
-        assert!(!holds(&Pattern::Type(JsonType::Uuid), &json!(text)));
-    }
-
-    #[rstest]
-    #[case(json!([1, 2]), Some(2))]
-    #[case(json!({"a": 1, "b": 2, "c": 3}), Some(3))]
-    #[case(json!("äöü"), Some(3))]
-    #[case(json!(""), Some(0))]
-    #[case(json!(2), None)]
-    #[case(json!(null), None)]
-    fn a_length_is_of_items_members_or_characters(#[case] of: Value, #[case] expected: Option<usize>) {
-        for size in 0..5 {
-            assert_eq!(holds(&Pattern::Size(size), &of), Some(size) == expected, "{size}");
-        }
-    }
-
-    #[rstest]
-    #[case(json!(1), json!(1.0), true)]
-    #[case(json!(1), json!(2), false)]
-    #[case(json!(9_007_199_254_740_993_u64), json!(9_007_199_254_740_992_u64), false)]
-    #[case(json!([1, 2]), json!([1.0, 2]), true)]
-    #[case(json!([1, 2]), json!([1]), false)]
-    #[case(json!([1]), json!([1, 2]), false)]
-    #[case(json!([1, 2]), json!([2, 1]), false)]
-    #[case(json!({"a": 1, "b": [1]}), json!({"b": [1.0], "a": 1}), true)]
-    #[case(json!({"a": 1}), json!({"a": 1, "b": 2}), false)]
-    #[case(json!({"a": 1, "b": 2}), json!({"a": 1}), false)]
-    #[case(json!({"a": 1}), json!({"a": 2}), false)]
-    #[case(json!({"a": 1}), json!({"b": 1}), false)]
-    #[case(json!("1"), json!(1), false)]
-    #[case(json!(null), json!(null), true)]
-    fn numbers_are_equal_by_value_at_any_depth(#[case] a: Value, #[case] b: Value, #[case] expected: bool) {
-        assert_eq!(equal(&a, &b), expected);
-        assert_eq!(equal(&b, &a), expected);
-        assert_eq!(holds(&exactly(&a), &b), expected);
-        assert_eq!(holds(&value(&a), &b), expected);
-    }
-
-    #[rstest]
-    #[case(TextPattern::Equal(text("a.c")), "a.c", true, r#""a.c""#, json!("a.c"))]
-    #[case(TextPattern::Equal(text("a.c")), "abc", false, r#""a.c""#, json!("a.c"))]
-    #[case(TextPattern::Regex(text("a.c")), "xabcx", true, "text matching /a.c/", json!({"$match": "a.c"}))]
-    #[case(TextPattern::Regex(text("^a.c$")), "xabcx", false, "text matching /^a.c$/", json!({"$match": "^a.c$"}))]
-    #[case(TextPattern::Regex(text("(")), "(", false, "text matching /(/", json!({"$match": "("}))]
-    fn text_is_compared_or_searched(
-        #[case] pattern: TextPattern,
-        #[case] actual: &str,
-        #[case] expected: bool,
-        #[case] words: &str,
-        #[case] described: Value,
-    ) {
-        assert_eq!(text_matches(&pattern, actual, &Values::new()), Ok(expected));
-        assert_eq!(describe_text(&pattern, &Values::new()), Ok(words.to_owned()));
-        let pattern = Pattern::Match(pattern);
-        assert_eq!(describe(&pattern, &Values::new()), Ok(described));
-        assert_eq!(holds(&pattern, &json!(actual)), expected);
-        let found = matches(&pattern, Some(&json!(1)), &Values::new()).unwrap().unwrap_err();
-        assert_eq!(found.expected, words);
-    }
-
-    #[test]
-    fn a_difference_shows_what_the_pattern_speaks_of() {
-        let members = object(vec![("a", value(&json!(1))), ("gone", Pattern::Absent)]);
-        let pattern = object(vec![("items", Pattern::Array(vec![members, value(&json!(2))]))]);
-        let part = |actual: Value| project(&pattern, &actual, &Values::new()).unwrap();
-        assert_eq!(
-            part(json!({"items": [{"a": 3, "b": 4}, 5], "kind": "List"})),
-            json!({"items": [{"a": 3}, 5]})
-        );
-        // Of another length, the whole array is the difference.
-        assert_eq!(part(json!({"items": [{"a": 3, "b": 4}]})), json!({"items": [{"a": 3, "b": 4}]}));
-        assert_eq!(part(json!("text")), json!("text"));
-    }
-
-    #[rstest]
-    #[case(199, false)]
-    #[case(200, false)]
-    #[case(201, true)]
-    fn long_text_is_cut(#[case] length: usize, #[case] cut: bool) {
-        let text = "ä".repeat(length);
-        let shown = shorten(&text);
-        assert_eq!(shown == text, !cut);
-        assert_eq!(shown.ends_with("… (402 bytes)"), cut, "{shown}");
-        assert_eq!(shown.chars().filter(|c| *c == 'ä').count(), length.min(200));
-    }
-}
+mod tests;

@@ -2,10 +2,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use kubeproof_cases::case::{Claim, Deviation, Identity, Refusal};
+use kubeproof_cases::case::{Claim, Deviation, Identity, Rejection};
 use kubeproof_cases::pattern::{Pattern, TextPattern};
-use kubeproof_cases::span::Span;
 use kubeproof_cases::template::{JsonTemplate, Part, Template};
+use kubeproof_cases::yaml::Span;
 use rstest::rstest;
 
 use super::*;
@@ -21,10 +21,13 @@ fn exchange(status: u16, body: &Value) -> Exchange {
             body: Bytes::new(),
             identity: Identity::Admin,
         },
-        outcome: Outcome::Answered(Received {
+        outcome: Outcome::Response(Received {
             status,
             version: "HTTP/1.1",
-            headers: vec![("Warning".into(), "299 - \"a\"".into()), ("warning".into(), "299 - \"b\"".into())],
+            headers: vec![
+                ("Warning".into(), "299 - \"a\"".into()),
+                ("warning".into(), "299 - \"b\"".into()),
+            ],
             body: Bytes::from(body.to_string()),
             json: Some(Arc::new(body.clone())),
             json_fault: None,
@@ -37,37 +40,88 @@ fn exchange(status: u16, body: &Value) -> Exchange {
     }
 }
 
+fn options(server: &str) -> JudgeOptions {
+    let (edition, server, reported) = (Edition::Head, server.to_owned(), Reported::new());
+    JudgeOptions { edition, letter: false, server, reported }
+}
+
 fn check(claim: Claim) -> Check {
     Check {
         id: "c".into(),
+        lets: Vec::new(),
         level: Level::Must,
         requirements: vec!["r.a".into()],
         editions: Edition::ALL.to_vec(),
         claims: vec![claim],
         deviation: None,
         means: None,
+        message: None,
         span: Span::default(),
     }
 }
 
 fn judged(check: &Check, exchange: &Exchange, letter: bool) -> CheckResult {
-    let judging = Judging { edition: Edition::Head, letter, server: "http://h".into() };
+    let judging = JudgeOptions { letter, ..options("http://h") };
     judge(check, "get", Some(exchange), &Values::new(), &judging).unwrap()
 }
 
 fn conflict() -> Claim {
-    Claim::Refused(Refusal { code: vec![409], reason: vec!["Conflict".into()], details: None, message: None })
+    Claim::Rejected(Rejection {
+        code: vec![409],
+        reason: vec!["Conflict".into()],
+        details: None,
+        message: None,
+    })
 }
 
 #[rstest]
-#[case::right(409, json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 409, "reason": "Conflict"}), Verdict::Pass)]
-#[case::other_reason(409, json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 409, "reason": "AlreadyExists"}), Verdict::Fail)]
-#[case::other_code_in_body(409, json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 400, "reason": "Conflict"}), Verdict::Fail)]
-#[case::server_error(500, json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 500, "reason": "Conflict"}), Verdict::Fail)]
+#[case::right(
+    409,
+    json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 409,
+        "reason": "Conflict",
+    }),
+    Verdict::Pass
+)]
+#[case::other_reason(
+    409,
+    json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 409,
+        "reason": "AlreadyExists",
+    }),
+    Verdict::Fail
+)]
+#[case::other_code_in_body(
+    409,
+    json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 400,
+        "reason": "Conflict",
+    }),
+    Verdict::Fail
+)]
+#[case::server_error(
+    500,
+    json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 500,
+        "reason": "Conflict",
+    }),
+    Verdict::Fail
+)]
 #[case::no_status(409, json!({"error": "conflict"}), Verdict::Fail)]
 #[case::accepted(200, json!({"kind": "ConfigMap"}), Verdict::Fail)]
-#[case::success(409, json!({"kind": "Status", "apiVersion": "v1", "status": "Success", "code": 409, "reason": "Conflict"}), Verdict::Fail)]
-fn a_refusal_counts_for_its_reason_only(#[case] status: u16, #[case] body: Value, #[case] verdict: Verdict) {
+#[case::success(
+    409,
+    json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Success", "code": 409,
+        "reason": "Conflict",
+    }),
+    Verdict::Fail
+)]
+fn a_rejection_counts_for_its_reason_only(
+    #[case] status: u16,
+    #[case] body: Value,
+    #[case] verdict: Verdict,
+) {
     let result = judged(&check(conflict()), &exchange(status, &body), false);
     assert_eq!(result.verdict, verdict, "{}", result.message);
     assert_eq!(result.message.is_empty(), verdict == Verdict::Pass);
@@ -103,16 +157,21 @@ fn a_deviation_is_accepted_unless_the_letter_counts(
 fn a_check_of_another_edition_is_not_judged() {
     let mut check = check(Claim::Status(vec![200]));
     check.editions = vec![Edition::V1_0];
-    let judging = Judging { edition: Edition::Head, letter: false, server: String::new() };
-    assert!(judge(&check, "get", Some(&exchange(500, &json!({}))), &Values::new(), &judging).is_none());
+    let judging = options("");
+    assert!(
+        judge(&check, "get", Some(&exchange(500, &json!({}))), &Values::new(), &judging).is_none()
+    );
 }
 
 #[test]
 fn a_broken_exchange_satisfies_no_claim() {
     let mut broken = exchange(200, &json!({}));
-    broken.outcome = Outcome::Broken(Broken { kind: BrokenKind::Protocol, message: "reset".into() });
+    broken.outcome =
+        Outcome::Broken(Broken { kind: BrokenKind::Protocol, message: "reset".into() });
     let absent = Claim::Header { name: "x".into(), value: None };
-    for claim in [Claim::Status(vec![200]), absent, Claim::AnyOf(vec![vec![Claim::Status(vec![200])]])] {
+    for claim in
+        [Claim::Status(vec![200]), absent, Claim::AnyOf(vec![vec![Claim::Status(vec![200])]])]
+    {
         assert_eq!(judged(&check(claim), &broken, false).verdict, Verdict::Fail);
     }
 }
@@ -121,12 +180,16 @@ fn a_broken_exchange_satisfies_no_claim() {
 fn a_body_that_differs_shows_only_what_was_asked_for() {
     let name = Template { parts: vec![Part::Text("a".into())], ..Template::default() };
     let member = Template { parts: vec![Part::Text("name".into())], ..Template::default() };
-    let claim = Claim::Body(Pattern::Object(vec![(member, Pattern::Value(JsonTemplate::String(name)))]));
+    let claim =
+        Claim::Body(Pattern::Object(vec![(member, Pattern::Value(JsonTemplate::String(name)))]));
     let result = judged(&check(claim), &exchange(200, &json!({"name": "b", "noise": 1})), false);
-    assert_eq!(result.message, r#"/name: expected "a", got "b""#);
+    assert_eq!(result.message, r#"name is "b", expected "a""#);
     assert_eq!(result.actual, json!({"body": {"name": "b"}}));
     let diff = result.diff.unwrap();
-    assert!(diff.contains("-    \"name\": \"a\"") && diff.contains("+    \"name\": \"b\""), "{diff}");
+    assert!(
+        diff.contains("-    \"name\": \"a\"") && diff.contains("+    \"name\": \"b\""),
+        "{diff}"
+    );
 }
 
 #[test]
@@ -161,29 +224,44 @@ fn member(name: &str, value: &str) -> Pattern {
     vec![Claim::Header { name: "x".into(), value: Some(TextPattern::Equal(text("y"))) }],
     json!({"header": {"x": "\"y\""}})
 )]
-#[case::no_header(vec![Claim::Header { name: "x".into(), value: None }], json!({"header": {"x": {"$absent": true}}}))]
+#[case::no_header(
+    vec![Claim::Header { name: "x".into(), value: None }],
+    json!({"header": {"x": {"$absent": true}}})
+)]
 #[case::a_text(vec![Claim::Text(TextPattern::Equal(text("y")))], json!({"text": "\"y\""}))]
-#[case::an_expression(vec![Claim::Cel(expression("get.status == 1"))], json!({"cel": "get.status == 1"}))]
+#[case::an_expression(
+    vec![Claim::Cel(expression("get.status == 1"))],
+    json!({"cel": "get.status == 1"})
+)]
 #[case::a_choice(
-    vec![Claim::AnyOf(vec![vec![Claim::Status(vec![1])], vec![Claim::Status(vec![2]), Claim::Body(member("a", "b"))]])],
+    vec![Claim::AnyOf(vec![
+        vec![Claim::Status(vec![1])],
+        vec![Claim::Status(vec![2]), Claim::Body(member("a", "b"))],
+    ])],
     json!({"anyOf": [{"status": 1}, {"status": 2, "body": {"a": "b"}}]})
 )]
 #[case::any_reason(
-    vec![Claim::Refused(Refusal { code: vec![404, 405], reason: vec![], details: None, message: None })],
+    vec![Claim::Rejected(Rejection {
+        code: vec![404, 405], reason: vec![], details: None, message: None,
+    })],
     json!({
         "status": {"$oneOf": [404, 405]},
-        "body": {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": {"$oneOf": [404, 405]}},
+        "body": {
+            "kind": "Status", "apiVersion": "v1", "status": "Failure",
+            "code": {"$oneOf": [404, 405]},
+        },
     })
 )]
 #[case::all_of_a_refusal(
-    vec![Claim::Refused(Refusal {
+    vec![Claim::Rejected(Rejection {
         code: vec![409],
         reason: vec!["Conflict".into()],
         details: Some(member("name", "a")),
         message: Some(TextPattern::Equal(text("no"))),
     })],
     json!({"status": 409, "body": {
-        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 409, "reason": "Conflict",
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 409,
+        "reason": "Conflict",
         "details": {"name": "a"}, "message": "\"no\"",
     }})
 )]
@@ -191,7 +269,7 @@ fn member(name: &str, value: &str) -> Pattern {
     vec![Claim::Status(vec![200]), Claim::Body(member("a", "b")), Claim::Body(member("c", "d"))],
     json!({"status": 200, "body": {"a": "b", "c": "d"}})
 )]
-fn what_was_asked_for_is_told(#[case] claims: Vec<Claim>, #[case] expected: Value) {
+fn what_was_asked_for_is_reported(#[case] claims: Vec<Claim>, #[case] expected: Value) {
     let mut check = check(Claim::Status(vec![]));
     check.claims = claims;
     assert_eq!(judged(&check, &exchange(500, &json!({})), false).expected, expected);
@@ -202,7 +280,8 @@ fn what_was_asked_for_is_told(#[case] claims: Vec<Claim>, #[case] expected: Valu
 #[case(r#"299 - "b""#, Verdict::Pass)]
 #[case(r#"299 - "c""#, Verdict::Fail)]
 fn a_header_holds_when_one_of_its_lines_does(#[case] value: &str, #[case] verdict: Verdict) {
-    let claim = Claim::Header { name: "WARNING".into(), value: Some(TextPattern::Equal(text(value))) };
+    let claim =
+        Claim::Header { name: "WARNING".into(), value: Some(TextPattern::Equal(text(value))) };
     let result = judged(&check(claim), &exchange(200, &json!({})), false);
     assert_eq!(result.verdict, verdict);
     if verdict == Verdict::Fail {
@@ -210,40 +289,81 @@ fn a_header_holds_when_one_of_its_lines_does(#[case] value: &str, #[case] verdic
     }
 }
 
-/// What an expression compared is shown, but not a body of any length.
+/// The message has the values, and never the expression.
 #[test]
 fn an_expression_that_does_not_hold_shows_what_it_looked_at() {
     let mut values = Values::new();
-    values.set("a", json!({"status": 1}));
-    values.set("unread", json!(2));
-    let long = "x".repeat(3000);
-    values.set("long", json!(long.clone()));
-    let judging = Judging { edition: Edition::Head, letter: false, server: String::new() };
-    let told =
-        |text: &str| judge(&check(Claim::Cel(expression(text))), "expect", None, &values, &judging).unwrap();
+    values.requests.add("a", &exchange(1, &json!({})));
+    values.set("a", json!({"status": 1, "body": {"b": "x".repeat(3000)}}));
+    let judging = options("http://h");
+    let told = |text: &str| {
+        judge(&check(Claim::Cel(expression(text))), "expect", None, &values, &judging).unwrap()
+    };
     assert_eq!(told("a.status == 1").verdict, Verdict::Pass);
     let result = told("a.status == 2");
     assert_eq!(result.verdict, Verdict::Fail);
-    assert_eq!(result.message, "`a.status == 2` does not hold");
-    assert_eq!(result.actual, json!({"result": false, "where": {"a": {"status": 1}}}));
-    let shown = told("long == ''").actual["where"]["long"].as_str().unwrap().len();
-    assert!((100..2048).contains(&shown), "{shown}");
+    assert_eq!(result.message, "`a` (GET /api/v1/x) returned HTTP 1, expected 2");
+    assert_eq!(result.expected, json!({"cel": "a.status == 2"}));
+    assert_eq!(result.actual, json!({"HTTP status of `a`": 1, "expected": 2}));
+    assert_eq!(result.steps, ["a"]);
+    assert!(result.curl.is_some_and(|curl| curl.ends_with(" http://h/api/v1/x")));
+    assert!(told("a.body.b == ''").message.len() < 200);
     assert_eq!(told("a.missing == 2").verdict, Verdict::Fail);
 }
 
+#[test]
+fn a_case_may_describe_its_failure() {
+    let mut values = Values::new();
+    values.set("codes", json!([409, 200, 409, 200]));
+    let judging = options("");
+    let value = expression("codes.map(code, code)");
+    let message = kubeproof_cases::case::Message {
+        text: String::new(),
+        parts: vec![
+            kubeproof_cases::case::MessagePart::Text("statuses: ".into()),
+            kubeproof_cases::case::MessagePart::Value(value),
+        ],
+    };
+    let told = |text: &str| {
+        let claims = vec![Claim::Cel(expression(text))];
+        let check =
+            Check { message: Some(message.clone()), claims, ..check(Claim::Status(vec![])) };
+        judge(&check, "expect", None, &values, &judging).unwrap().message
+    };
+    assert_eq!(told("codes.size() == 1"), "statuses: 200 ×2, 409 ×2");
+    assert_eq!(told("codes[0].missing == 1"), "codes[0].missing is missing");
+    assert_eq!(told("codes.size() == 4"), "");
+}
+
 #[rstest]
-#[case::a_status(409, json!({"kind": "Status", "reason": "Conflict", "message": "x".repeat(3000)}), "expected HTTP 201 or 202, got 409 Conflict")]
-#[case::an_object(200, json!({"kind": "Pod", "reason": "Evicted"}), "expected HTTP 201 or 202, got 200")]
+#[case::a_status(
+    409,
+    json!({"kind": "Status", "reason": "Conflict", "message": "x".repeat(3000)}),
+    "expected HTTP 201 or 202, got 409 Conflict"
+)]
+#[case::an_object(
+    200,
+    json!({"kind": "Pod", "reason": "Evicted"}),
+    "expected HTTP 201 or 202, got 200"
+)]
 #[case::no_reason(404, json!({"kind": "Pod"}), "expected HTTP 201 or 202, got 404")]
-#[case::a_little_below_the_limit(200, json!({"kind": "x".repeat(2048 - 11)}), "expected HTTP 201 or 202, got 200")]
-fn an_unexpected_answer_is_shown(#[case] status: u16, #[case] body: Value, #[case] message: &str) {
+#[case::a_little_below_the_limit(
+    200,
+    json!({"kind": "x".repeat(2048 - 11)}),
+    "expected HTTP 201 or 202, got 200"
+)]
+fn an_unexpected_response_is_shown(
+    #[case] status: u16,
+    #[case] body: Value,
+    #[case] message: &str,
+) {
     let result = judged(&check(Claim::Status(vec![201, 202])), &exchange(status, &body), false);
     assert_eq!(result.actual, json!({"status": status, "body": body}));
     assert_eq!(result.message, message);
 }
 
 #[test]
-fn of_a_long_answer_the_beginning_is_shown() {
+fn of_a_long_response_the_beginning_is_shown() {
     let body = json!({"kind": "x".repeat(2048 - 10)});
     let result = judged(&check(Claim::Status(vec![201])), &exchange(200, &body), false);
     let shown = result.actual["body"].as_str().unwrap();
@@ -253,14 +373,15 @@ fn of_a_long_answer_the_beginning_is_shown() {
 #[rstest]
 #[case::details("details", Some(member("name", "a")), None)]
 #[case::message("message", None, Some(TextPattern::Equal(text("no"))))]
-fn a_refusal_is_refused_for_its_details_and_words(
+fn a_rejection_is_rejected_for_its_details_and_words(
     #[case] missing: &str,
     #[case] details: Option<Pattern>,
     #[case] message: Option<TextPattern>,
 ) {
-    let claim = Claim::Refused(Refusal { code: vec![409], reason: vec![], details, message });
+    let claim = Claim::Rejected(Rejection { code: vec![409], reason: vec![], details, message });
     let mut body = json!({
-        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 409, "message": "no", "details": {"name": "a"},
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 409, "message": "no",
+        "details": {"name": "a"},
     });
     assert_eq!(judged(&check(claim.clone()), &exchange(409, &body), false).verdict, Verdict::Pass);
     body.as_object_mut().unwrap().remove(missing);
@@ -290,35 +411,38 @@ fn an_event_is_the_one_by_its_type_and_object(
         span: Span::default(),
     };
     let event = crate::testing::event(kind, object);
-    let found = event_matches(&pattern, &event, &Values::new()).unwrap();
+    let found = event_matches(&pattern, &event, &Values::new(), &Reported::new()).unwrap();
     assert_eq!(found.as_ref().err().map(|mismatch| mismatch.at.as_str()), differs_at);
     if let (Err(mismatch), Some("/type")) = (found, differs_at) {
         let asked = if types.is_empty() { "an event".to_owned() } else { types.join(" or ") };
         assert_eq!((mismatch.expected, mismatch.actual), (asked, Some(json!(kind))));
     }
     pattern.object = None;
-    let by_type = event_matches(&pattern, &event, &Values::new()).unwrap();
+    let by_type = event_matches(&pattern, &event, &Values::new(), &Reported::new()).unwrap();
     assert_eq!(by_type.is_ok(), differs_at != Some("/type"));
 }
 
-/// What is wrong with a body is what is wrong with an expression over it, and is told once.
+/// The message contains the fault of the body once.
 #[rstest]
-#[case::an_expression(Claim::Cel(expression("get.body.a == 1")), "(the body is no JSON: it ends early)")]
+#[case::an_expression(
+    Claim::Cel(expression("get.body.a == 1")),
+    "(the body is no JSON: it ends early)"
+)]
 #[case::a_body(Claim::Body(member("a", "b")), "it ends early")]
-fn why_a_body_could_not_be_read_is_told_once(#[case] claim: Claim, #[case] told: &str) {
+fn why_a_body_could_not_be_read_is_reported_once(#[case] claim: Claim, #[case] told: &str) {
     let mut cut = exchange(200, &json!({}));
-    let Outcome::Answered(received) = &mut cut.outcome else { unreachable!("it is answered") };
+    let Outcome::Response(received) = &mut cut.outcome else { unreachable!("it is answered") };
     (received.json, received.json_fault) = (None, Some("it ends early".into()));
     let message = judged(&check(claim), &cut, false).message;
     assert!(message.contains(told), "{message}");
     assert_eq!(message.matches("it ends early").count(), 1, "{message}");
 }
 
-/// Of a value that could be read for all that is wrong with it, an expression says what it compared.
+/// A body with a duplicate key still has a value to compare.
 #[test]
 fn a_body_that_was_read_is_not_blamed() {
     let mut twice = exchange(200, &json!({"a": 2}));
-    let Outcome::Answered(received) = &mut twice.outcome else { unreachable!("it is answered") };
+    let Outcome::Response(received) = &mut twice.outcome else { unreachable!("it is answered") };
     received.json_fault = Some("duplicate key /a".into());
     let message = judged(&check(Claim::Status(vec![201])), &twice, false).message;
     assert!(!message.contains("no JSON"), "{message}");
@@ -334,6 +458,8 @@ fn only_structures_are_shown_line_by_line() {
 #[test]
 fn what_is_long_is_not_shown_line_by_line() {
     let around = serde_json::to_string_pretty(&json!({"a": ""})).unwrap().len();
-    let shown = |length: usize| diff(&json!({"a": 1}), &json!({"a": "x".repeat(length - around)})).is_some();
+    let shown = |length: usize| {
+        diff(&json!({"a": 1}), &json!({"a": "x".repeat(length - around)})).is_some()
+    };
     assert_eq!([MAX_DIFF, MAX_DIFF + 1, MAX_DIFF + 2].map(shown), [true, false, false]);
 }

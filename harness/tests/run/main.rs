@@ -1,8 +1,12 @@
-//! Plans and runs over small scripted servers and over the reference server.
+//! Tests of plans and runs, with scripted servers and the reference server.
 
 #![expect(clippy::unwrap_used, reason = "what a test cannot set up fails it")]
 
-mod cleaning;
-mod executing;
-mod planning;
+mod discovery;
+mod leftovers;
+mod levels;
+mod plans;
+mod runs;
+mod stops;
 mod support;
+mod verdicts;

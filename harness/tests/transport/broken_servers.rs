@@ -1,6 +1,6 @@
-//! Whatever a server does to a connection becomes one exchange that says so, over either transport.
+//! Tests that each misbehaviour of a server becomes one exchange, over both transports.
 
-use crate::peer::{Act, Peer, ample, exact, get, send, soon};
+use crate::scripted_peer::{Act, Peer, ample, exact, get, send, soon};
 use bytes::Bytes;
 use kubeproof_harness::exchange::{Broken, BrokenKind, Outcome};
 use kubeproof_harness::target::TargetConfig;
@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 fn broken(outcome: Outcome) -> Broken {
     match outcome {
         Outcome::Broken(broken) => broken,
-        Outcome::Answered(answer) => panic!("answered: {answer:?}"),
+        Outcome::Response(answer) => panic!("answered: {answer:?}"),
     }
 }
 
@@ -27,15 +27,22 @@ const CHUNKED: &str =
 #[case::garbage(vec![Act::Head, send("SSH-2.0-OpenSSH_9.6\r\n\r\n")])]
 #[case::nonsense_status(vec![Act::Head, send("HTTP/1.1 abc Huh\r\n\r\n")])]
 #[case::broken_header(vec![Act::Head, send("HTTP/1.1 200 OK\r\nno colon here\r\n\r\n")])]
-#[case::endless_head(vec![Act::Head, send("HTTP/1.1 200 OK\r\n"), Act::Flood(Bytes::from(format!("x: {}\r\n", "y".repeat(4096))))])]
+#[case::endless_head(vec![
+    Act::Head,
+    send("HTTP/1.1 200 OK\r\n"),
+    Act::Flood(Bytes::from(format!("x: {}\r\n", "y".repeat(4096)))),
+])]
 #[case::lying_length(vec![Act::Head, send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}")])]
-#[case::two_lengths(vec![Act::Head, send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}")])]
+#[case::two_lengths(vec![
+    Act::Head,
+    send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}"),
+])]
 #[case::chunk_cut(vec![Act::Head, send(CHUNKED), send("a\r\n{\"a\"")])]
 #[case::no_last_chunk(vec![Act::Head, send(CHUNKED), send("2\r\n{}\r\n")])]
 #[case::chunk_size_garbage(vec![Act::Head, send(CHUNKED), send("zz\r\n{}\r\n0\r\n\r\n")])]
 #[case::reset_in_the_body(vec![Act::Head, send(CHUNKED), send("2\r\n{}\r\n"), Act::Reset])]
 #[tokio::test]
-async fn breaking_the_protocol_is_told(
+async fn breaking_the_protocol_is_reported(
     #[case] script: Vec<Act>,
     #[values(get("/x"), exact("/x"))] outgoing: Outgoing,
 ) {
@@ -47,8 +54,14 @@ async fn breaking_the_protocol_is_told(
 
 #[rstest]
 #[case::no_answer(vec![Act::Head, Act::Hang], "waiting for the head")]
-#[case::half_a_head(vec![Act::Head, send("HTTP/1.1 200 OK\r\nA: b\r\n"), Act::Hang], "waiting for the head")]
-#[case::half_a_body(vec![Act::Head, send(CHUNKED), send("2\r\n{}\r\n"), Act::Hang], "reading the body of a 200, 2 bytes so far")]
+#[case::half_a_head(
+    vec![Act::Head, send("HTTP/1.1 200 OK\r\nA: b\r\n"), Act::Hang],
+    "waiting for the head"
+)]
+#[case::half_a_body(
+    vec![Act::Head, send(CHUNKED), send("2\r\n{}\r\n"), Act::Hang],
+    "reading the body of a 200, 2 bytes so far"
+)]
 #[tokio::test]
 async fn a_server_that_hangs_is_left_at_the_deadline(
     #[case] script: Vec<Act>,
@@ -79,16 +92,22 @@ async fn a_body_of_just_the_budget_is_read(#[values(get("/x"), exact("/x"))] out
     let peer = Peer::answering("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n12345678").await;
     let client = peer.client_with(Limits { max_body: 8, ..Limits::default() });
     let outcome = client.send(outgoing, ample()).await.outcome;
-    assert!(matches!(&outcome, Outcome::Answered(answer) if answer.body == "12345678"), "{outcome:?}");
+    assert!(
+        matches!(&outcome, Outcome::Response(answer) if answer.body == "12345678"),
+        "{outcome:?}"
+    );
 }
 
 #[rstest]
 #[tokio::test]
-async fn a_port_where_nobody_listens_is_no_connection(#[values(get("/x"), exact("/x"))] outgoing: Outgoing) {
+async fn a_port_where_no_client_listens_is_no_connection(
+    #[values(get("/x"), exact("/x"))] outgoing: Outgoing,
+) {
     let addr = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let config = TargetConfig::new(&format!("http://{addr}")).unwrap();
-    let found =
-        broken(Client::new(&config, Limits::default()).unwrap().send(outgoing, ample()).await.outcome);
+    let found = broken(
+        Client::new(&config, Limits::default()).unwrap().send(outgoing, ample()).await.outcome,
+    );
     assert_eq!(found.kind, BrokenKind::Connect);
     assert!(found.message.contains("refused"), "{found:?}");
 }
@@ -98,7 +117,10 @@ async fn one_dead_connection_is_not_the_end_of_the_client() {
     let reset = Peer::start(vec![Act::Head, Act::Reset]).await;
     let client = reset.client();
     for _ in 0..3 {
-        assert_eq!(broken(client.send(get("/x"), ample()).await.outcome).kind, BrokenKind::Protocol);
+        assert_eq!(
+            broken(client.send(get("/x"), ample()).await.outcome).kind,
+            BrokenKind::Protocol
+        );
     }
     assert_eq!(reset.connections(), 3, "one connection a request, and none resent");
 }

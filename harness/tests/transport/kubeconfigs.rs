@@ -1,4 +1,4 @@
-//! Kubeconfigs: every way to log in, and what is kept of the cluster's settings.
+//! Tests kubeconfigs: every login method, and the settings of the cluster.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use kubeproof_harness::transport::{Client, Limits, Outgoing};
 use rstest::rstest;
 use serde_json::Value;
 
-use crate::peer::{Act, Peer, TOKEN, ample, exact, get, send, values};
+use crate::scripted_peer::{Act, Peer, TOKEN, ample, exact, get, send, values};
 use crate::tls_server::{Setup, TlsServer};
 
-/// A kubeconfig with one context `here`, beside one that leads nowhere.
+/// A kubeconfig with the context `here` and an unusable one.
 fn kubeconfig(server: &TlsServer, cluster: &str, user: &str) -> PathBuf {
     let authority = BASE64_STANDARD.encode(&server.pem[0]);
     let text = format!(
@@ -42,16 +42,17 @@ fn url(server: &TlsServer) -> String {
 }
 
 async fn client(path: &Path) -> Client {
-    Client::new(&TargetConfig::from_kubeconfig(Some(path), None).await.unwrap(), Limits::default()).unwrap()
+    Client::new(&TargetConfig::from_kubeconfig(Some(path), None).await.unwrap(), Limits::default())
+        .unwrap()
 }
 
-/// What the server saw of a request.
+/// Returns the request as the server received it.
 async fn seen(client: &Client, outgoing: Outgoing) -> Value {
     let exchange = client.send(outgoing, ample()).await;
     let shown = format!("{:?} {client:?}", exchange.request);
     assert!(!shown.contains(TOKEN) && !shown.contains("uthorization"), "{shown}");
     match exchange.outcome {
-        Outcome::Answered(answer) => answer.json.unwrap().as_ref().clone(),
+        Outcome::Response(answer) => answer.json.unwrap().as_ref().clone(),
         Outcome::Broken(broken) => panic!("broken: {broken:?}"),
     }
 }
@@ -61,7 +62,8 @@ async fn seen(client: &Client, outgoing: Outgoing) -> Value {
 #[case::basic("{username: jane, password: s3cr3t-t0ken}", "Basic amFuZTpzM2NyM3QtdDBrZW4=")]
 #[case::token_file("{tokenFile: token}", "Bearer s3cr3t-t0ken")]
 #[case::exec(
-    "{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin, interactiveMode: Never}}",
+    "{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin, \
+     interactiveMode: Never}}",
     "Bearer s3cr3t-t0ken"
 )]
 #[tokio::test]
@@ -78,36 +80,45 @@ async fn logins_become_an_authorization(
     assert!(client.by_token());
 }
 
-/// An exec plugin that gives the token, and ends with this code.
+/// Writes an exec plugin with this exit code.
 fn plugin(server: &TlsServer, code: u8) {
-    let status = format!(r#"{{"token": "{TOKEN}", "expirationTimestamp": "2999-01-01T00:00:00Z"}}"#);
+    let status =
+        format!(r#"{{"token": "{TOKEN}", "expirationTimestamp": "2999-01-01T00:00:00Z"}}"#);
     let credential = format!(
-        r#"{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {status}}}"#
+        r#"{{
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "kind": "ExecCredential",
+            "status": {status}
+        }}"#
     );
-    let path =
-        server.file("plugin", &format!("#!/bin/sh\necho '{credential}'\necho sorry >&2\nexit {code}\n"));
+    let path = server
+        .file("plugin", &format!("#!/bin/sh\necho '{credential}'\necho sorry >&2\nexit {code}\n"));
     std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
 }
 
 #[tokio::test]
-async fn a_plugin_that_fails_is_told_without_what_it_printed() {
+async fn a_plugin_that_fails_is_reported_without_what_it_printed() {
     let server = TlsServer::start(Setup::default()).await;
     plugin(&server, 3);
-    let user =
-        "{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin, interactiveMode: Never}}";
-    let error = TargetConfig::from_kubeconfig(Some(&kubeconfig(&server, &url(&server), user)), None)
-        .await
-        .unwrap_err();
+    let user = "{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin, \
+                interactiveMode: Never}}";
+    let error =
+        TargetConfig::from_kubeconfig(Some(&kubeconfig(&server, &url(&server), user)), None)
+            .await
+            .unwrap_err();
     let message = error.to_string();
     assert!(message.contains("exit status: 3: sorry") && !message.contains(TOKEN), "{message}");
 }
 
 #[rstest]
 #[tokio::test]
-async fn inline_client_certificates_are_shown(#[values(get("/x"), exact("/x"))] outgoing: Outgoing) {
+async fn inline_client_certificates_are_shown(
+    #[values(get("/x"), exact("/x"))] outgoing: Outgoing,
+) {
     let server = TlsServer::start(Setup { requires_certificate: true, ..Setup::default() }).await;
     let [certificate, key] = [1, 2].map(|index| BASE64_STANDARD.encode(&server.pem[index]));
-    let user = format!("{{client-certificate-data: \"{certificate}\", client-key-data: \"{key}\"}}");
+    let user =
+        format!("{{client-certificate-data: \"{certificate}\", client-key-data: \"{key}\"}}");
     let client = client(&kubeconfig(&server, &url(&server), &user)).await;
     assert_eq!(seen(&client, outgoing).await["certificate"], true);
     assert!(!client.by_token());
@@ -134,9 +145,12 @@ async fn impersonation_is_kept_and_the_command_line_names_the_user(
 async fn the_path_and_the_name_for_tls_are_kept(
     #[values(get("/x?a=b"), exact("/x?a=b"))] outgoing: Outgoing,
 ) {
-    let server = TlsServer::start(Setup { names: vec!["kubernetes.example"], ..Setup::default() }).await;
-    let cluster =
-        format!("server: \"https://{}/clusters/root:org\", tls-server-name: kubernetes.example", server.addr);
+    let server =
+        TlsServer::start(Setup { names: vec!["kubernetes.example"], ..Setup::default() }).await;
+    let cluster = format!(
+        "server: \"https://{}/clusters/root:org\", tls-server-name: kubernetes.example",
+        server.addr
+    );
     let found = seen(&client(&kubeconfig(&server, &cluster, "{}")).await, outgoing).await;
     assert_eq!(found["target"], "/clusters/root:org/x?a=b");
     assert_eq!(found["serverName"], "kubernetes.example");
@@ -150,11 +164,15 @@ async fn a_proxy_that_the_file_names_is_used(#[values(get("/x"), exact("/x"))] o
     let refusal = "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n";
     let mut proxy = Peer::start(vec![Act::Head, send(refusal)]).await;
     let cluster = format!("{}, proxy-url: \"http://{}\"", url(&server), proxy.addr);
-    let exchange = client(&kubeconfig(&server, &cluster, "{token: x}")).await.send(outgoing, ample()).await;
+    let exchange =
+        client(&kubeconfig(&server, &cluster, "{token: x}")).await.send(outgoing, ample()).await;
     assert!(matches!(exchange.outcome, Outcome::Broken(_)), "{exchange:?}");
     let head = proxy.head().await;
     assert_eq!(head.lines().next().unwrap(), format!("CONNECT {} HTTP/1.1", server.addr));
-    assert!(values(&head, &http::header::AUTHORIZATION).is_empty(), "the proxy is not shown the token");
+    assert!(
+        values(&head, &http::header::AUTHORIZATION).is_empty(),
+        "the proxy is not shown the token"
+    );
     assert_eq!(server.connections(), 0);
 }
 
@@ -167,12 +185,15 @@ async fn contexts_are_chosen_by_name(#[case] context: &str, #[case] complaint: &
     let path = kubeconfig(&server, &url(&server), "{}");
     match TargetConfig::from_kubeconfig(Some(&path), Some(context)).await {
         Ok(config) => assert_eq!(config.display_url(), "https://127.0.0.1:1"),
-        Err(error) => assert!(!complaint.is_empty() && error.to_string().contains(complaint), "{error}"),
+        Err(error) => {
+            assert!(!complaint.is_empty() && error.to_string().contains(complaint), "{error}");
+        }
     }
 }
 
 #[tokio::test]
 async fn a_file_that_is_missing_is_named() {
-    let error = TargetConfig::from_kubeconfig(Some("no/such/file".as_ref()), None).await.unwrap_err();
+    let error =
+        TargetConfig::from_kubeconfig(Some("no/such/file".as_ref()), None).await.unwrap_err();
     assert!(error.to_string().contains("no/such/file"), "{error}");
 }

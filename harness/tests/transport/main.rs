@@ -1,14 +1,14 @@
-//! The transports, the watch reader and the targets, against peers on real sockets.
+//! Tests transports, watches and targets over real sockets.
 
 #![expect(clippy::unwrap_used, reason = "what a test cannot set up fails it")]
 
-mod as_written;
 mod broken_servers;
-mod cut_anywhere;
+mod exact_requests;
 mod kubeconfigs;
-mod peer;
-mod reaching;
+mod scripted_peer;
 mod streams;
 mod tls;
 mod tls_server;
+mod truncated_responses;
+mod unreachable_targets;
 mod watches;

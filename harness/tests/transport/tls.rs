@@ -1,16 +1,16 @@
-//! TLS: whom to trust, who is recognised, and what is spoken.
+//! Tests TLS: trust, client certificates and protocols.
 
 use futures_util::future::join_all;
 use kubeproof_cases::case::Identity;
 use kubeproof_harness::exchange::{BrokenKind, Exchange, Outcome, Received};
+use kubeproof_harness::target::TlsOptions;
 use kubeproof_harness::target::{Credential, TargetConfig, TlsConfig};
-use kubeproof_harness::tls::TlsOptions;
+use kubeproof_harness::transport::watch::Next;
 use kubeproof_harness::transport::{Client, Limits, Outgoing};
-use kubeproof_harness::watch::Next;
 use rstest::rstest;
 use tokio::time::Duration;
 
-use crate::peer::{Act, Peer, ample, exact, get, send, soon};
+use crate::scripted_peer::{Act, Peer, ample, exact, get, send, soon};
 use crate::tls_server::{Refusal, Setup, TlsServer, issuer};
 
 fn client(server: &TlsServer, tls: TlsOptions) -> Client {
@@ -32,7 +32,7 @@ fn with_certificate(server: &TlsServer) -> TlsOptions {
 
 fn answered(exchange: Exchange) -> Received {
     match exchange.outcome {
-        Outcome::Answered(answer) => answer,
+        Outcome::Response(answer) => answer,
         Outcome::Broken(broken) => panic!("broken: {broken:?}"),
     }
 }
@@ -40,7 +40,7 @@ fn answered(exchange: Exchange) -> Received {
 fn broken_kind(exchange: &Exchange) -> BrokenKind {
     match &exchange.outcome {
         Outcome::Broken(broken) => broken.kind,
-        Outcome::Answered(answer) => panic!("answered: {answer:?}"),
+        Outcome::Response(answer) => panic!("answered: {answer:?}"),
     }
 }
 
@@ -54,7 +54,10 @@ async fn only_who_is_trusted_is_talked_to(#[values(get("/x"), exact("/x"))] outg
         ..TlsOptions::default()
     };
     for options in [trusting(&server), insecure] {
-        assert_eq!(answered(client(&server, options).send(outgoing.clone(), ample()).await).status, 200);
+        assert_eq!(
+            answered(client(&server, options).send(outgoing.clone(), ample()).await).status,
+            200
+        );
     }
     let refused = client(&server, stranger).send(outgoing, ample()).await;
     assert_eq!(broken_kind(&refused), BrokenKind::Tls, "{refused:?}");
@@ -63,23 +66,26 @@ async fn only_who_is_trusted_is_talked_to(#[values(get("/x"), exact("/x"))] outg
 
 #[rstest]
 #[tokio::test]
-async fn a_certificate_for_another_name_is_refused(#[values(get("/x"), exact("/x"))] outgoing: Outgoing) {
-    let server = TlsServer::start(Setup { names: vec!["elsewhere.example"], ..Setup::default() }).await;
+async fn a_certificate_for_another_name_is_rejected(
+    #[values(get("/x"), exact("/x"))] outgoing: Outgoing,
+) {
+    let server =
+        TlsServer::start(Setup { names: vec!["elsewhere.example"], ..Setup::default() }).await;
     let refused = client(&server, trusting(&server)).send(outgoing, ample()).await;
     assert_eq!(broken_kind(&refused), BrokenKind::Tls, "{refused:?}");
 }
 
 #[rstest]
 #[tokio::test]
-async fn an_expired_certificate_is_refused(#[values(get("/x"), exact("/x"))] outgoing: Outgoing) {
+async fn an_expired_certificate_is_rejected(#[values(get("/x"), exact("/x"))] outgoing: Outgoing) {
     let server = TlsServer::start(Setup { expired: true, ..Setup::default() }).await;
     let refused = client(&server, trusting(&server)).send(outgoing, ample()).await;
     assert_eq!(broken_kind(&refused), BrokenKind::Tls, "{refused:?}");
     assert!(format!("{refused:?}").contains("expired"), "{refused:?}");
 }
 
-/// Records of a server that does not want to, in the words of RFC 8446: an alert (70: protocol version, 80: internal
-/// error), and a hello of TLS 1.0 under a cipher of its time.
+/// Rejections of a server per RFC 8446: alerts 70 (protocol version) and 80 (internal error), and a
+/// hello of TLS 1.0.
 #[rstest]
 #[case::too_old_for_it(b"\x15\x03\x01\0\x02\x02\x46".to_vec(), "ProtocolVersion")]
 #[case::alert(b"\x15\x03\x03\0\x02\x02\x50".to_vec(), "InternalError")]
@@ -88,21 +94,22 @@ async fn an_expired_certificate_is_refused(#[values(get("/x"), exact("/x"))] out
     "peer is incompatible"
 )]
 #[tokio::test]
-async fn a_handshake_that_fails_says_why(
+async fn a_handshake_that_fails_reports_why(
     #[case] record: Vec<u8>,
     #[case] why: &str,
     #[values(get("/x"), exact("/x"))] outgoing: Outgoing,
 ) {
     let peer = Peer::start(vec![Act::Send(record.into()), Act::Hang]).await;
     let mut config = TargetConfig::new(&format!("https://{}", peer.addr)).unwrap();
-    config.tls = TlsConfig::Options(TlsOptions { insecure_skip_verify: true, ..TlsOptions::default() });
+    config.tls =
+        TlsConfig::Options(TlsOptions { insecure_skip_verify: true, ..TlsOptions::default() });
     let refused = Client::new(&config, Limits::default()).unwrap().send(outgoing, ample()).await;
     assert_eq!(broken_kind(&refused), BrokenKind::Tls, "{refused:?}");
     assert!(format!("{refused:?}").contains(why), "{refused:?}");
 }
 
 #[tokio::test]
-async fn tls_behind_http_is_told_with_what_to_do() {
+async fn tls_behind_http_is_reported_with_what_to_do() {
     let server = TlsServer::start(Setup::default()).await;
     let config = TargetConfig::new(&format!("http://{}", server.addr)).unwrap();
     let error = Client::new(&config, Limits::default()).unwrap().ping(ample()).await.unwrap_err();
@@ -139,7 +146,7 @@ async fn the_client_certificate_goes_with_the_runs_own_requests_alone(
 ) {
     let server = TlsServer::start(Setup::default()).await;
     let client = client(&server, with_certificate(&server));
-    // A connection that stands already must not lend its certificate to others.
+    // An open connection must not share its certificate.
     client.send(outgoing.clone(), ample()).await;
     let answer = answered(client.send(Outgoing { identity, ..outgoing }, ample()).await);
     assert_eq!(answer.json.unwrap()["certificate"], recognised);
@@ -153,7 +160,8 @@ async fn a_server_that_requires_a_certificate_refuses_by_tls(
     let server = TlsServer::start(Setup { requires_certificate: true, ..Setup::default() }).await;
     let client = client(&server, with_certificate(&server));
     assert_eq!(answered(client.send(outgoing.clone(), ample()).await).status, 200);
-    let refused = client.send(Outgoing { identity: Identity::Anonymous, ..outgoing }, ample()).await;
+    let refused =
+        client.send(Outgoing { identity: Identity::Anonymous, ..outgoing }, ample()).await;
     assert_eq!(broken_kind(&refused), BrokenKind::Tls, "{refused:?}");
 }
 
@@ -161,27 +169,34 @@ async fn a_server_that_requires_a_certificate_refuses_by_tls(
 #[case::http(vec![Act::Head, send("HTTP/1.1 400 Bad Request\r\n\r\n")])]
 #[case::garbage(vec![send("hello, this is no TLS\r\n"), Act::Hang])]
 #[tokio::test]
-async fn what_is_no_tls_is_told(
+async fn what_is_no_tls_is_reported(
     #[case] script: Vec<Act>,
     #[values(get("/x"), exact("/x"))] outgoing: Outgoing,
 ) {
     let script = script.into_iter().filter(|act| !matches!(act, Act::Head)).collect();
     let peer = Peer::start(script).await;
     let mut config = TargetConfig::new(&format!("https://{}", peer.addr)).unwrap();
-    config.tls = TlsConfig::Options(TlsOptions { insecure_skip_verify: true, ..TlsOptions::default() });
+    config.tls =
+        TlsConfig::Options(TlsOptions { insecure_skip_verify: true, ..TlsOptions::default() });
     let exchange = Client::new(&config, Limits::default()).unwrap().send(outgoing, ample()).await;
     assert_eq!(broken_kind(&exchange), BrokenKind::Tls, "{exchange:?}");
 }
 
 #[rstest]
 #[tokio::test]
-async fn a_handshake_that_hangs_is_no_connection(#[values(get("/x"), exact("/x"))] outgoing: Outgoing) {
+async fn a_handshake_that_hangs_is_no_connection(
+    #[values(get("/x"), exact("/x"))] outgoing: Outgoing,
+) {
     let mut peer = Peer::start(vec![Act::Hang]).await;
     let mut config = TargetConfig::new(&format!("https://{}", peer.addr)).unwrap();
-    config.tls = TlsConfig::Options(TlsOptions { insecure_skip_verify: true, ..TlsOptions::default() });
+    config.tls =
+        TlsConfig::Options(TlsOptions { insecure_skip_verify: true, ..TlsOptions::default() });
     let limits = Limits { connect_timeout: Duration::from_millis(150), ..Limits::default() };
     let exchange = Client::new(&config, limits).unwrap().send(outgoing, ample()).await;
-    assert!(matches!(broken_kind(&exchange), BrokenKind::Connect | BrokenKind::Tls), "{exchange:?}");
+    assert!(
+        matches!(broken_kind(&exchange), BrokenKind::Connect | BrokenKind::Tls),
+        "{exchange:?}"
+    );
     peer.hung_up().await;
 }
 
@@ -189,7 +204,7 @@ async fn a_handshake_that_hangs_is_no_connection(#[values(get("/x"), exact("/x")
 #[case::http_2(vec!["h2", "http/1.1"])]
 #[case::http_1(vec!["http/1.1"])]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hundreds_at_once_are_all_answered(#[case] protocols: Vec<&'static str>) {
+async fn hundreds_at_once_are_all_replied(#[case] protocols: Vec<&'static str>) {
     let server = TlsServer::start(Setup { protocols, max_streams: 64, ..Setup::default() }).await;
     let client = client(&server, trusting(&server));
     let exchanges = join_all((0..300).map(|_| client.send(get("/x"), ample()))).await;
@@ -209,7 +224,7 @@ async fn requests_that_hang_do_not_starve_others() {
             tokio::spawn(async move { client.send(get("/hang"), ample()).await })
         })
         .collect();
-    // Behind all of them, on whatever connection is left.
+    // Later requests may use any remaining connection.
     tokio::task::yield_now().await;
     let answer = answered(client.send(get("/x"), ample()).await);
     assert_eq!(answer.version, "HTTP/2");
@@ -218,9 +233,9 @@ async fn requests_that_hang_do_not_starve_others() {
     }
 }
 
-/// Over HTTP/2 it may be the connection that hangs, with all that is sent over it.
+/// A hanging HTTP/2 connection affects all of its requests.
 #[tokio::test]
-async fn a_connection_that_gave_no_answer_in_time_is_not_used_again() {
+async fn a_connection_that_gave_no_response_in_time_is_not_used_again() {
     let server = TlsServer::start(Setup::default()).await;
     let client = client(&server, trusting(&server));
     assert_eq!(answered(client.send(get("/x"), ample()).await).version, "HTTP/2");

@@ -1,4 +1,4 @@
-//! A TLS server with certificates made for the test, which tells what it saw of a request.
+//! A TLS server with generated certificates, which reports the requests it received.
 
 use std::convert::Infallible;
 use std::io;
@@ -14,7 +14,9 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+};
 use rustls::crypto::aws_lc_rs;
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
@@ -26,22 +28,23 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// How a server is set up.
+/// The settings of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) names: Vec<&'static str>,
     pub(crate) protocols: Vec<&'static str>,
     pub(crate) requires_certificate: bool,
     pub(crate) max_streams: u32,
-    /// Of the server's certificate: it has expired.
+    /// True for an expired server certificate.
     pub(crate) expired: bool,
-    /// What meets every request over HTTP/2.
+    /// The rejection of every HTTP/2 request.
     pub(crate) refusal: Option<Refusal>,
-    /// The frames of an answer over HTTP/2, of which each connection gets one byte more than the last, and is closed then.
+    /// Frames of a response over HTTP/2. Each connection receives one byte more than the previous
+    /// one.
     pub(crate) growing: Option<&'static [u8]>,
 }
 
-/// How a server can say that it has not looked at a request.
+/// How a server reports an unprocessed request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Refusal {
     Stream,
@@ -62,10 +65,10 @@ impl Default for Setup {
     }
 }
 
-/// A running server. `/hang` is never answered; everything else is, with what was seen.
+/// A running server. It never responds to `/hang`, and reports the request for other paths.
 pub(crate) struct TlsServer {
     pub(crate) addr: SocketAddr,
-    /// PEM of the authority, of a client's certificate and of its key.
+    /// PEM of the authority, of the client certificate and of its key.
     pub(crate) pem: [String; 3],
     directory: TempDir,
     connections: Arc<AtomicUsize>,
@@ -76,12 +79,15 @@ impl TlsServer {
         let issuer = issuer();
         let (certificate, key) =
             leaf(&issuer, &setup.names, ExtendedKeyUsagePurpose::ServerAuth, setup.expired);
-        let (client, client_key) = leaf(&issuer, &["jane"], ExtendedKeyUsagePurpose::ClientAuth, false);
+        let (client, client_key) =
+            leaf(&issuer, &["jane"], ExtendedKeyUsagePurpose::ClientAuth, false);
         let provider = Arc::new(aws_lc_rs::default_provider());
         let mut roots = RootCertStore::empty();
         roots.add(issuer.der().clone()).unwrap();
-        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
-        let verifier = if setup.requires_certificate { verifier } else { verifier.allow_unauthenticated() };
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+        let verifier =
+            if setup.requires_certificate { verifier } else { verifier.allow_unauthenticated() };
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
@@ -91,7 +97,8 @@ impl TlsServer {
                 PrivateKeyDer::Pkcs8(key.serialize_der().into()),
             )
             .unwrap();
-        config.alpn_protocols = setup.protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        config.alpn_protocols =
+            setup.protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
 
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = Self {
@@ -100,7 +107,8 @@ impl TlsServer {
             directory: TempDir::new().unwrap(),
             connections: Arc::default(),
         };
-        let (acceptor, count) = (TlsAcceptor::from(Arc::new(config)), Arc::clone(&server.connections));
+        let (acceptor, count) =
+            (TlsAcceptor::from(Arc::new(config)), Arc::clone(&server.connections));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let before = count.fetch_add(1, Ordering::SeqCst);
@@ -114,7 +122,7 @@ impl TlsServer {
         self.connections.load(Ordering::SeqCst)
     }
 
-    /// A file with this content, for as long as the server lives.
+    /// Writes a file that exists as long as the server.
     pub(crate) fn file(&self, name: &str, content: &str) -> PathBuf {
         let path = self.directory.path().join(name);
         std::fs::write(&path, content).unwrap();
@@ -145,7 +153,7 @@ fn leaf(
 }
 
 async fn serve(acceptor: TlsAcceptor, stream: TcpStream, setup: Setup, before: usize) {
-    // A client that does not trust us hangs up here.
+    // The client may reject the certificate.
     let Ok(stream) = acceptor.accept(stream).await else { return };
     let connection = stream.get_ref().1;
     let scripted = match (setup.refusal, setup.growing) {
@@ -156,7 +164,7 @@ async fn serve(acceptor: TlsAcceptor, stream: TcpStream, setup: Setup, before: u
     if connection.alpn_protocol() == Some(b"h2")
         && let Some(frames) = scripted
     {
-        // How the client leaves is its own affair.
+        // The client may close the connection at any time.
         let _ = meet(stream, frames, setup.growing.is_some()).await;
         return;
     }
@@ -168,12 +176,12 @@ async fn serve(acceptor: TlsAcceptor, stream: TcpStream, setup: Setup, before: u
     let _ = builder.serve_connection(TokioIo::new(stream), service).await;
 }
 
-/// `RST_STREAM` of stream 1: `REFUSED_STREAM`.
+/// `RST_STREAM` of stream 1 with `REFUSED_STREAM`.
 const REFUSED: &[u8] = &[0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, 7];
-/// GOAWAY: stream 0 was the last, `NO_ERROR`.
+/// GOAWAY with `NO_ERROR` and last stream 0.
 const GOODBYE: &[u8] = &[0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// Speaks just as much HTTP/2 as it takes to meet the first request with frames, and waits for the client to leave.
+/// Implements enough of HTTP/2 to reply to the first request with raw frames.
 async fn meet(mut stream: TlsStream<TcpStream>, frames: &[u8], closes: bool) -> io::Result<()> {
     let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
     stream.write_all(&settings).await?;
@@ -203,6 +211,8 @@ async fn answer(
         std::future::pending::<()>().await;
     }
     let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let groups = request.headers().get_all("impersonate-group").iter();
+    let groups: Vec<&str> = groups.filter_map(|group| group.to_str().ok()).collect();
     let seen = json!({
         "certificate": certificate,
         "serverName": server_name,
@@ -210,11 +220,14 @@ async fn answer(
         "host": header("host").or(request.uri().authority().map(http::uri::Authority::as_str)),
         "authorization": header("authorization"),
         "user": header("impersonate-user"),
-        "groups": request.headers().get_all("impersonate-group").iter().filter_map(|v| v.to_str().ok()).collect::<Vec<_>>(),
+        "groups": groups,
     });
     let mut line = seen.to_string();
     if request.uri().query() == Some("watch=true") {
         line = format!("{}\n", json!({"type": "ADDED", "object": seen}));
     }
-    Ok(Response::builder().header("content-type", "application/json").body(line.into()).unwrap_or_default())
+    Ok(Response::builder()
+        .header("content-type", "application/json")
+        .body(line.into())
+        .unwrap_or_default())
 }

@@ -1,17 +1,18 @@
-//! Watches: events out of any chunks, ends of every kind, hundreds at once.
+//! Tests watches: any chunk boundaries, every kind of end, and hundreds at once.
 
 use bytes::Bytes;
 use futures_util::future::join_all;
 use kubeproof_harness::exchange::{BrokenKind, Outcome, Received, WatchEnd};
 use kubeproof_harness::transport::Limits;
-use kubeproof_harness::watch::{Next, OpenWatch};
+use kubeproof_harness::transport::watch::{Next, OpenWatch};
 use rstest::rstest;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::peer::{Act, Peer, ample, get, send, soon};
+use crate::scripted_peer::{Act, Peer, ample, get, send, soon};
 
-const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+const HEAD: &str =
+    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
 const LAST: &str = "0\r\n\r\n";
 
 fn chunk(text: &str) -> String {
@@ -20,17 +21,19 @@ fn chunk(text: &str) -> String {
 
 fn event(kind: &str, version: u32) -> String {
     format!(
-        "{{\"type\":\"{kind}\",\"object\":{{\"metadata\":{{\"resourceVersion\":\"{version}\",\"name\":\"é\"}}}}}}\n"
+        "{{\"type\":\"{kind}\",\"object\":\
+         {{\"metadata\":{{\"resourceVersion\":\"{version}\",\"name\":\"é\"}}}}}}\n"
     )
 }
 
-/// Everything up to the end: types and versions, and the end.
+/// Reads all events: types, versions and the end.
 async fn to_the_end(watch: &mut OpenWatch) -> (Vec<String>, WatchEnd) {
     let mut events = Vec::new();
     loop {
         match watch.next(ample()).await {
             Next::Event(event) => {
-                let version = event.object.pointer("/metadata/resourceVersion").and_then(|v| v.as_str());
+                let version =
+                    event.object.pointer("/metadata/resourceVersion").and_then(|v| v.as_str());
                 events.push(format!("{} {}", event.kind, version.unwrap_or("-")));
             }
             Next::End(end) => return (events, end),
@@ -41,7 +44,7 @@ async fn to_the_end(watch: &mut OpenWatch) -> (Vec<String>, WatchEnd) {
 
 fn received(watch: &OpenWatch) -> Received {
     match watch.snapshot().outcome {
-        Outcome::Answered(received) => received,
+        Outcome::Response(received) => received,
         Outcome::Broken(broken) => panic!("broken: {broken:?}"),
     }
 }
@@ -50,7 +53,8 @@ fn received(watch: &OpenWatch) -> Received {
 async fn chunk_boundaries_mean_nothing() {
     let lines = event("ADDED", 1) + "\r\n" + &event("MODIFIED", 2) + &event("BOOKMARK", 3);
     // Boundaries inside characters, too.
-    let bytewise: Vec<u8> = lines.bytes().flat_map(|byte| [b'1', b'\r', b'\n', byte, b'\r', b'\n']).collect();
+    let bytewise: Vec<u8> =
+        lines.bytes().flat_map(|byte| [b'1', b'\r', b'\n', byte, b'\r', b'\n']).collect();
     let scripts = [
         vec![Act::Head, send(HEAD), send(chunk(&lines)), send(LAST)],
         vec![Act::Head, Act::Trickle(Bytes::from(format!("{HEAD}{}{LAST}", chunk(&lines))))],
@@ -72,29 +76,66 @@ async fn chunk_boundaries_mean_nothing() {
 #[rstest]
 #[case::garbage(
     "watch me\n",
-    "a line is not JSON: expected a value, met 'w' at line 1 column 1 (byte 0); it starts \"watch me\""
+    "an event is not JSON: expected a value, met 'w' at line 1 column 1 (byte 0); it starts \
+     \"watch me\""
 )]
-#[case::no_object("{\"type\":\"ADDED\"}\n", "a line is no event, which has a type and an object")]
-#[case::a_list("{\"kind\":\"PodList\",\"items\":[]}\n", "a line is no event")]
-#[case::array("[]\n", "a line is no event")]
-#[case::partial("{\"type\":\"ADD", "the stream ended inside a line")]
+#[case::no_object(
+    "{\"type\":\"ADDED\"}\n",
+    "a document of the stream is no event, which has a type and an object"
+)]
+#[case::array("[]\n", "a document of the stream is no event")]
+#[case::partial("{\"type\":\"ADD", "the stream ended inside an event")]
+#[case::missing_bracket("{\"type\":\"ADDED\"\n{", "an event is not JSON")]
 #[tokio::test]
-async fn a_line_that_is_no_event_breaks_the_watch(#[case] line: &str, #[case] reason: &str) {
-    let script = vec![Act::Head, send(HEAD), send(chunk(&event("ADDED", 1))), send(chunk(line)), send(LAST)];
+async fn other_documents_break_the_watch(#[case] other: &str, #[case] reason: &str) {
+    let first = send(chunk(&event("ADDED", 1)));
+    let script = vec![Act::Head, send(HEAD), first, send(chunk(other)), send(LAST)];
     let peer = Peer::start(script).await;
     let mut watch = peer.client().watch(get("/x"), ample()).await;
     let (events, end) = to_the_end(&mut watch).await;
     assert_eq!(events, ["ADDED 1"], "what came before stays");
     assert!(matches!(&end, WatchEnd::Broken(found) if found.starts_with(reason)), "{end:?}");
-    assert!(matches!(watch.next(ample()).await, Next::End(again) if again == end), "an end stays the end");
+    assert!(
+        matches!(watch.next(ample()).await, Next::End(again) if again == end),
+        "an end stays the end"
+    );
+}
+
+/// Clients of Kubernetes decode a stream of JSON documents, not of lines.
+#[rstest]
+#[case::concatenated(|events: &str| events.replace('\n', ""))]
+#[case::indented(|events: &str| events.replace("{\"", "{\n  \""))]
+#[tokio::test]
+async fn events_need_no_newlines(#[case] rewritten: fn(&str) -> String) {
+    let events = rewritten(&(event("ADDED", 1) + &event("MODIFIED", 2)));
+    let bytewise = format!("{HEAD}{}{LAST}", chunk(&events));
+    for script in [
+        vec![Act::Head, send(HEAD), send(chunk(&events)), send(LAST)],
+        vec![Act::Head, Act::Trickle(bytewise.into())],
+    ] {
+        let peer = Peer::start(script).await;
+        let mut watch = peer.client().watch(get("/x"), ample()).await;
+        let expected = vec!["ADDED 1".to_owned(), "MODIFIED 2".to_owned()];
+        assert_eq!(to_the_end(&mut watch).await, (expected, WatchEnd::Server));
+    }
+}
+
+/// An event counts when it is complete. A newline that never arrives does not delay it.
+#[tokio::test]
+async fn an_event_without_a_newline_arrives_at_once() {
+    let first = send(chunk(event("ADDED", 1).trim()));
+    let peer = Peer::start(vec![Act::Head, send(HEAD), first, Act::Hang]).await;
+    let mut watch = peer.client().watch(get("/x"), ample()).await;
+    assert!(matches!(watch.next(ample()).await, Next::Event(_)));
 }
 
 #[tokio::test]
-async fn a_last_event_without_a_newline_counts() {
-    let peer =
-        Peer::start(vec![Act::Head, send(HEAD), send(chunk(event("ADDED", 1).trim())), send(LAST)]).await;
+async fn a_list_in_response_to_a_watch_is_recognized() {
+    let list = "{\n  \"kind\": \"PodList\",\n  \"items\": [{\"metadata\": {}}]\n}\n";
+    let peer = Peer::start(vec![Act::Head, send(HEAD), send(chunk(list)), send(LAST)]).await;
     let mut watch = peer.client().watch(get("/x"), ample()).await;
-    assert_eq!(to_the_end(&mut watch).await, (vec!["ADDED 1".to_owned()], WatchEnd::Server));
+    let expected = (Vec::new(), WatchEnd::List("PodList".to_owned()));
+    assert_eq!(to_the_end(&mut watch).await, expected);
 }
 
 #[rstest]
@@ -109,12 +150,23 @@ async fn a_stream_cut_short_is_broken(#[case] then: Vec<Act>) {
     let peer = Peer::start(script).await;
     let mut watch = peer.client().watch(get("/x"), ample()).await;
     let (_, end) = to_the_end(&mut watch).await;
-    assert!(matches!(&end, WatchEnd::Broken(reason) if reason.starts_with("the stream broke: ")), "{end:?}");
+    assert!(
+        matches!(&end, WatchEnd::Broken(reason) if reason.starts_with("the stream broke: ")),
+        "{end:?}"
+    );
 }
 
 #[rstest]
-#[case::line("x", Limits { max_line: 1 << 16, ..Limits::default() }, WatchEnd::Broken("a line is longer than 65536 bytes".to_owned()))]
-#[case::total("{\"type\":\"ADDED\",\"object\":{}}\n", Limits { max_watch_bytes: 1 << 16, ..Limits::default() }, WatchEnd::Budget("the watch is longer than 65536 bytes".to_owned()))]
+#[case::line(
+    "x",
+    Limits { max_event: 1 << 16, ..Limits::default() },
+    WatchEnd::Broken("an event is longer than 65536 bytes".to_owned())
+)]
+#[case::total(
+    "{\"type\":\"ADDED\",\"object\":{}}\n",
+    Limits { max_watch_bytes: 1 << 16, ..Limits::default() },
+    WatchEnd::Budget("the watch is longer than 65536 bytes".to_owned())
+)]
 #[tokio::test]
 async fn floods_are_cut_at_the_budget(
     #[case] text: &str,
@@ -130,7 +182,7 @@ async fn floods_are_cut_at_the_budget(
 }
 
 #[tokio::test]
-async fn a_refused_watch_is_an_ordinary_answer() {
+async fn a_rejected_watch_is_an_ordinary_answer() {
     let body = r#"{"kind":"Status","code":410}"#;
     let head = format!(
         "HTTP/1.1 410 Gone\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
@@ -156,7 +208,8 @@ async fn a_watch_without_a_head_is_left_at_the_deadline() {
 
 #[tokio::test]
 async fn a_silent_watch_stays_open_past_a_deadline_until_it_is_closed() {
-    let mut peer = Peer::start(vec![Act::Head, send(HEAD), send(chunk(&event("ADDED", 1))), Act::Hang]).await;
+    let mut peer =
+        Peer::start(vec![Act::Head, send(HEAD), send(chunk(&event("ADDED", 1))), Act::Hang]).await;
     let mut watch = peer.client().watch(get("/x"), ample()).await;
     assert!(matches!(watch.next(ample()).await, Next::Event(_)));
     assert!(matches!(watch.next(soon()).await, Next::Deadline));
@@ -181,7 +234,10 @@ async fn a_duplicate_key_in_an_event_is_a_fault_of_the_answer() {
     let mut watch = peer.client().watch(get("/x"), ample()).await;
     let (events, _) = to_the_end(&mut watch).await;
     assert_eq!(events.len(), 1);
-    assert_eq!(received(&watch).json_fault.unwrap(), "duplicate key /object/a at line 1 column 33 (byte 32)");
+    assert_eq!(
+        received(&watch).json_fault.unwrap(),
+        "duplicate key /object/a at line 1 column 33 (byte 32)"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -191,10 +247,10 @@ async fn hundreds_of_watches_are_read_while_nobody_looks() {
     let peer = Peer::start(vec![Act::Head, send(HEAD), send(chunk(&lines)), send(LAST)]).await;
     let client = peer.client();
     let watches = join_all((0..WATCHES).map(|_| client.watch(get("/x"), ample()))).await;
-    // All of so many events is more than is kept at once.
+    // All events would exceed the memory limit.
     let keep = ["/metadata/resourceVersion".to_owned()];
     let mut watches: Vec<_> = watches.into_iter().map(|watch| watch.keeping(&keep)).collect();
-    // The last ones are read first: none depends on another's being read.
+    // Reading the last ones first shows that watches are independent.
     for watch in watches.iter_mut().rev() {
         let (events, end) = to_the_end(watch).await;
         assert_eq!((events.len(), end), (200, WatchEnd::Server));
@@ -202,7 +258,7 @@ async fn hundreds_of_watches_are_read_while_nobody_looks() {
     assert_eq!(peer.connections(), WATCHES);
 }
 
-/// What a watch keeps may be little; of an error it is told all.
+/// A watch may keep few members, but errors are kept whole.
 #[tokio::test]
 async fn of_objects_only_what_is_asked_for_is_kept() {
     let lines = event("ADDED", 1) + &event("ERROR", 2);
@@ -217,8 +273,9 @@ async fn of_objects_only_what_is_asked_for_is_kept() {
 
 #[tokio::test]
 async fn a_watch_goes_on_with_the_stream_of_another() {
-    let [one, two] =
-        [1, 2].map(|version| vec![Act::Head, send(HEAD), send(chunk(&event("ADDED", version))), send(LAST)]);
+    let [one, two] = [1, 2].map(|version| {
+        vec![Act::Head, send(HEAD), send(chunk(&event("ADDED", version))), send(LAST)]
+    });
     let (one, two) = (Peer::start(one).await, Peer::start(two).await);
     let mut watch = one.client().watch(get("/x"), ample()).await;
     assert_eq!(to_the_end(&mut watch).await.1, WatchEnd::Server);
@@ -229,14 +286,16 @@ async fn a_watch_goes_on_with_the_stream_of_another() {
     assert_eq!(watch.events().len(), 2);
 }
 
-/// A line that there is no room for has come: that it is not told by the deadline is not the server's silence.
+/// A line without memory arrived, so the deadline does not indicate a silent server.
 #[tokio::test]
 async fn a_line_that_there_is_no_room_for_is_no_silence() {
-    let line = format!("{{\"type\":\"ADDED\",\"object\":{{\"a\":\"{}\"}}}}\n", "x".repeat(1_000_000));
+    let line =
+        format!("{{\"type\":\"ADDED\",\"object\":{{\"a\":\"{}\"}}}}\n", "x".repeat(1_000_000));
     let peer = Peer::start(vec![Act::Head, send(HEAD), send(chunk(&line)), Act::Hang]).await;
-    let client = peer.client_with(Limits { max_held: 3_500_000, max_line: 1_100_000, ..Limits::default() });
+    let client =
+        peer.client_with(Limits { max_held: 3_500_000, max_event: 1_100_000, ..Limits::default() });
     let mut first = client.watch(get("/x"), ample()).await;
-    // Its event takes two million bytes for as long as it is kept. The other's line needs as many before it is complete.
+    // Its event needs two million bytes, and the incomplete line of the other watch as many.
     let next = first.next(ample()).await;
     assert!(matches!(next, Next::Event(_)), "{next:?}");
     let mut second = client.watch(get("/x"), ample()).await;
@@ -245,13 +304,15 @@ async fn a_line_that_there_is_no_room_for_is_no_silence() {
         match second.next(soon()).await {
             Next::End(end) => break end,
             Next::Deadline => assert!(patience > Instant::now(), "it waits for ever"),
-            Next::Event(event) => panic!("there was room for {} bytes", event.object.to_string().len()),
+            Next::Event(event) => {
+                panic!("there was room for {} bytes", event.object.to_string().len())
+            }
         }
     };
     assert!(matches!(end, WatchEnd::Budget(_)), "{end:?}");
 }
 
-/// What has come of a line takes memory before it is one.
+/// An incomplete line needs memory, too.
 #[tokio::test]
 async fn a_line_that_does_not_end_takes_room() {
     let script = vec![Act::Head, send(HEAD), send(chunk(&"x".repeat(1 << 20))), Act::Hang];

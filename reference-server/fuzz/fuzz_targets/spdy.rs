@@ -1,6 +1,6 @@
 #![no_main]
 
-use kubeproof_reference_server::fuzzing;
+use kubeproof_streaming::fuzzing;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| fuzzing::spdy(bytes));

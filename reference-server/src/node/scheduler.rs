@@ -1,45 +1,40 @@
-//! Binding pods to the one node, unless they ask for something that it is not.
+//! Binds pods to the node if it fits them.
 
-use std::sync::Arc;
-
+use kubeproof_apimachinery::object::{Object as _, timestamp};
+use kubeproof_apiserver::loopback::{Client, FieldManager, Object, Resource};
 use serde_json::{Value, json};
 
-use super::{Author, NODE, amend};
-use crate::Faults;
-use crate::api::Api;
-use crate::object::{Object as _, timestamp};
-use crate::registry::ResourceType;
-use crate::store::Key;
+use super::NODE;
 
-/// The name of the scheduler that pods get when they ask for none.
 const NAME: &str = "default-scheduler";
 
-/// Binds a pod that has yet to be bound, or says in its status why not.
-pub(super) fn schedule(api: &Arc<Api>, nodes: &ResourceType, pods: &ResourceType, pod: &Value) {
+/// Binds a pending pod, or writes the reason to its status. `pod` is the parsed object.
+pub(super) fn schedule(client: &Client, nodes: &Resource, object: &Object, pod: &Value) {
     let spec = &pod["spec"];
     let gated = spec["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
     let bound = spec["nodeName"].as_str().is_some_and(|node| !node.is_empty());
-    // One that names no scheduler comes of a server without defaults.
+    // Without defaulting, a pod has no scheduler name.
     let of_another = spec["schedulerName"].as_str().is_some_and(|name| name != NAME);
     if bound || gated || of_another || pod.is_deleting() {
         return;
     }
-    let node = api.store.get(&nodes.table, &Key::new("", NODE));
-    let node = node.map(|node| nodes.load(&node, Faults::none()));
-    let misfit = match &node {
+    let misfit = match client.get(nodes, "", NODE) {
         None => Some("no nodes available to schedule pods".to_owned()),
-        Some(node) => misfit(spec, node).map(|why| format!("0/1 nodes are available: 1 {why}.")),
+        Some(node) => {
+            misfit(spec, &node.value()).map(|why| format!("0/1 nodes are available: 1 {why}."))
+        }
     };
     match misfit {
-        None => amend(api, pods, pod, &Author { manager: NAME, subresource: "binding" }, bind),
-        Some(why) => {
-            let author = Author { manager: NAME, subresource: "status" };
-            amend(api, pods, pod, &author, |old| refuse(old, &why));
-        }
+        None => client.modify(object, Some(manager("binding")), bind),
+        Some(why) => client.modify(object, Some(manager("status")), |pod| reject(pod, &why)),
     }
 }
 
-/// Why the node does not suit a pod.
+fn manager(subresource: &'static str) -> FieldManager {
+    FieldManager { name: NAME, subresource }
+}
+
+/// Returns why the node does not fit a pod.
 fn misfit(spec: &Value, node: &Value) -> Option<&'static str> {
     let labels = &node["metadata"]["labels"];
     let mut wanted = spec["nodeSelector"].as_object().into_iter().flatten();
@@ -52,24 +47,21 @@ fn misfit(spec: &Value, node: &Value) -> Option<&'static str> {
     None
 }
 
-fn bind(pod: &Value) -> Option<Value> {
-    if pod["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty()) {
-        return None;
+fn bind(pod: &mut Value) {
+    if pod["spec"]["nodeName"].as_str().is_none_or(str::is_empty) {
+        pod["spec"]["nodeName"] = NODE.into();
+        set_scheduled(pod, json!({"status": "True"}));
     }
-    let mut pod = pod.clone();
-    pod["spec"]["nodeName"] = NODE.into();
-    set_scheduled(&mut pod, json!({"status": "True"}));
-    Some(pod)
 }
 
-fn refuse(pod: &Value, why: &str) -> Option<Value> {
+fn reject(pod: &mut Value, why: &str) {
     let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-    if conditions.any(|condition| condition["type"] == "PodScheduled" && condition["message"] == why) {
-        return None;
+    let is_known = conditions
+        .any(|condition| condition["type"] == "PodScheduled" && condition["message"] == why);
+    if !is_known {
+        let condition = json!({"status": "False", "reason": "Unschedulable", "message": why});
+        set_scheduled(pod, condition);
     }
-    let mut pod = pod.clone();
-    set_scheduled(&mut pod, json!({"status": "False", "reason": "Unschedulable", "message": why}));
-    Some(pod)
 }
 
 fn set_scheduled(pod: &mut Value, mut condition: Value) {

@@ -1,4 +1,4 @@
-//! The `kube` crate against the server: what controllers do, with their watches and caches.
+//! The `kube` crate with the server: the requests, watches and caches of controllers.
 
 mod runtime;
 mod streams;
@@ -10,33 +10,35 @@ use futures_util::{Stream, StreamExt as _};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchParams};
+use kube::api::{
+    Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchParams,
+};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::WatchEvent;
 use kube::runtime::reflector;
 use kube::runtime::wait::{await_condition, conditions};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, ResourceExt};
-use kubeproof_reference_server::{Config, Running, Server, Tls};
+use kubeproof_reference_server::{Running, Server};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-/// Nothing takes longer, or it hangs.
+/// The timeout of each operation.
 const DEADLINE: Duration = Duration::from_mins(1);
 
 async fn start() -> (Running, Client) {
-    let config = Config { tls: Some(Tls::default()), ..Config::default() };
-    let server = Server::start(config).await.expect("a server starts");
-    let client = client(&server).await;
+    let server = Server::builder().tls().start().await.expect("a server starts");
+    let client = server.client().await.expect("a client");
     (server, client)
 }
 
-/// A client of a server's administrator.
+/// Connects as the administrator.
 async fn client(server: &Running) -> Client {
     let kubeconfig = Kubeconfig::from_yaml(&server.kubeconfig()).expect("a kubeconfig");
     let options = KubeConfigOptions::default();
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a configuration");
+    let config =
+        kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a configuration");
     Client::try_from(config).expect("a client")
 }
 
@@ -52,22 +54,22 @@ async fn next<T>(stream: &mut (impl Stream<Item = T> + Unpin)) -> T {
     timeout(DEADLINE, stream.next()).await.expect("the stream is silent").expect("the stream ended")
 }
 
-/// The code and reason of a refusal.
-fn refusal<T: std::fmt::Debug>(result: kube::Result<T>) -> (u16, String) {
+/// Returns the code and the reason of a rejection.
+fn rejection<T: std::fmt::Debug>(result: kube::Result<T>) -> (u16, String) {
     match result {
         Err(kube::Error::Api(status)) => (status.code, status.reason.clone()),
-        other => panic!("not refused by the server: {other:?}"),
+        other => panic!("expected a rejection by the server, got {other:?}"),
     }
 }
 
 #[tokio::test]
-async fn objects_live_and_conflict() {
+async fn objects_are_created_updated_and_deleted() {
     let (_server, client) = start().await;
     let api: Api<ConfigMap> = Api::default_namespaced(client);
     let created = api.create(&PostParams::default(), &config_map("one")).await.unwrap();
     assert!(created.uid().is_some() && created.resource_version().is_some());
     let again = api.create(&PostParams::default(), &config_map("one")).await;
-    assert_eq!(refusal(again), (409, "AlreadyExists".to_owned()));
+    assert_eq!(rejection(again), (409, "AlreadyExists".to_owned()));
 
     let patch = Patch::Merge(json!({"data": {"b": "2", "a": null}}));
     let patched = api.patch("one", &PatchParams::default(), &patch).await.unwrap();
@@ -75,18 +77,23 @@ async fn objects_live_and_conflict() {
     let patch = Patch::Strategic(json!({"metadata": {"finalizers": ["example.com/hold"]}}));
     api.patch("one", &PatchParams::default(), &patch).await.unwrap();
     let stale = api.replace("one", &PostParams::default(), &created).await;
-    assert_eq!(refusal(stale), (409, "Conflict".to_owned()));
+    assert_eq!(rejection(stale), (409, "Conflict".to_owned()));
 
-    let held = api.delete("one", &DeleteParams::default()).await.unwrap().left().expect("the object is held");
+    let held = api
+        .delete("one", &DeleteParams::default())
+        .await
+        .unwrap()
+        .left()
+        .expect("the object is held");
     assert!(held.metadata.deletion_timestamp.is_some());
     let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     api.patch("one", &PatchParams::default(), &patch).await.unwrap();
-    assert_eq!(refusal(api.get("one").await), (404, "NotFound".to_owned()));
+    assert_eq!(rejection(api.get("one").await), (404, "NotFound".to_owned()));
     assert_eq!(api.get_opt("one").await.unwrap(), None);
 }
 
 #[tokio::test]
-async fn lists_come_in_pages_and_by_selector() {
+async fn lists_support_pages_and_selectors() {
     let (_server, client) = start().await;
     let api: Api<ConfigMap> = Api::default_namespaced(client);
     for name in ["a", "b", "c"] {
@@ -103,18 +110,21 @@ async fn lists_come_in_pages_and_by_selector() {
     let one = api.list_metadata(&ListParams::default().fields("metadata.name=b")).await.unwrap();
     assert_eq!(one.items.len(), 1);
     let bad = api.list(&ListParams::default().labels("a b")).await;
-    assert_eq!(refusal(bad).0, 400);
+    assert_eq!(rejection(bad).0, 400);
 }
 
 #[tokio::test]
-async fn status_and_scale_are_resources_of_their_own() {
+async fn status_and_scale_are_separate_subresources() {
     let (_server, client) = start().await;
     let api: Api<Deployment> = Api::default_namespaced(client);
     let deployment: Deployment = object(json!({
         "metadata": {"name": "web"},
         "spec": {
             "replicas": 2, "selector": {"matchLabels": {"app": "web"}},
-            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+            },
         },
     }));
     api.create(&PostParams::default(), &deployment).await.unwrap();
@@ -133,26 +143,35 @@ async fn status_and_scale_are_resources_of_their_own() {
 #[case::by_list(watcher::Config::default())]
 #[case::by_stream(watcher::Config::default().streaming_lists())]
 #[tokio::test]
-async fn a_watcher_sees_everything_once(#[case] config: watcher::Config) {
+async fn a_watcher_receives_every_change_once(#[case] config: watcher::Config) {
     let (_server, client) = start().await;
     let api: Api<ConfigMap> = Api::default_namespaced(client);
     api.create(&PostParams::default(), &config_map("before")).await.unwrap();
     let mut events = pin!(watcher(api.clone(), config.labels("app=test")));
     assert!(matches!(next(&mut events).await, Ok(Event::Init)));
-    assert!(matches!(next(&mut events).await, Ok(Event::InitApply(found)) if found.name_any() == "before"));
+    assert!(matches!(
+        next(&mut events).await,
+        Ok(Event::InitApply(found)) if found.name_any() == "before"
+    ));
     assert!(matches!(next(&mut events).await, Ok(Event::InitDone)));
 
     api.create(&PostParams::default(), &config_map("after")).await.unwrap();
-    assert!(matches!(next(&mut events).await, Ok(Event::Apply(found)) if found.name_any() == "after"));
+    assert!(
+        matches!(next(&mut events).await, Ok(Event::Apply(found)) if found.name_any() == "after")
+    );
     let unlabelled = Patch::Merge(json!({"metadata": {"labels": {"app": "other"}}}));
     api.patch("before", &PatchParams::default(), &unlabelled).await.unwrap();
-    assert!(matches!(next(&mut events).await, Ok(Event::Delete(gone)) if gone.name_any() == "before"));
+    assert!(
+        matches!(next(&mut events).await, Ok(Event::Delete(gone)) if gone.name_any() == "before")
+    );
     api.delete("after", &DeleteParams::default()).await.unwrap();
-    assert!(matches!(next(&mut events).await, Ok(Event::Delete(gone)) if gone.name_any() == "after"));
+    assert!(
+        matches!(next(&mut events).await, Ok(Event::Delete(gone)) if gone.name_any() == "after")
+    );
 }
 
 #[tokio::test]
-async fn a_reflector_keeps_up() {
+async fn a_reflector_mirrors_the_collection() {
     let (_server, client) = start().await;
     let api: Api<ConfigMap> = Api::default_namespaced(client);
     let (store, writer) = reflector::store();
@@ -164,18 +183,23 @@ async fn a_reflector_keeps_up() {
     for _ in 0..20 {
         assert!(matches!(next(&mut events).await, Ok(Event::Apply(_))));
     }
-    assert_eq!(store.state().iter().filter(|object| object.name_any().starts_with('n')).count(), 20);
+    assert_eq!(
+        store.state().iter().filter(|object| object.name_any().starts_with('n')).count(),
+        20
+    );
 }
 
 #[tokio::test]
-async fn a_raw_watch_goes_on_from_a_version() {
+async fn a_raw_watch_resumes_from_a_version() {
     let (_server, client) = start().await;
     let api: Api<ConfigMap> = Api::default_namespaced(client);
     let created = api.create(&PostParams::default(), &config_map("one")).await.unwrap();
     let version = created.resource_version().expect("a version");
     api.delete("one", &DeleteParams::default()).await.unwrap();
     let mut events = pin!(api.watch(&WatchParams::default(), &version).await.unwrap());
-    assert!(matches!(next(&mut events).await, Ok(WatchEvent::Deleted(gone)) if gone.name_any() == "one"));
+    assert!(
+        matches!(next(&mut events).await, Ok(WatchEvent::Deleted(gone)) if gone.name_any() == "one")
+    );
 }
 
 #[tokio::test]
@@ -187,16 +211,28 @@ async fn custom_resources_are_found_once_established() {
         "spec": {
             "group": "example.com", "scope": "Namespaced",
             "names": {"plural": "widgets", "singular": "widget", "kind": "Widget"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                "type": "object", "properties": {"spec": {"type": "object", "properties": {
-                    "size": {"type": "integer", "default": 1},
-                }}},
-            }}}],
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {
+                                "type": "object",
+                                "properties": {"size": {"type": "integer", "default": 1}},
+                            },
+                        },
+                    },
+                },
+            }],
         },
     }));
     definitions.create(&PostParams::default(), &definition).await.unwrap();
-    let established =
-        await_condition(definitions.clone(), "widgets.example.com", conditions::is_crd_established());
+    let established = await_condition(
+        definitions.clone(),
+        "widgets.example.com",
+        conditions::is_crd_established(),
+    );
     timeout(DEADLINE, established).await.expect("the CRD is never established").unwrap();
 
     let kind = kube::core::GroupVersionKind::gvk("example.com", "v1", "Widget");

@@ -1,4 +1,4 @@
-//! The runtime of the `kube` crate: what controllers are made of.
+//! Controllers, watchers, reflectors and appliers of the `kube` runtime.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -17,18 +17,18 @@ use kube::{Resource as _, ResourceExt};
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::{DEADLINE, config_map, next, object, refusal, start};
+use crate::{DEADLINE, config_map, next, object, rejection, start};
 
-/// The one that the controller leaves on what it manages.
+/// The finalizer of the controller.
 const FINALIZER: &str = "example.com/cleanup";
 
-/// A controller makes a secret for each config map, makes it again when somebody deletes it, follows its config map, and
-/// cleans up before the config map goes.
+/// The controller creates a secret for each config map, restores it after a deletion, updates it
+/// with its config map, and deletes it before the config map.
 #[rstest::rstest]
 #[case::by_list(watcher::Config::default())]
 #[case::by_stream(watcher::Config::default().streaming_lists())]
 #[tokio::test]
-async fn a_controller_keeps_the_world_as_it_is_wanted(#[case] config: watcher::Config) {
+async fn a_controller_reconciles_its_objects(#[case] config: watcher::Config) {
     let (_server, client) = start().await;
     let parents: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let children: Api<Secret> = Api::default_namespaced(client.clone());
@@ -41,7 +41,7 @@ async fn a_controller_keeps_the_world_as_it_is_wanted(#[case] config: watcher::C
     let running = tokio::spawn(async move {
         let mut results = pin!(futures_util::StreamExt::take_until(controller, stopped));
         while let Some(result) = futures_util::StreamExt::next(&mut results).await {
-            // An event of a child may come when its parent is gone; that is nobody's mistake.
+            // An event of a child may arrive after the deletion of its parent.
             let gone = matches!(result, Err(controller::Error::ObjectNotFound(_)));
             assert!(gone || result.is_ok() || is_stale(&result), "{result:?}");
         }
@@ -54,7 +54,8 @@ async fn a_controller_keeps_the_world_as_it_is_wanted(#[case] config: watcher::C
 
     children.delete("before", &DeleteParams::default()).await.unwrap();
     let again =
-        becomes(&children, "before", |found| found.is_some_and(|found| found.uid() != child.uid())).await;
+        becomes(&children, "before", |found| found.is_some_and(|found| found.uid() != child.uid()))
+            .await;
     assert!(again.is_some());
 
     let changed = Patch::Merge(json!({"data": {"a": "2"}}));
@@ -66,13 +67,20 @@ async fn a_controller_keeps_the_world_as_it_is_wanted(#[case] config: watcher::C
 
     parents.delete("before", &DeleteParams::default()).await.unwrap();
     becomes(&parents, "before", |found| found.is_none()).await;
-    assert_eq!(children.get_opt("before").await.unwrap(), None, "the finalizer ran before its object went");
+    assert_eq!(
+        children.get_opt("before").await.unwrap(),
+        None,
+        "the finalizer ran before its object went"
+    );
     assert!(children.get_opt("after").await.unwrap().is_some());
     let _ = stop.send(());
-    timeout(DEADLINE, running).await.expect("the controller hangs").expect("the controller ends well");
+    timeout(DEADLINE, running)
+        .await
+        .expect("the controller hangs")
+        .expect("the controller ends well");
 }
 
-/// The finalizer was to be added to what the cache held, and somebody was faster: the controller tries again.
+/// Returns whether the controller added its finalizer to a stale cached object. It then retries.
 fn is_stale<T, E: std::error::Error>(
     result: &Result<T, controller::Error<finalizer::Error<kube::Error>, E>>,
 ) -> bool {
@@ -103,7 +111,9 @@ async fn reconcile(
                         "annotations": {"example.com/a": parent.data.as_ref().expect("data")["a"]},
                     },
                 });
-                children.patch(&name, &PatchParams::apply("controller"), &Patch::Apply(wanted)).await?;
+                children
+                    .patch(&name, &PatchParams::apply("controller"), &Patch::Apply(wanted))
+                    .await?;
             }
             Finalizer::Cleanup(parent) => {
                 match children.delete(&parent.name_any(), &DeleteParams::default()).await {
@@ -121,7 +131,7 @@ async fn appears(api: &Api<Secret>, name: &str) -> Secret {
     becomes(api, name, |found| found.is_some()).await.expect("the object that appeared")
 }
 
-/// Watches one object until it is as wanted; nothing is asked twice.
+/// Watches one object until it has the wanted state.
 async fn becomes<K>(api: &Api<K>, name: &str, wanted: impl Fn(Option<&K>) -> bool) -> Option<K>
 where
     K: kube::Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
@@ -136,7 +146,7 @@ where
 }
 
 #[tokio::test]
-async fn metadata_is_watched_by_pages_and_by_stream() {
+async fn metadata_watchers_work_with_pages_and_streaming_lists() {
     let (_server, client) = start().await;
     let api: Api<ConfigMap> = Api::default_namespaced(client.clone());
     for number in 0..7 {
@@ -161,9 +171,9 @@ async fn metadata_is_watched_by_pages_and_by_stream() {
     }
 }
 
-/// Changes of a label pass the predicate, changes of an annotation do not.
+/// The predicate accepts changes of labels and drops changes of annotations.
 #[tokio::test]
-async fn a_reflector_with_a_predicate_tells_what_matters() {
+async fn a_predicate_filters_the_changes_of_a_reflector() {
     let (_server, client) = start().await;
     let api: Api<ConfigMap> = Api::default_namespaced(client);
     api.create(&PostParams::default(), &config_map("one")).await.unwrap();
@@ -187,7 +197,7 @@ async fn a_reflector_with_a_predicate_tells_what_matters() {
 }
 
 #[tokio::test]
-async fn an_entry_is_written_when_it_changed_and_only_then() {
+async fn an_entry_writes_only_changed_objects() {
     let (_server, client) = start().await;
     let api: Api<ConfigMap> = Api::default_namespaced(client);
     let options = PostParams::default();
@@ -197,7 +207,9 @@ async fn an_entry_is_written_when_it_changed_and_only_then() {
     entry.commit(&options).await.unwrap();
     assert_eq!(entry.get().resource_version(), version, "nothing was to be written");
 
-    let Entry::Occupied(stale) = api.entry("one").await.unwrap() else { panic!("the object is gone") };
+    let Entry::Occupied(stale) = api.entry("one").await.unwrap() else {
+        panic!("the object is gone")
+    };
     let set = |value: &str| {
         let value = value.to_owned();
         move |found: &mut ConfigMap| {
@@ -207,7 +219,8 @@ async fn an_entry_is_written_when_it_changed_and_only_then() {
     entry.get_mut().data.get_or_insert_default().insert("b".to_owned(), "1".to_owned());
     entry.commit(&options).await.unwrap();
     assert_ne!(entry.get().resource_version(), version);
-    let error = stale.and_modify(set("2")).commit(&options).await.expect_err("another writer was first");
+    let error =
+        stale.and_modify(set("2")).commit(&options).await.expect_err("another writer was first");
     assert!(error.to_string().to_lowercase().contains("failed to save"), "{error}");
 }
 
@@ -216,8 +229,9 @@ async fn appliers_share_an_object_and_conflict_over_a_field() {
     let (_server, client) = start().await;
     let api: Api<ConfigMap> = Api::default_namespaced(client);
     let wanted = |data: serde_json::Value| {
-        let wanted =
-            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shared"}, "data": data});
+        let wanted = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shared"}, "data": data,
+        });
         Patch::Apply(object::<ConfigMap>(wanted))
     };
     let (one, two) = (PatchParams::apply("one"), PatchParams::apply("two"));
@@ -229,7 +243,10 @@ async fn appliers_share_an_object_and_conflict_over_a_field() {
     assert_eq!(managers, ["one", "two"].map(str::to_owned).into());
 
     let conflict = api.patch("shared", &two, &wanted(json!({"a": "2", "b": "1"}))).await;
-    assert_eq!(refusal(conflict), (409, "Conflict".to_owned()));
+    assert_eq!(rejection(conflict), (409, "Conflict".to_owned()));
     let forced = api.patch("shared", &two.force(), &wanted(json!({"a": "2"}))).await.unwrap();
-    assert_eq!(forced.data.unwrap().into_iter().collect::<Vec<_>>(), [("a".to_owned(), "2".to_owned())]);
+    assert_eq!(
+        forced.data.unwrap().into_iter().collect::<Vec<_>>(),
+        [("a".to_owned(), "2".to_owned())]
+    );
 }

@@ -1,5 +1,5 @@
-//! What kubectl does with pods that run: commands, logs, ports and files. Versions before 1.31 speak SPDY, newer ones
-//! WebSocket; so every version that there is takes part.
+//! kubectl with running pods: commands, logs, ports and files. kubectl before 1.31 uses SPDY, and
+//! later versions use WebSocket, so the tests run with every installed version.
 
 use std::process::Stdio;
 
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::support::{DEADLINE, Kubectl};
 
-/// As many bytes as a stream needs for every buffer on its way to be filled several times.
+/// Enough bytes to fill all buffers of a stream several times.
 const MUCH: usize = 3 << 20;
 
 fn pod(name: &str, command: &[&str], fields: &Value) -> Value {
@@ -23,12 +23,14 @@ fn pod(name: &str, command: &[&str], fields: &Value) -> Value {
     }
     json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
-        "spec": {"containers": [container], "restartPolicy": "Never", "terminationGracePeriodSeconds": 0},
+        "spec": {
+            "containers": [container], "restartPolicy": "Never", "terminationGracePeriodSeconds": 0,
+        },
     })
 }
 
 impl Kubectl {
-    /// Creates a pod, and waits until it runs.
+    /// Creates a pod and waits until it runs.
     async fn run_pod(&self, pod: &Value) {
         self.create(pod).await;
         let name = pod["metadata"]["name"].as_str().expect("a name");
@@ -36,7 +38,7 @@ impl Kubectl {
     }
 }
 
-/// Bytes of every value, without an order that a wrong turn would keep.
+/// Pseudo-random bytes, so that lost or reordered pieces show.
 fn noise() -> Vec<u8> {
     let mut state = 1_u32;
     let step = |_| {
@@ -47,12 +49,13 @@ fn noise() -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn commands_run_with_their_streams_and_codes() {
+async fn commands_have_streams_and_exit_codes() {
     for kubectl in Kubectl::start_all().await {
         let version = kubectl.name();
         kubectl.run_pod(&pod("p", &[], &json!({}))).await;
-        let output =
-            kubectl.output(&["exec", "p", "--", "sh", "-c", "echo out; echo err >&2; exit 7"], "").await;
+        let output = kubectl
+            .output(&["exec", "p", "--", "sh", "-c", "echo out; echo err >&2; exit 7"], "")
+            .await;
         assert_eq!(output.status.code(), Some(7), "{version}");
         assert_eq!(output.stdout, b"out\n", "{version}");
         assert!(output.stderr.starts_with(b"err\n"), "{version}: {output:?}");
@@ -75,13 +78,14 @@ async fn a_command_has_a_terminal() {
     for kubectl in Kubectl::start_all().await {
         kubectl.run_pod(&pod("p", &[], &json!({}))).await;
         let command = format!("'{}' exec -i -t p -- sh -c 'tty; stty size'", kubectl.name());
-        // kubectl wants a terminal of its own, and `script` makes one.
+        // kubectl needs a terminal, which `script` provides.
         let mut script = tokio::process::Command::new("script");
         script.args(["-qec", &command, "/dev/null"]).stdin(Stdio::piped()).kill_on_drop(true);
         script.env("HOME", kubectl.home()).env("KUBECONFIG", kubectl.home().join("config"));
         let Ok(mut child) = script.stdout(Stdio::piped()).spawn() else { continue };
         let held = child.stdin.take();
-        let output = timeout(DEADLINE, child.wait_with_output()).await.expect("kubectl hangs").unwrap();
+        let output =
+            timeout(DEADLINE, child.wait_with_output()).await.expect("kubectl hangs").unwrap();
         drop(held);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(text.contains("/dev/pts/0\r\n"), "{}: {text:?}", kubectl.name());
@@ -89,10 +93,13 @@ async fn a_command_has_a_terminal() {
 }
 
 #[tokio::test]
-async fn whoever_attaches_talks_to_the_main_process() {
+async fn attach_connects_to_the_main_process() {
     for kubectl in Kubectl::start_all().await {
-        let reads =
-            pod("p", &["sh", "-c", "read line; echo got $line"], &json!({"stdin": true, "stdinOnce": true}));
+        let reads = pod(
+            "p",
+            &["sh", "-c", "read line; echo got $line"],
+            &json!({"stdin": true, "stdinOnce": true}),
+        );
         kubectl.run_pod(&reads).await;
         let output = kubectl.output(&["attach", "-i", "p"], "hello\n").await;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -111,8 +118,9 @@ async fn logs_are_followed_to_their_end() {
         let mut command = kubectl.command(&["logs", "-f", "--tail=2", "p"]);
         let mut follow = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines();
-        let mut next =
-            async || timeout(DEADLINE, lines.next_line()).await.expect("a line, or the end").unwrap();
+        let mut next = async || {
+            timeout(DEADLINE, lines.next_line()).await.expect("a line, or the end").unwrap()
+        };
         assert_eq!((next().await, next().await), (Some("2".into()), Some("3".into())), "{version}");
         kubectl.output(&["attach", "-i", "p"], "go\n").await;
         assert_eq!((next().await, next().await), (Some("4".into()), Some("5".into())), "{version}");
@@ -123,7 +131,7 @@ async fn logs_are_followed_to_their_end() {
 }
 
 #[tokio::test]
-async fn a_port_is_forwarded_to_a_client_of_http() {
+async fn a_port_is_forwarded_for_http() {
     for kubectl in Kubectl::start_all().await {
         let version = kubectl.name();
         kubectl.run_pod(&pod("p", &[], &json!({}))).await;
@@ -132,13 +140,18 @@ async fn a_port_is_forwarded_to_a_client_of_http() {
         let mut lines = BufReader::new(forward.stdout.take().unwrap()).lines();
         let first = timeout(DEADLINE, lines.next_line()).await.expect("a port is opened").unwrap();
         let first = first.unwrap_or_else(|| panic!("{version} forwards nothing"));
-        let address =
-            first.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap().to_owned();
+        let address = first
+            .split_whitespace()
+            .find(|word| word.starts_with("127.0.0.1:"))
+            .unwrap()
+            .to_owned();
         for path in ["/one", "/two?x=1"] {
-            let answer = timeout(DEADLINE, fetch(&address, path)).await.expect("an answer comes");
-            assert!(answer.starts_with("HTTP/1.1 200 OK"), "{version}: {answer}");
-            let told: Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
-            assert_eq!(told["path"], path.split('?').next().unwrap(), "{version}");
+            let response =
+                timeout(DEADLINE, fetch(&address, path)).await.expect("the server responds");
+            assert!(response.starts_with("HTTP/1.1 200 OK"), "{version}: {response}");
+            let body: Value =
+                serde_json::from_str(response.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+            assert_eq!(body["path"], path.split('?').next().unwrap(), "{version}");
         }
         forward.kill().await.unwrap();
     }
@@ -148,13 +161,13 @@ async fn fetch(address: &str, path: &str) -> String {
     let mut connection = TcpStream::connect(address).await.expect("kubectl listens");
     let request = format!("GET {path} HTTP/1.1\r\nHost: pod\r\nConnection: close\r\n\r\n");
     connection.write_all(request.as_bytes()).await.expect("kubectl reads");
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).await.expect("text");
-    answer
+    let mut response = String::new();
+    connection.read_to_string(&mut response).await.expect("text");
+    response
 }
 
 #[tokio::test]
-async fn files_are_copied_both_ways() {
+async fn files_are_copied_in_both_directions() {
     for kubectl in Kubectl::start_all().await {
         let version = kubectl.name();
         kubectl.run_pod(&pod("p", &[], &json!({}))).await;
@@ -164,7 +177,11 @@ async fn files_are_copied_both_ways() {
         std::fs::write(there.join("empty"), "").unwrap();
         let (from, back) = (there.to_str().unwrap(), kubectl.home().join("back"));
         kubectl.run(&["cp", from, "p:/tmp"]).await;
-        assert_eq!(kubectl.run(&["exec", "p", "--", "ls", "/tmp/there"]).await, "deep\nempty\n", "{version}");
+        assert_eq!(
+            kubectl.run(&["exec", "p", "--", "ls", "/tmp/there"]).await,
+            "deep\nempty\n",
+            "{version}"
+        );
         kubectl.run(&["cp", "p:/tmp/there", back.to_str().unwrap()]).await;
         assert!(std::fs::read(back.join("deep/noise")).unwrap() == noise(), "{version}");
         assert!(std::fs::read(back.join("empty")).unwrap().is_empty(), "{version}");

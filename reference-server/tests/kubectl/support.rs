@@ -1,4 +1,4 @@
-//! kubectl, a server, and a home in which it knows that server.
+//! kubectl, a server, and a home directory with the kubeconfig of the server.
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -11,10 +11,10 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// No command takes longer, or it hangs.
+/// The timeout of each command.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 
-/// A server, and a home for kubectl that knows it.
+/// A server, and a home directory for kubectl.
 pub(crate) struct Kubectl {
     _server: Running,
     home: TempDir,
@@ -22,13 +22,15 @@ pub(crate) struct Kubectl {
 }
 
 impl Kubectl {
-    /// None without a kubectl, if that is allowed.
+    /// Returns `None` if kubectl is missing and not required.
     pub(crate) async fn start() -> Option<Self> {
         if let Err(error) = Command::new("kubectl").args(["version", "--client"]).output().await {
-            let required = std::env::var("KUBEPROOF_REQUIRE_KUBECTL").is_ok_and(|value| value == "1");
+            let required =
+                std::env::var("KUBEPROOF_REQUIRE_KUBECTL").is_ok_and(|value| value == "1");
             assert!(
                 !required,
-                "KUBEPROOF_REQUIRE_KUBECTL=1, but kubectl cannot be run: {error}; install it (Debian: kubernetes-client)"
+                "KUBEPROOF_REQUIRE_KUBECTL=1, but kubectl cannot be run: {error}; install it \
+                 (Debian: kubernetes-client)"
             );
             skipped(&error);
             return None;
@@ -36,7 +38,7 @@ impl Kubectl {
         Some(Self::with("kubectl".into()).await)
     }
 
-    /// A server for each kubectl that there is: the one on PATH, and other versions that lie beside it.
+    /// Starts a server for each kubectl: the one on PATH, and other versions in the same directory.
     pub(crate) async fn start_all() -> Vec<Self> {
         let Some(first) = Self::start().await else { return Vec::new() };
         let paths = std::env::var_os("PATH").unwrap_or_default();
@@ -44,11 +46,16 @@ impl Kubectl {
             .map(|directory| directory.join("kubectl"))
             .find(|path| path.exists());
         let directory = found.and_then(|path| Some(path.canonicalize().ok()?.parent()?.to_owned()));
-        let entries =
-            directory.and_then(|directory| std::fs::read_dir(directory).ok()).into_iter().flatten().flatten();
+        let entries = directory
+            .and_then(|directory| std::fs::read_dir(directory).ok())
+            .into_iter()
+            .flatten()
+            .flatten();
         let is_version = |path: &PathBuf| {
             let name = path.file_name().and_then(|name| name.to_str());
-            name.is_some_and(|name| name.starts_with("kubectl.1.") || name.starts_with("kubectl-1."))
+            name.is_some_and(|name| {
+                name.starts_with("kubectl.1.") || name.starts_with("kubectl-1.")
+            })
         };
         let mut all = vec![first];
         for program in entries.map(|entry| entry.path()).filter(is_version) {
@@ -58,20 +65,21 @@ impl Kubectl {
     }
 
     async fn with(program: PathBuf) -> Self {
-        // kubectl keeps its token to itself on plain HTTP.
+        // kubectl does not send its token over plain HTTP.
         let config = Config { tls: Some(Tls::default()), node: true, ..Config::default() };
         let server = Server::start(config).await.expect("a server starts");
         let home = TempDir::new().expect("a temporary directory");
-        std::fs::write(home.path().join("config"), server.kubeconfig()).expect("a kubeconfig is written");
+        std::fs::write(home.path().join("config"), server.kubeconfig())
+            .expect("a kubeconfig is written");
         Self { _server: server, home, program }
     }
 
-    /// The name of the program, for messages.
+    /// Returns the name of the program, for messages.
     pub(crate) fn name(&self) -> String {
         self.program.display().to_string()
     }
 
-    /// A place for files.
+    /// Returns the path of a file in the home directory.
     pub(crate) fn home(&self) -> &Path {
         self.home.path()
     }
@@ -97,7 +105,7 @@ impl Kubectl {
         timeout(DEADLINE, both).await.expect("kubectl hangs").expect("kubectl ends")
     }
 
-    /// Runs a command that must succeed, and gives what it prints.
+    /// Runs a command that must succeed, and returns its output.
     pub(crate) async fn run(&self, arguments: &[&str]) -> String {
         self.run_with(arguments, "").await
     }
@@ -110,7 +118,7 @@ impl Kubectl {
         out
     }
 
-    /// Runs a command that must fail, and gives what it complains of.
+    /// Runs a command that must fail, and returns its error output.
     pub(crate) async fn fail(&self, arguments: &[&str], input: &str) -> String {
         let output = self.output(arguments, input).await;
         assert!(!output.status.success(), "kubectl {} should fail", arguments.join(" "));
@@ -125,7 +133,7 @@ impl Kubectl {
         self.run_with(&["create", "-f", "-"], &object.to_string()).await
     }
 
-    /// One value of an object.
+    /// Returns a value of an object.
     pub(crate) async fn value(&self, object: &str, path: &str) -> String {
         self.run(&["get", object, "-o", &format!("jsonpath={{{path}}}")]).await
     }

@@ -1,7 +1,7 @@
-//! What comes before the verbs: users, methods, media types, paths, health.
+//! Users, methods, media types, paths, discovery and health.
 
 use http::StatusCode;
-use kubeproof_reference_server::{Config, Fault, Running, Server, Tls, Variation, Variations};
+use kubeproof_reference_server::{Config, Running, Server, Tls, Variation, Variations};
 use rstest::rstest;
 use serde_json::json;
 
@@ -18,24 +18,29 @@ use crate::support::{CONFIG_MAPS, TestServer, config_map};
 #[case("Bearer ", "/version", 200)]
 #[case("Bearer ", "/api", 403)]
 #[tokio::test]
-async fn users_see_what_they_may_see(#[case] authorization: &str, #[case] path: &str, #[case] code: u16) {
+async fn users_read_what_their_permissions_allow(
+    #[case] authorization: &str,
+    #[case] path: &str,
+    #[case] code: u16,
+) {
     let server = TestServer::start().await;
     let reply = server.send("GET", path, &[("authorization", authorization)], "").await;
     match code {
-        401 => drop(reply.refused(401, "Unauthorized")),
-        403 => drop(reply.refused(403, "Forbidden")),
+        401 => drop(reply.rejected(401, "Unauthorized")),
+        403 => drop(reply.rejected(403, "Forbidden")),
         code => drop(reply.expect(code)),
     }
 }
 
 #[tokio::test]
-async fn a_refusal_names_user_verb_and_resource() {
+async fn a_rejection_names_user_verb_and_resource() {
     let server = TestServer::start().await;
     let user = [("authorization", "Bearer user"), ("content-type", "application/json")];
-    let refused = server.send("POST", CONFIG_MAPS, &user, "{").await.refused(403, "Forbidden");
-    assert_eq!(refused.json["details"], json!({ "kind": "configmaps" }));
-    let message = r#"configmaps is forbidden: User "kubeproof-user" cannot create resource "configmaps" in API group "" in the namespace "default""#;
-    assert_eq!(refused.text_at("/message"), message);
+    let rejected = server.send("POST", CONFIG_MAPS, &user, "{").await.rejected(403, "Forbidden");
+    assert_eq!(rejected.json["details"], json!({ "kind": "configmaps" }));
+    let message = "configmaps is forbidden: User \"kubeproof-user\" cannot create resource \
+                   \"configmaps\" in API group \"\" in the namespace \"default\"";
+    assert_eq!(rejected.text_at("/message"), message);
 }
 
 #[rstest]
@@ -58,14 +63,18 @@ async fn a_refusal_names_user_verb_and_resource() {
 #[case("GET", "/api/v1/configmaps/a", 404)]
 #[case("GET", "/api/v1/namespaces/default/configmaps/a/b/c", 404)]
 #[tokio::test]
-async fn methods_and_paths_that_are_not_served(#[case] method: &str, #[case] path: &str, #[case] code: u16) {
+async fn unserved_methods_and_paths_are_rejected(
+    #[case] method: &str,
+    #[case] path: &str,
+    #[case] code: u16,
+) {
     let server = TestServer::start().await;
     server.post(CONFIG_MAPS, &config_map("a")).await.expect(201);
     let reply = server.send(method, path, &[], "").await;
     if method == "HEAD" {
         assert_eq!((reply.status.as_u16(), reply.text.as_str()), (code, ""));
     } else {
-        reply.refused(code, if code == 405 { "MethodNotAllowed" } else { "NotFound" });
+        reply.rejected(code, if code == 405 { "MethodNotAllowed" } else { "NotFound" });
     }
 }
 
@@ -74,7 +83,7 @@ async fn methods_and_paths_that_are_not_served(#[case] method: &str, #[case] pat
 #[case("/nope")]
 #[case("//api/v1/namespaces")]
 #[tokio::test]
-async fn a_path_of_no_api_is_answered_in_plain_text(#[case] path: &str) {
+async fn an_unknown_path_returns_plain_text(#[case] path: &str) {
     let server = TestServer::start().await;
     let reply = server.get(path).await.expect(404);
     assert_eq!(reply.headers["content-type"], "text/plain; charset=utf-8");
@@ -83,12 +92,12 @@ async fn a_path_of_no_api_is_answered_in_plain_text(#[case] path: &str) {
 
 #[rstest]
 #[case("POST", CONFIG_MAPS, "text/plain")]
-#[case("POST", CONFIG_MAPS, "application/vnd.kubernetes.protobuf")]
+#[case("POST", CONFIG_MAPS, "application/cbor")]
 #[case("PUT", "/api/v1/namespaces/default/configmaps/a", "application/x-www-form-urlencoded")]
 #[case("PATCH", "/api/v1/namespaces/default/configmaps/a", "application/json")]
 #[case("PATCH", "/api/v1/namespaces/default/configmaps/a", "application/apply-patch+cbor")]
 #[tokio::test]
-async fn bodies_of_other_media_types_are_refused(
+async fn bodies_of_other_media_types_are_rejected(
     #[case] method: &str,
     #[case] path: &str,
     #[case] media: &str,
@@ -96,22 +105,34 @@ async fn bodies_of_other_media_types_are_refused(
     let server = TestServer::start().await;
     let body = config_map("a").to_string();
     let reply = server.send(method, path, &[("content-type", media)], &body).await;
-    reply.refused(415, "UnsupportedMediaType");
+    reply.rejected(415, "UnsupportedMediaType");
 }
 
 #[tokio::test]
-async fn a_body_above_the_limit_is_refused_and_the_answer_arrives() {
+async fn a_body_above_the_limit_returns_413() {
     let server = TestServer::start().await;
     let mut object = config_map("big");
     object["data"]["x"] = "x".repeat(3 * 1024 * 1024).into();
-    server.post(CONFIG_MAPS, &object).await.refused(413, "RequestEntityTooLarge");
+    server.post(CONFIG_MAPS, &object).await.rejected(413, "RequestEntityTooLarge");
     assert!(server.get(CONFIG_MAPS).await.names().is_empty());
 }
 
 #[rstest]
 #[case("/healthz", 200, "ok")]
 #[case("/livez/ping", 200, "ok")]
-#[case("/readyz?verbose", 200, "[+]ping ok\n[+]log ok\n[+]store ok\nreadyz check passed\n")]
+#[case("/livez?verbose", 200, "[+]ping ok\n[+]log ok\n[+]etcd ok\nlivez check passed\n")]
+#[case("/readyz?verbose", 200, "[+]ping ok\n[+]log ok\n[+]shutdown ok\nreadyz check passed\n")]
+#[case("/healthz/etcd", 200, "ok")]
+#[case("/livez/shutdown", 404, "404 page not found\n")]
+#[case("/readyz/etcd", 404, "404 page not found\n")]
+#[case("/healthz/", 404, "404 page not found\n")]
+#[case("/healthz?exclude=ping&exclude=nothing", 200, "ok")]
+#[case(
+    "/healthz?verbose&exclude=ping&exclude=nothing&exclude=more",
+    200,
+    "[+]ping excluded: ok\n[+]log ok\n[+]etcd ok\nwarn: some health checks cannot be excluded: no \
+     matches for \"more\",\"nothing\"\nhealthz check passed\n"
+)]
 #[case("/readyz/nothing", 404, "404 page not found\n")]
 #[tokio::test]
 async fn health(#[case] path: &str, #[case] code: u16, #[case] text: &str) {
@@ -120,7 +141,7 @@ async fn health(#[case] path: &str, #[case] code: u16, #[case] text: &str) {
 }
 
 #[tokio::test]
-async fn discovery_names_what_is_served() {
+async fn discovery_lists_the_served_resources() {
     let server = TestServer::start().await;
     let groups = server.get("/apis").await.expect(200);
     assert!(
@@ -139,13 +160,14 @@ async fn discovery_names_what_is_served() {
     let first = server.send("GET", "/apis", &[("accept", aggregated)], "").await.expect(200);
     assert_eq!(first.json["kind"], "APIGroupDiscoveryList");
     let tag = first.headers["etag"].to_str().unwrap();
-    let again = server.send("GET", "/apis", &[("accept", aggregated), ("if-none-match", tag)], "").await;
+    let again =
+        server.send("GET", "/apis", &[("accept", aggregated), ("if-none-match", tag)], "").await;
     assert_eq!(again.status, StatusCode::NOT_MODIFIED);
     server.get("/apis/nope.example.com").await.expect(404);
 }
 
 #[tokio::test]
-async fn reviews_answer_and_store_nothing() {
+async fn reviews_return_a_result_and_store_nothing() {
     let server = TestServer::start().await;
     let user = [("authorization", "Bearer user"), ("content-type", "application/json")];
     let who = server
@@ -159,12 +181,13 @@ async fn reviews_answer_and_store_nothing() {
     let unknown = server.post(token, &json!({ "spec": { "token": "nope" } })).await.expect(201);
     assert_ne!(unknown.json["status"]["authenticated"], true);
     let access = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-    let question = json!({ "spec": { "resourceAttributes": { "verb": "delete", "resource": "pods" } } });
+    let question =
+        json!({ "spec": { "resourceAttributes": { "verb": "delete", "resource": "pods" } } });
     assert_eq!(server.post(access, &question).await.expect(201).json["status"]["allowed"], true);
     let denied = server.send("POST", access, &user, &question.to_string()).await.expect(201);
     assert_eq!(denied.json["status"]["allowed"], false);
-    server.post(access, &json!({ "spec": {} })).await.refused(422, "Invalid");
-    server.get(access).await.refused(405, "MethodNotAllowed");
+    server.post(access, &json!({ "spec": {} })).await.rejected(422, "Invalid");
+    server.get(access).await.rejected(405, "MethodNotAllowed");
 }
 
 #[rstest]
@@ -172,7 +195,7 @@ async fn reviews_answer_and_store_nothing() {
 #[case("Bearer user", "application/json", 403)]
 #[case("Bearer admin", "text/plain", 415)]
 #[tokio::test]
-async fn a_client_that_is_still_sending_hears_why_it_was_refused(
+async fn a_client_that_is_still_sending_receives_the_rejection(
     #[case] authorization: &str,
     #[case] media_type: &str,
     #[case] code: u16,
@@ -183,18 +206,19 @@ async fn a_client_that_is_still_sending_hears_why_it_was_refused(
     let token = authorization.replace("admin", server.running.admin_token());
     let mut stream = tokio::net::TcpStream::connect(server.running.addr()).await.unwrap();
     let head = format!(
-        "POST {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\nauthorization: {token}\r\ncontent-type: {media_type}\r\n\
+        "POST {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\nauthorization: {token}\r\n\
+         content-type: {media_type}\r\n\
          content-length: {LENGTH}\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     stream.write_all(&vec![b'x'; LENGTH]).await.expect("the server reads on");
-    let mut answer = [0; 12];
-    stream.read_exact(&mut answer).await.expect("the server answers");
-    assert_eq!(String::from_utf8_lossy(&answer), format!("HTTP/1.1 {code}"));
+    let mut response = [0; 12];
+    stream.read_exact(&mut response).await.expect("the server responds");
+    assert_eq!(String::from_utf8_lossy(&response), format!("HTTP/1.1 {code}"));
 }
 
 #[tokio::test]
-async fn who_is_told_to_come_back_while_still_sending_may_do_so_on_the_same_connection() {
+async fn a_rejected_sender_can_retry_on_the_same_connection() {
     use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
     let variations = Variations::none().with(Variation::TooManyRequests);
     let server = TestServer::with(Config { variations, ..Config::default() }).await;
@@ -212,12 +236,15 @@ async fn who_is_told_to_come_back_while_still_sending_may_do_so_on_the_same_conn
             "POST {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\
              content-type: application/json\r\ncontent-length: {length}\r\n\r\n"
         );
-        write.write_all(format!("{head}{}", &body[..half]).as_bytes()).await.expect("the connection stands");
-        // Gives the server the time to answer before the rest is there.
+        write
+            .write_all(format!("{head}{}", &body[..half]).as_bytes())
+            .await
+            .expect("the connection stands");
+        // The server can respond before the rest of the body arrives.
         server.get("/version").await;
         write.write_all(&body.as_bytes()[half..]).await.expect("the server reads on");
         let mut status = String::new();
-        read.read_line(&mut status).await.expect("the server answers");
+        read.read_line(&mut status).await.expect("the server responds");
         let mut length = 0;
         loop {
             let mut line = String::new();
@@ -238,7 +265,7 @@ async fn who_is_told_to_come_back_while_still_sending_may_do_so_on_the_same_conn
 }
 
 #[tokio::test]
-async fn tls_serves_what_its_kubeconfig_says() {
+async fn a_client_with_the_kubeconfig_connects_over_tls() {
     let server: Running =
         Server::start(Config { tls: Some(Tls::default()), ..Config::default() }).await.unwrap();
     assert!(server.url().starts_with("https://127.0.0.1:"));
@@ -250,21 +277,24 @@ async fn tls_serves_what_its_kubeconfig_says() {
 }
 
 #[tokio::test]
-async fn http_2_is_spoken_to_who_begins_with_it() {
+async fn the_server_supports_http_2_with_prior_knowledge() {
     let server = TestServer::start().await;
     let stream = tokio::net::TcpStream::connect(server.running.addr()).await.unwrap();
     let executor = hyper_util::rt::TokioExecutor::new();
     let (mut sender, connection) =
-        hyper::client::conn::http2::handshake(executor, hyper_util::rt::TokioIo::new(stream)).await.unwrap();
+        hyper::client::conn::http2::handshake(executor, hyper_util::rt::TokioIo::new(stream))
+            .await
+            .unwrap();
     tokio::spawn(connection);
-    let request =
-        http::Request::get("http://test/healthz").body(http_body_util::Empty::<bytes::Bytes>::new()).unwrap();
+    let request = http::Request::get("http://test/healthz")
+        .body(http_body_util::Empty::<bytes::Bytes>::new())
+        .unwrap();
     let reply = sender.send_request(request).await.unwrap();
     assert_eq!((reply.version(), reply.status()), (http::Version::HTTP_2, StatusCode::OK));
 }
 
 #[tokio::test]
-async fn long_answers_are_compressed_for_who_can_read_that() {
+async fn long_responses_are_compressed_for_clients_with_gzip() {
     let server = TestServer::start().await;
     let mut object = config_map("big");
     object["data"]["x"] = "x".repeat(200_000).into();
@@ -278,7 +308,7 @@ async fn long_answers_are_compressed_for_who_can_read_that() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_dropped_answers_no_more() {
+async fn a_dropped_server_stops_serving() {
     let server = TestServer::start().await;
     let addr = server.running.addr();
     let mut watch = server.watch(&format!("{CONFIG_MAPS}?watch=1")).await;
@@ -288,10 +318,29 @@ async fn a_server_that_is_dropped_answers_no_more() {
 }
 
 #[tokio::test]
-async fn a_fault_breaks_its_rule_and_no_other() {
-    let server = TestServer::faulty(Fault::CreateAnswersOk).await;
-    server.post(CONFIG_MAPS, &config_map("a")).await.expect(200);
-    server.post(CONFIG_MAPS, &config_map("a")).await.refused(409, "AlreadyExists");
-    let server = TestServer::faulty(Fault::StatusWithoutReason).await;
-    assert_eq!(server.get(&format!("{CONFIG_MAPS}/a")).await.expect(404).reason(), "");
+async fn metrics_count_requests_for_served_resources() {
+    let server = TestServer::start().await;
+    server.post(CONFIG_MAPS, &config_map("a")).await.expect(201);
+    for _ in 0..2 {
+        server.post(CONFIG_MAPS, &config_map("a")).await.expect(409);
+    }
+    server.get("/api/v1/configmaps").await.expect(200);
+    server.get("/api/v1/robots").await.expect(404);
+    server.get("/api/v1/namespaces/default/configmaps/a/robot").await.expect(404);
+    server.get("/healthz").await.expect(200);
+    let metrics = server.get("/metrics").await.expect(200);
+    assert_eq!(metrics.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+    let count = |parts: &[&str]| {
+        let mut lines = metrics.text.lines();
+        let line = lines.find(|line| parts.iter().all(|part| line.contains(part)));
+        line.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+    };
+    let post = ["resource=\"configmaps\"", "scope=\"resource\"", "verb=\"POST\""];
+    assert_eq!(count(&[&post[..], &["code=\"201\""]].concat()), Some(1));
+    assert_eq!(count(&[&post[..], &["code=\"409\""]].concat()), Some(2));
+    assert_eq!(count(&["scope=\"cluster\"", "verb=\"LIST\"", "code=\"200\""]), Some(1));
+    assert_eq!(count(&["subresource=\"/healthz\""]), Some(1));
+    assert!(!metrics.text.contains("robot"), "{}", metrics.text);
+    server.send("GET", "/metrics", &[("authorization", "Bearer user")], "").await.expect(403);
+    server.send("POST", "/metrics", &[], "").await.rejected(405, "MethodNotAllowed");
 }

@@ -1,4 +1,4 @@
-//! Lists, pages and watches over real sockets.
+//! Lists, pages and watches.
 
 use crate::support::{CONFIG_MAPS, TestServer, config_map};
 use kubeproof_reference_server::Config;
@@ -20,7 +20,7 @@ async fn create(server: &TestServer, name: &str, labels: &Value) -> u64 {
 }
 
 #[tokio::test]
-async fn pages_show_one_version_whatever_happens_meanwhile() {
+async fn pages_show_one_version_despite_concurrent_writes() {
     let server = filled(&["a", "b", "c", "d", "e"]).await;
     let first = server.get(&format!("{CONFIG_MAPS}?limit=2")).await.expect(200);
     assert_eq!(first.names(), ["a", "b"]);
@@ -40,7 +40,7 @@ async fn pages_show_one_version_whatever_happens_meanwhile() {
 }
 
 #[tokio::test]
-async fn an_exact_version_is_shown_as_it_was() {
+async fn a_list_at_an_exact_version_shows_the_past_state() {
     let server = filled(&["a"]).await;
     let then = server.get(CONFIG_MAPS).await.version();
     create(&server, "b", &json!({})).await;
@@ -64,30 +64,40 @@ async fn an_exact_version_is_shown_as_it_was() {
 #[case("fieldSelector=data.a%3D1", 400, "BadRequest")]
 #[case("fieldSelector=garbage", 400, "BadRequest")]
 #[tokio::test]
-async fn a_list_that_makes_no_sense_is_refused(#[case] query: &str, #[case] code: u16, #[case] reason: &str) {
+async fn a_list_with_invalid_parameters_is_rejected(
+    #[case] query: &str,
+    #[case] code: u16,
+    #[case] reason: &str,
+) {
     let server = filled(&["a"]).await;
-    server.get(&format!("{CONFIG_MAPS}?{query}")).await.refused(code, reason);
+    server.get(&format!("{CONFIG_MAPS}?{query}")).await.rejected(code, reason);
 }
 
 #[tokio::test]
-async fn an_expired_token_comes_with_a_way_to_go_on() {
+async fn an_expired_token_returns_a_new_token() {
     let server = TestServer::with(Config { history: 3, ..Config::default() }).await;
     for name in ["a", "b", "c"] {
         create(&server, name, &json!({})).await;
     }
-    let token = server.get(&format!("{CONFIG_MAPS}?limit=1")).await.text_at("/metadata/continue").to_owned();
+    let token = server
+        .get(&format!("{CONFIG_MAPS}?limit=1"))
+        .await
+        .text_at("/metadata/continue")
+        .to_owned();
     for name in ["d", "e", "f", "g"] {
         create(&server, name, &json!({})).await;
     }
-    let expired =
-        server.get(&format!("{CONFIG_MAPS}?limit=1&continue={token}")).await.refused(410, "Expired");
+    let expired = server
+        .get(&format!("{CONFIG_MAPS}?limit=1&continue={token}"))
+        .await
+        .rejected(410, "Expired");
     let token = expired.text_at("/metadata/continue");
     let rest = server.get(&format!("{CONFIG_MAPS}?continue={token}")).await.expect(200);
     assert_eq!(rest.names(), ["b", "c", "d", "e", "f", "g"]);
 }
 
 #[tokio::test]
-async fn selectors_select() {
+async fn selectors_limit_lists() {
     let server = TestServer::start().await;
     create(&server, "a", &json!({ "tier": "front", "app": "x" })).await;
     create(&server, "b", &json!({ "tier": "back", "app": "x" })).await;
@@ -101,14 +111,18 @@ async fn selectors_select() {
         ("fieldSelector=metadata.name!%3Db,metadata.namespace%3Ddefault", vec!["a", "c"]),
         ("labelSelector=app&fieldSelector=metadata.name%3Da", vec!["a"]),
     ] {
-        assert_eq!(server.get(&format!("{CONFIG_MAPS}?{query}")).await.expect(200).names(), names, "{query}");
+        assert_eq!(
+            server.get(&format!("{CONFIG_MAPS}?{query}")).await.expect(200).names(),
+            names,
+            "{query}"
+        );
     }
     let page = server.get(&format!("{CONFIG_MAPS}?labelSelector=app&limit=1")).await.expect(200);
     assert_eq!(page.json["metadata"]["remainingItemCount"], Value::Null);
 }
 
 #[tokio::test]
-async fn a_watch_tells_everything_after_its_version_once() {
+async fn a_watch_reports_each_event_after_its_version_once() {
     let server = filled(&["old"]).await;
     let start = server.get(CONFIG_MAPS).await.version();
     create(&server, "a", &json!({})).await;
@@ -121,14 +135,15 @@ async fn a_watch_tells_everything_after_its_version_once() {
 }
 
 #[tokio::test]
-async fn a_watch_can_go_on_from_every_version_it_saw() {
+async fn a_watch_can_resume_from_every_received_version() {
     let server = filled(&[]).await;
     let mut versions = vec![server.get(CONFIG_MAPS).await.version()];
     for name in ["a", "b", "c"] {
         versions.push(create(&server, name, &json!({})).await);
     }
     for (seen, version) in versions.iter().enumerate() {
-        let mut watch = server.watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={version}")).await;
+        let mut watch =
+            server.watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={version}")).await;
         let marker = format!("m{seen}");
         create(&server, &marker, &json!({})).await;
         let events = watch.take(4).await;
@@ -141,7 +156,7 @@ async fn a_watch_can_go_on_from_every_version_it_saw() {
 }
 
 #[tokio::test]
-async fn without_a_version_a_watch_begins_with_what_is_there() {
+async fn a_watch_without_a_version_begins_with_the_existing_objects() {
     let server = filled(&["a", "b"]).await;
     for query in ["watch=1", "watch=1&resourceVersion=0"] {
         let mut watch = server.watch(&format!("{CONFIG_MAPS}?{query}")).await;
@@ -162,13 +177,16 @@ async fn objects_enter_and_leave_the_selection_of_a_watch() {
     server.merge(&format!("{CONFIG_MAPS}/a"), &set("yes")).await.expect(200);
     let gone = watch.next().await.expect("an event");
     assert_eq!(gone["type"], "DELETED");
-    assert_eq!(gone["object"]["metadata"]["labels"]["on"], "yes", "the last state inside the selection");
+    assert_eq!(
+        gone["object"]["metadata"]["labels"]["on"], "yes",
+        "the last state inside the selection"
+    );
     assert_eq!(gone["object"]["metadata"]["resourceVersion"], left.to_string());
     assert_eq!(watch.take(1).await, ["ADDED a"]);
 }
 
 #[tokio::test]
-async fn a_version_that_is_too_old_ends_a_watch_with_an_error() {
+async fn a_watch_from_a_compacted_version_ends_with_an_error() {
     let server = filled(&["a"]).await;
     let mut watch = server.watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion=1")).await;
     let event = watch.next().await.expect("an event");
@@ -182,7 +200,8 @@ async fn a_version_that_is_too_old_ends_a_watch_with_an_error() {
 async fn bookmarks_and_the_end_of_the_initial_events_carry_the_version() {
     let server = filled(&["a"]).await;
     let version = server.get(CONFIG_MAPS).await.version();
-    let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let query =
+        "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
     let mut watch = server.watch(&format!("{CONFIG_MAPS}?{query}")).await;
     assert_eq!(watch.take(1).await, ["ADDED a"]);
     let bookmark = watch.next().await.expect("an event");
@@ -190,14 +209,14 @@ async fn bookmarks_and_the_end_of_the_initial_events_carry_the_version() {
     assert_eq!(bookmark["object"]["kind"], "ConfigMap");
     assert_eq!(bookmark["object"]["metadata"]["resourceVersion"], version.to_string());
     assert_eq!(bookmark["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
-    // What happens elsewhere moves the version as well.
+    // Writes to other collections change the version as well.
     server.post("/api/v1/namespaces", &json!({ "metadata": { "name": "n" } })).await.expect(201);
     let bookmark = watch.next().await.expect("an event");
     assert_eq!(bookmark["object"]["metadata"]["resourceVersion"], (version + 1).to_string());
 }
 
 #[tokio::test]
-async fn the_newest_version_may_be_asked_for() {
+async fn a_list_can_require_the_newest_version() {
     let server = filled(&["a"]).await;
     let newest = server.get(CONFIG_MAPS).await.version();
     let asked = server.get(&format!("{CONFIG_MAPS}?resourceVersion={newest}")).await.expect(200);
@@ -205,7 +224,7 @@ async fn the_newest_version_may_be_asked_for() {
 }
 
 #[tokio::test]
-async fn a_token_goes_on_behind_its_name_in_the_collection_that_is_asked_for() {
+async fn a_continue_token_applies_to_the_requested_collection() {
     let server = filled(&["a", "c"]).await;
     let others = CONFIG_MAPS.replace("default", "kube-system");
     server.post(&others, &config_map("b")).await.expect(201);
@@ -217,23 +236,31 @@ async fn a_token_goes_on_behind_its_name_in_the_collection_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_watch_of_a_name_tells_of_that_object() {
+async fn a_watch_of_a_name_reports_only_that_object() {
     let server = filled(&["a", "b"]).await;
     let mut watch = server.watch("/api/v1/watch/namespaces/default/configmaps/b").await;
     assert_eq!(watch.take(1).await, ["ADDED b"]);
     for name in ["a", "b"] {
-        server.merge(&format!("{CONFIG_MAPS}/{name}"), &json!({"data": {"x": "y"}})).await.expect(200);
+        server
+            .merge(&format!("{CONFIG_MAPS}/{name}"), &json!({"data": {"x": "y"}}))
+            .await
+            .expect(200);
     }
     assert_eq!(watch.take(1).await, ["MODIFIED b"]);
 }
 
 #[tokio::test]
-async fn who_did_not_ask_for_the_end_of_the_initial_events_is_not_told() {
+async fn a_watch_without_send_initial_events_has_no_end_bookmark() {
     let server = filled(&["a"]).await;
-    for query in ["allowWatchBookmarks=true", "sendInitialEvents=true&resourceVersionMatch=NotOlderThan"] {
+    for query in
+        ["allowWatchBookmarks=true", "sendInitialEvents=true&resourceVersionMatch=NotOlderThan"]
+    {
         let mut watch = server.watch(&format!("{CONFIG_MAPS}?watch=true&{query}")).await;
         assert_eq!(watch.take(1).await, ["ADDED a"], "{query}");
-        server.merge(&format!("{CONFIG_MAPS}/a"), &json!({"data": {"query": query}})).await.expect(200);
+        server
+            .merge(&format!("{CONFIG_MAPS}/a"), &json!({"data": {"query": query}}))
+            .await
+            .expect(200);
         let mut event = watch.next().await.expect("an event");
         while event["type"] == "BOOKMARK" {
             assert_eq!(event["object"]["metadata"].get("annotations"), None, "{query}");
@@ -244,7 +271,7 @@ async fn who_did_not_ask_for_the_end_of_the_initial_events_is_not_told() {
 }
 
 #[tokio::test]
-async fn a_watch_ends_when_its_time_is_over() {
+async fn a_watch_ends_after_its_timeout() {
     let server = filled(&["a"]).await;
     let mut watch = server.watch(&format!("{CONFIG_MAPS}?watch=1&timeoutSeconds=1")).await;
     assert_eq!(watch.take(1).await, ["ADDED a"]);
@@ -252,7 +279,7 @@ async fn a_watch_ends_when_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn fifty_watchers_agree() {
+async fn fifty_watchers_receive_the_same_events() {
     let server = filled(&[]).await;
     let start = server.get(CONFIG_MAPS).await.version();
     let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion={start}");
@@ -267,11 +294,11 @@ async fn fifty_watchers_agree() {
 }
 
 #[tokio::test]
-async fn a_watcher_that_does_not_read_is_cut_off_and_delays_nobody() {
+async fn a_watcher_that_does_not_read_is_closed_and_delays_no_writes() {
     let server = TestServer::with(Config { history: 50, ..Config::default() }).await;
     let start = server.get(CONFIG_MAPS).await.version();
     let mut slow = server.watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={start}")).await;
-    // More than any socket buffers on the way.
+    // The events exceed all socket buffers.
     let big = "x".repeat(400_000);
     for n in 0..120 {
         let mut object = config_map(&format!("o{n}"));
@@ -286,7 +313,7 @@ async fn a_watcher_that_does_not_read_is_cut_off_and_delays_nobody() {
 }
 
 #[tokio::test]
-async fn tables_and_partial_objects_are_other_forms_of_the_same_list() {
+async fn tables_and_partial_objects_show_the_same_list() {
     let server = filled(&["a", "b"]).await;
     let table = [("accept", "application/json;as=Table;g=meta.k8s.io;v=v1")];
     let reply = server.send("GET", CONFIG_MAPS, &table, "").await.expect(200);
@@ -297,5 +324,5 @@ async fn tables_and_partial_objects_are_other_forms_of_the_same_list() {
     assert_eq!(reply.json["items"][0]["kind"], "PartialObjectMetadata");
     assert_eq!(reply.json["items"][0]["data"], Value::Null);
     let html = [("accept", "text/html")];
-    server.send("GET", CONFIG_MAPS, &html, "").await.refused(406, "NotAcceptable");
+    server.send("GET", CONFIG_MAPS, &html, "").await.rejected(406, "NotAcceptable");
 }

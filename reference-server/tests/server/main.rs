@@ -1,16 +1,22 @@
-//! The server as its clients see it, over real sockets.
+//! The reference server over real sockets.
 
-mod collector;
-mod connect;
-mod histories;
+mod builder;
+mod certificates;
+mod garbage_collector;
 mod http;
+mod linearizability;
 mod lists;
+mod logs_and_proxies;
+mod no_controllers;
 mod objects;
 mod pods;
+mod protobuf;
+mod random_bodies;
+mod raw_streams;
 mod roles;
-mod siege;
 mod streams;
+mod stress;
 mod support;
+mod tokens;
 mod types;
 mod variations;
-mod wire;

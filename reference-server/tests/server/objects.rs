@@ -1,4 +1,4 @@
-//! Create, read, update and delete over real sockets.
+//! Creates, reads, updates and deletions.
 
 use crate::support::{CONFIG_MAPS, TestServer, config_map};
 use rstest::rstest;
@@ -9,7 +9,7 @@ fn path(name: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_is_created_can_be_read_and_what_is_deleted_cannot() {
+async fn an_object_can_be_read_from_its_creation_to_its_deletion() {
     let server = TestServer::start().await;
     let created = server.post(CONFIG_MAPS, &config_map("a")).await.expect(201);
     assert_eq!(created.json["kind"], "ConfigMap");
@@ -20,31 +20,32 @@ async fn what_is_created_can_be_read_and_what_is_deleted_cannot() {
     let deleted = server.delete(&path("a"), "").await.expect(200);
     assert_eq!(deleted.json["status"], "Success");
     assert_eq!(deleted.text_at("/details/uid"), created.text_at("/metadata/uid"));
-    server.get(&path("a")).await.refused(404, "NotFound");
+    server.get(&path("a")).await.rejected(404, "NotFound");
 }
 
 #[tokio::test]
-async fn a_deletion_reads_what_it_is_sent_and_names_what_is_gone() {
+async fn a_deletion_applies_its_options_and_returns_the_deleted_object() {
     const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
     let server = TestServer::start().await;
     let created = server.post(LEASES, &json!({"metadata": {"name": "a"}})).await.expect(201);
     let text = [("content-type", "text/plain")];
     let lease = format!("{LEASES}/a");
-    server.send("DELETE", &lease, &text, "{}").await.refused(415, "UnsupportedMediaType");
+    server.send("DELETE", &lease, &text, "{}").await.rejected(415, "UnsupportedMediaType");
     let deleted = server.send("DELETE", &lease, &text, "").await.expect(200);
     let uid = created.text_at("/metadata/uid");
-    let details = json!({"name": "a", "group": "coordination.k8s.io", "kind": "leases", "uid": uid});
+    let details =
+        json!({"name": "a", "group": "coordination.k8s.io", "kind": "leases", "uid": uid});
     assert_eq!(deleted.json["details"], details);
 }
 
 #[tokio::test]
-async fn a_taken_name_is_refused_and_the_object_stays() {
+async fn a_create_with_a_taken_name_is_rejected_and_changes_nothing() {
     let server = TestServer::start().await;
     let first = server.post(CONFIG_MAPS, &config_map("a")).await.expect(201);
     let mut other = config_map("a");
     other["data"] = json!({ "a": "2" });
-    let refused = server.post(CONFIG_MAPS, &other).await.refused(409, "AlreadyExists");
-    assert_eq!(refused.json["details"], json!({ "name": "a", "kind": "configmaps" }));
+    let rejected = server.post(CONFIG_MAPS, &other).await.rejected(409, "AlreadyExists");
+    assert_eq!(rejected.json["details"], json!({ "name": "a", "kind": "configmaps" }));
     assert_eq!(server.get(&path("a")).await.json, first.json);
 }
 
@@ -59,28 +60,38 @@ async fn a_taken_name_is_refused_and_the_object_stays() {
 #[case(json!([]), 400, "BadRequest")]
 #[case(Value::Null, 422, "Invalid")]
 #[tokio::test]
-async fn what_is_no_good_object_is_not_created(#[case] body: Value, #[case] code: u16, #[case] reason: &str) {
+async fn invalid_objects_are_rejected(
+    #[case] body: Value,
+    #[case] code: u16,
+    #[case] reason: &str,
+) {
     let server = TestServer::start().await;
-    server.post(CONFIG_MAPS, &body).await.refused(code, reason);
+    server.post(CONFIG_MAPS, &body).await.rejected(code, reason);
     assert!(server.get(CONFIG_MAPS).await.names().is_empty());
 }
 
 #[tokio::test]
-async fn a_namespace_must_be_there() {
+async fn a_create_in_a_missing_namespace_is_rejected() {
     let server = TestServer::start().await;
-    let refused =
-        server.post("/api/v1/namespaces/nope/configmaps", &config_map("a")).await.refused(404, "NotFound");
-    assert_eq!(refused.json["details"], json!({ "name": "nope", "kind": "namespaces" }));
+    let rejected = server
+        .post("/api/v1/namespaces/nope/configmaps", &config_map("a"))
+        .await
+        .rejected(404, "NotFound");
+    assert_eq!(rejected.json["details"], json!({ "name": "nope", "kind": "namespaces" }));
     assert!(server.get("/api/v1/namespaces/nope/configmaps").await.expect(200).names().is_empty());
 }
 
 #[tokio::test]
-async fn a_dry_run_shows_and_stores_nothing() {
+async fn a_dry_run_returns_the_result_and_stores_nothing() {
     let server = TestServer::start().await;
-    let shown = server.post(&format!("{CONFIG_MAPS}?dryRun=All"), &config_map("a")).await.expect(201);
+    let shown =
+        server.post(&format!("{CONFIG_MAPS}?dryRun=All"), &config_map("a")).await.expect(201);
     assert!(!shown.text_at("/metadata/uid").is_empty());
     server.get(&path("a")).await.expect(404);
-    server.post(&format!("{CONFIG_MAPS}?dryRun=yes"), &config_map("a")).await.refused(422, "Invalid");
+    server
+        .post(&format!("{CONFIG_MAPS}?dryRun=yes"), &config_map("a"))
+        .await
+        .rejected(422, "Invalid");
     let stored = server.post(CONFIG_MAPS, &config_map("a")).await.expect(201);
     let patch = json!({ "data": { "b": "2" } });
     let shown = server.merge(&format!("{}?dryRun=All", path("a")), &patch).await.expect(200);
@@ -95,13 +106,14 @@ async fn a_dry_run_shows_and_stores_nothing() {
 }
 
 #[tokio::test]
-async fn unknown_and_repeated_fields_are_a_matter_of_field_validation() {
+async fn field_validation_covers_unknown_and_duplicate_fields() {
     let server = TestServer::start().await;
     let body = r#"{"metadata":{"name":"a"},"bogus":1,"data":{"a":"1","a":"2"}}"#;
     let json_type = [("content-type", "application/json")];
-    let strict =
-        server.send("POST", &format!("{CONFIG_MAPS}?fieldValidation=Strict"), &json_type, body).await;
-    strict.refused(400, "BadRequest");
+    let strict = server
+        .send("POST", &format!("{CONFIG_MAPS}?fieldValidation=Strict"), &json_type, body)
+        .await;
+    strict.rejected(400, "BadRequest");
     let ignored = server
         .send("POST", &format!("{CONFIG_MAPS}?fieldValidation=Ignore&dryRun=All"), &json_type, body)
         .await;
@@ -109,16 +121,19 @@ async fn unknown_and_repeated_fields_are_a_matter_of_field_validation() {
     let warned = server.send("POST", CONFIG_MAPS, &json_type, body).await.expect(201);
     let warnings: Vec<_> =
         warned.headers.get_all("warning").iter().map(|value| value.to_str().unwrap()).collect();
-    assert_eq!(warnings, [r#"299 - "duplicate field \"data.a\"""#, r#"299 - "unknown field \"bogus\"""#]);
+    assert_eq!(
+        warnings,
+        [r#"299 - "duplicate field \"data.a\"""#, r#"299 - "unknown field \"bogus\"""#]
+    );
     assert_eq!(warned.json["data"]["a"], "2");
     server
         .post(&format!("{CONFIG_MAPS}?fieldValidation=strict"), &config_map("b"))
         .await
-        .refused(422, "Invalid");
+        .rejected(422, "Invalid");
 }
 
 #[tokio::test]
-async fn a_put_is_the_whole_object() {
+async fn a_put_replaces_the_whole_object() {
     let server = TestServer::start().await;
     let mut object = config_map("a");
     object["metadata"]["labels"] = json!({ "x": "y" });
@@ -133,9 +148,9 @@ async fn a_put_is_the_whole_object() {
     assert!(updated.version() > created.version());
     let again = server.put(&path("a"), &config_map("a")).await.expect(200);
     assert_eq!(again.version(), updated.version(), "a write that changes nothing is none");
-    server.put(&path("b"), &config_map("b")).await.refused(404, "NotFound");
-    server.put(&path("a"), &config_map("b")).await.refused(400, "BadRequest");
-    server.put(&path("a"), &json!({ "metadata": {} })).await.refused(400, "BadRequest");
+    server.put(&path("b"), &config_map("b")).await.rejected(404, "NotFound");
+    server.put(&path("a"), &config_map("b")).await.rejected(400, "BadRequest");
+    server.put(&path("a"), &json!({ "metadata": {} })).await.rejected(400, "BadRequest");
 }
 
 #[rstest]
@@ -145,7 +160,7 @@ async fn a_put_is_the_whole_object() {
 #[case("uid", "11111111-1111-4111-8111-111111111111", 409, "Conflict")]
 #[case("deletionTimestamp", "2001-01-01T00:00:00Z", 422, "Invalid")]
 #[tokio::test]
-async fn a_put_that_means_another_object_is_refused(
+async fn a_put_of_another_object_is_rejected(
     #[case] field: &str,
     #[case] value: &str,
     #[case] code: u16,
@@ -156,12 +171,12 @@ async fn a_put_that_means_another_object_is_refused(
     let mut object = config_map("a");
     object["data"] = json!({ "a": "2" });
     object["metadata"][field] = value.into();
-    server.put(&path("a"), &object).await.refused(code, reason);
+    server.put(&path("a"), &object).await.rejected(code, reason);
     assert_eq!(server.get(&path("a")).await.json, created.json);
 }
 
 #[tokio::test]
-async fn of_writers_at_once_one_wins_and_patches_all_win() {
+async fn one_of_several_concurrent_updates_succeeds_and_all_patches_succeed() {
     let server = TestServer::start().await;
     let created = server.post(CONFIG_MAPS, &config_map("a")).await.expect(201);
     let puts = (0..20).map(|n| {
@@ -200,7 +215,7 @@ async fn generated_names_are_unique() {
 }
 
 #[tokio::test]
-async fn a_finalizer_holds_an_object_until_it_is_taken_away() {
+async fn a_finalizer_delays_a_deletion_until_its_removal() {
     let server = TestServer::start().await;
     let mut object = config_map("a");
     object["metadata"]["finalizers"] = json!(["example.com/hold"]);
@@ -209,10 +224,10 @@ async fn a_finalizer_holds_an_object_until_it_is_taken_away() {
     assert!(!waiting.text_at("/metadata/deletionTimestamp").is_empty());
     let again = server.delete(&path("a"), "").await.expect(200);
     assert_eq!(again.version(), waiting.version(), "a second deletion changes nothing");
-    let refused = server.post(CONFIG_MAPS, &config_map("a")).await.refused(409, "AlreadyExists");
-    assert!(refused.text_at("/message").starts_with("object is being deleted"));
+    let rejected = server.post(CONFIG_MAPS, &config_map("a")).await.rejected(409, "AlreadyExists");
+    assert!(rejected.text_at("/message").starts_with("object is being deleted"));
     let more = json!({ "metadata": { "finalizers": ["example.com/hold", "example.com/more"] } });
-    server.merge(&path("a"), &more).await.refused(422, "Invalid");
+    server.merge(&path("a"), &more).await.rejected(422, "Invalid");
     let revive = json!({ "metadata": { "deletionTimestamp": null } });
     assert!(
         !server
@@ -223,7 +238,7 @@ async fn a_finalizer_holds_an_object_until_it_is_taken_away() {
             .is_empty()
     );
     server.merge(&path("a"), &json!({ "metadata": { "finalizers": null } })).await.expect(200);
-    server.get(&path("a")).await.refused(404, "NotFound");
+    server.get(&path("a")).await.rejected(404, "NotFound");
 }
 
 #[rstest]
@@ -234,25 +249,26 @@ async fn a_finalizer_holds_an_object_until_it_is_taken_away() {
 #[case(json!({ "kind": "ConfigMap" }), 400, "BadRequest")]
 #[case(json!({ "dryRun": ["No"] }), 422, "Invalid")]
 #[tokio::test]
-async fn a_deletion_with_a_condition_that_fails_deletes_nothing(
+async fn a_deletion_with_a_failed_precondition_changes_nothing(
     #[case] options: Value,
     #[case] code: u16,
     #[case] reason: &str,
 ) {
     let server = TestServer::start().await;
     server.post(CONFIG_MAPS, &config_map("a")).await.expect(201);
-    server.delete(&path("a"), &options.to_string()).await.refused(code, reason);
+    server.delete(&path("a"), &options.to_string()).await.rejected(code, reason);
     server.get(&path("a")).await.expect(200);
 }
 
 #[tokio::test]
-async fn propagation_becomes_a_finalizer() {
+async fn the_propagation_policy_adds_a_finalizer() {
     let server = TestServer::start().await;
     let mut held = config_map("a");
-    // The collector would be done with it at once.
+    // Without this finalizer the collector would remove the object at once.
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
     server.post(CONFIG_MAPS, &held).await.expect(201);
-    let orphan = server.delete(&format!("{}?propagationPolicy=Orphan", path("a")), "").await.expect(200);
+    let orphan =
+        server.delete(&format!("{}?propagationPolicy=Orphan", path("a")), "").await.expect(200);
     assert_eq!(orphan.json["metadata"]["finalizers"], json!(["example.com/hold", "orphan"]));
     let background = json!({ "propagationPolicy": "Background" }).to_string();
     let background = server.delete(&path("a"), &background).await.expect(200);
@@ -260,21 +276,22 @@ async fn propagation_becomes_a_finalizer() {
 }
 
 #[tokio::test]
-async fn a_collection_is_deleted_by_its_selectors() {
+async fn a_collection_deletion_applies_its_selectors() {
     let server = TestServer::start().await;
     for (name, color) in [("a", "red"), ("b", "blue"), ("c", "red")] {
         let mut object = config_map(name);
         object["metadata"]["labels"] = json!({ "color": color });
         server.post(CONFIG_MAPS, &object).await.expect(201);
     }
-    let deleted = server.delete(&format!("{CONFIG_MAPS}?labelSelector=color%3Dred"), "").await.expect(200);
+    let deleted =
+        server.delete(&format!("{CONFIG_MAPS}?labelSelector=color%3Dred"), "").await.expect(200);
     assert_eq!(deleted.json["kind"], "ConfigMapList");
     assert_eq!(deleted.names(), ["a", "c"]);
     assert_eq!(server.get(CONFIG_MAPS).await.names(), ["b"]);
 }
 
 #[tokio::test]
-async fn a_namespace_ends_with_all_that_is_in_it() {
+async fn a_namespace_is_deleted_with_its_content() {
     let server = TestServer::start().await;
     let namespace = json!({ "metadata": { "name": "doomed" } });
     let created = server.post("/api/v1/namespaces", &namespace).await.expect(201);
@@ -286,18 +303,21 @@ async fn a_namespace_ends_with_all_that_is_in_it() {
     server.post(inside, &config_map("free")).await.expect(201);
     let deleted = server.delete("/api/v1/namespaces/doomed", "").await.expect(200);
     assert_eq!(deleted.text_at("/status/phase"), "Terminating");
-    let refused = server.post(inside, &config_map("late")).await.refused(403, "Forbidden");
-    assert_eq!(refused.text_at("/details/causes/0/reason"), "NamespaceTerminating");
+    let rejected = server.post(inside, &config_map("late")).await.rejected(403, "Forbidden");
+    assert_eq!(rejected.text_at("/details/causes/0/reason"), "NamespaceTerminating");
     server.until(&format!("{inside}/free"), |reply| reply.status == 404).await;
     server.get("/api/v1/namespaces/doomed").await.expect(200);
-    server.merge(&format!("{inside}/held"), &json!({ "metadata": { "finalizers": null } })).await.expect(200);
+    server
+        .merge(&format!("{inside}/held"), &json!({ "metadata": { "finalizers": null } }))
+        .await
+        .expect(200);
     server.until("/api/v1/namespaces/doomed", |reply| reply.status == 404).await;
     server.post("/api/v1/namespaces", &namespace).await.expect(201);
     assert!(server.get(inside).await.names().is_empty());
 }
 
 #[tokio::test]
-async fn the_namespaces_of_the_server_cannot_be_deleted() {
+async fn the_built_in_namespaces_cannot_be_deleted() {
     let server = TestServer::start().await;
-    server.delete("/api/v1/namespaces/default", "").await.refused(403, "Forbidden");
+    server.delete("/api/v1/namespaces/default", "").await.rejected(403, "Forbidden");
 }

@@ -1,4 +1,4 @@
-//! A server with a node: pods are bound, run, end and go.
+//! The lifecycle of pods on a server with a node.
 
 use kubeproof_reference_server::Config;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ fn condition<'r>(reply: &'r Reply, kind: &str) -> &'r Value {
 }
 
 #[tokio::test]
-async fn a_pod_is_bound_runs_and_is_ready() {
+async fn a_pod_is_bound_and_becomes_ready() {
     let server = start().await;
     server.post(PODS, &pod("p", &json!({}))).await.expect(201);
     let reply = server.until(&format!("{PODS}/p"), in_phase("Running")).await;
@@ -50,11 +50,13 @@ async fn a_pod_is_bound_runs_and_is_ready() {
     assert_eq!(reply.json["status"]["containerStatuses"][0]["ready"], true);
     assert!(reply.text_at("/status/podIP").starts_with("10.244."), "{}", reply.text);
     let managers = reply.json["metadata"]["managedFields"].as_array().expect("owners");
-    assert!(managers.iter().any(|one| one["manager"] == "kubelet" && one["subresource"] == "status"));
+    assert!(
+        managers.iter().any(|one| one["manager"] == "kubelet" && one["subresource"] == "status")
+    );
 }
 
 #[tokio::test]
-async fn a_pod_ends_as_its_command_does() {
+async fn the_phase_of_a_pod_follows_its_exit_code() {
     let server = start().await;
     server.post(PODS, &pod("good", &command("exit 0", "Never"))).await.expect(201);
     server.post(PODS, &pod("bad", &command("exit 3", "Never"))).await.expect(201);
@@ -62,11 +64,16 @@ async fn a_pod_ends_as_its_command_does() {
     assert_eq!(condition(&good, "Ready")["reason"], "PodCompleted");
     let bad = server.until(&format!("{PODS}/bad"), in_phase("Failed")).await;
     let state = &bad.json["status"]["containerStatuses"][0]["state"]["terminated"];
-    assert_eq!((&state["exitCode"], &state["reason"]), (&json!(3), &json!("Error")), "{}", bad.text);
+    assert_eq!(
+        (&state["exitCode"], &state["reason"]),
+        (&json!(3), &json!("Error")),
+        "{}",
+        bad.text
+    );
 }
 
 #[tokio::test]
-async fn a_pod_that_no_node_suits_stays_pending_and_says_why() {
+async fn a_pod_without_a_fitting_node_stays_pending_with_a_reason() {
     let server = start().await;
     server.post(PODS, &pod("p", &json!({"nodeSelector": {"disk": "ssd"}}))).await.expect(201);
     let scheduled = |reply: &Reply| reply.json["status"]["conditions"].is_array();
@@ -79,31 +86,33 @@ async fn a_pod_that_no_node_suits_stays_pending_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_pod_waits_for_its_gates_and_for_nobody_elses_scheduler() {
+async fn scheduling_gates_and_other_schedulers_keep_a_pod_pending() {
     let server = start().await;
     server
         .post(PODS, &pod("gated", &json!({"schedulingGates": [{"name": "example.com/g"}]})))
         .await
         .expect(201);
     server.post(PODS, &pod("other", &json!({"schedulerName": "other"}))).await.expect(201);
-    // What came later runs, so what came before has been looked at.
+    // The later pod runs, so the scheduler has already seen the earlier ones.
     server.post(PODS, &pod("later", &json!({}))).await.expect(201);
     server.until(&format!("{PODS}/later"), in_phase("Running")).await;
     for name in ["gated", "other"] {
         let reply = server.get(&format!("{PODS}/{name}")).await.expect(200);
         assert_eq!(reply.json["spec"].get("nodeName"), None, "{}", reply.text);
     }
-    let binding = json!({"metadata": {"name": "other"}, "target": {"kind": "Node", "name": "kubeproof"}});
+    let binding =
+        json!({"metadata": {"name": "other"}, "target": {"kind": "Node", "name": "kubeproof"}});
     server.post(&format!("{PODS}/other/binding"), &binding).await.expect(201);
     server.until(&format!("{PODS}/other"), in_phase("Running")).await;
 }
 
 #[tokio::test]
-async fn a_deleted_pod_goes_when_its_containers_have_ended() {
+async fn a_deleted_pod_disappears_after_its_containers() {
     let server = start().await;
     server.post(PODS, &pod("p", &json!({}))).await.expect(201);
     let running = server.until(&format!("{PODS}/p"), in_phase("Running")).await;
-    let mut watch = server.watch(&format!("{PODS}?watch=1&resourceVersion={}", running.version())).await;
+    let mut watch =
+        server.watch(&format!("{PODS}?watch=1&resourceVersion={}", running.version())).await;
     let deleted = server.delete(&format!("{PODS}/p"), "").await.expect(200);
     assert_eq!(deleted.json["metadata"]["deletionGracePeriodSeconds"], 30);
     let last = loop {
@@ -112,7 +121,10 @@ async fn a_deleted_pod_goes_when_its_containers_have_ended() {
             break event;
         }
     };
-    assert!(last["object"]["status"]["containerStatuses"][0]["state"]["terminated"].is_object(), "{last}");
+    assert!(
+        last["object"]["status"]["containerStatuses"][0]["state"]["terminated"].is_object(),
+        "{last}"
+    );
 }
 
 #[tokio::test]
@@ -127,15 +139,22 @@ async fn a_namespace_with_running_pods_can_be_deleted() {
 }
 
 #[tokio::test]
-async fn a_status_that_somebody_else_wrote_stays() {
+async fn the_kubelet_keeps_conditions_of_other_clients() {
     let server = start().await;
     let gates = json!({"readinessGates": [{"conditionType": "example.com/open"}]});
     server.post(PODS, &pod("p", &gates)).await.expect(201);
     let running = server.until(&format!("{PODS}/p"), in_phase("Running")).await;
     assert_eq!(condition(&running, "Ready")["reason"], "ReadinessGatesNotReady");
-    let open = json!({"status": {"message": "hello", "conditions": [{"type": "example.com/open", "status": "True"}]}});
+    let open = json!({
+        "status": {
+            "message": "hello", "conditions": [{"type": "example.com/open", "status": "True"}],
+        },
+    });
     let headers = [("content-type", "application/strategic-merge-patch+json")];
-    server.send("PATCH", &format!("{PODS}/p/status"), &headers, &open.to_string()).await.expect(200);
+    server
+        .send("PATCH", &format!("{PODS}/p/status"), &headers, &open.to_string())
+        .await
+        .expect(200);
     let ready = |reply: &Reply| condition(reply, "Ready")["status"] == "True";
     let reply = server.until(&format!("{PODS}/p"), ready).await;
     assert_eq!(reply.text_at("/status/message"), "hello");

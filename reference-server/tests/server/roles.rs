@@ -1,5 +1,6 @@
-//! Roles: what they give, and that nobody gives what they do not have.
+//! Roles, bindings and the checks against privilege escalation.
 
+use kubeproof_reference_server::Config;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -21,7 +22,7 @@ fn binding(kind: &str, name: &str, user: &str) -> Value {
     })
 }
 
-/// Gives `jane` these rights in the namespace `default`.
+/// Starts a server that grants `jane` these rules in the namespace `default`.
 async fn given(rules: Value) -> TestServer {
     let server = TestServer::start().await;
     role(&server, "/namespaces/default", "Role", "given", rules).await;
@@ -46,9 +47,12 @@ async fn as_jane(server: &TestServer, method: &str, path: &str, body: &Value) ->
 #[case("GET", "/apis/apps/v1/namespaces/default/deployments/d/status", 403)]
 #[case("PUT", "/apis/apps/v1/namespaces/default/deployments/d/scale", 403)]
 #[tokio::test]
-async fn a_role_gives_what_it_says(#[case] method: &str, #[case] path: &str, #[case] code: u16) {
+async fn a_role_grants_its_rules(#[case] method: &str, #[case] path: &str, #[case] code: u16) {
     let server = given(json!([
-        {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mine"]},
+        {
+            "verbs": ["get", "list"], "apiGroups": [""], "resources": ["configmaps"],
+            "resourceNames": ["mine"],
+        },
         {"verbs": ["*"], "apiGroups": ["apps"], "resources": ["deployments"]},
     ]))
     .await;
@@ -56,7 +60,7 @@ async fn a_role_gives_what_it_says(#[case] method: &str, #[case] path: &str, #[c
 }
 
 #[tokio::test]
-async fn a_role_of_the_cluster_counts_where_it_is_bound() {
+async fn a_cluster_role_applies_where_it_is_bound() {
     let server = TestServer::start().await;
     let rules = json!([
         {"verbs": ["list"], "apiGroups": [""], "resources": ["secrets"]},
@@ -67,26 +71,32 @@ async fn a_role_of_the_cluster_counts_where_it_is_bound() {
     server.post(&bindings, &binding("ClusterRole", "reader", "jane")).await.expect(201);
     let list = |path: &'static str| as_jane(&server, "GET", path, &Value::Null);
     list("/api/v1/namespaces/default/secrets").await.expect(200);
-    list("/api/v1/namespaces/kube-system/secrets").await.refused(403, "Forbidden");
-    list("/metrics").await.refused(403, "Forbidden");
+    list("/api/v1/namespaces/kube-system/secrets").await.rejected(403, "Forbidden");
+    list("/metrics").await.rejected(403, "Forbidden");
 
     server
         .post(&format!("{GROUP}/clusterrolebindings"), &binding("ClusterRole", "reader", "jane"))
         .await
         .expect(201);
     list("/api/v1/secrets").await.expect(200);
-    list("/metrics").await.expect(404);
+    list("/metrics").await.expect(200);
 
     server.delete(&format!("{GROUP}/clusterroles/reader"), "").await.expect(200);
-    list("/api/v1/namespaces/default/secrets").await.refused(403, "Forbidden");
+    list("/api/v1/namespaces/default/secrets").await.rejected(403, "Forbidden");
 }
 
 #[tokio::test]
-async fn nobody_gives_what_they_do_not_have() {
+async fn a_user_cannot_grant_permissions_that_they_lack() {
     let server = given(json!([
-        {"verbs": ["create", "update"], "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "rolebindings"]},
+        {
+            "verbs": ["create", "update"], "apiGroups": ["rbac.authorization.k8s.io"],
+            "resources": ["roles", "rolebindings"],
+        },
         {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["configmaps"]},
-        {"verbs": ["bind"], "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "resourceNames": ["free"]},
+        {
+            "verbs": ["bind"], "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"],
+            "resourceNames": ["free"],
+        },
     ]))
     .await;
     let everything = json!([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]);
@@ -99,38 +109,94 @@ async fn nobody_gives_what_they_do_not_have() {
     let bindings = format!("{GROUP}/namespaces/default/rolebindings");
     let new = |name: &str, rules: &Value| json!({"metadata": {"name": name}, "rules": rules});
     as_jane(&server, "POST", &roles, &new("a", &configmaps)).await.expect(201);
-    as_jane(&server, "POST", &roles, &new("b", &secrets)).await.refused(403, "Forbidden");
-    as_jane(&server, "POST", &roles, &new("c", &everything)).await.refused(403, "Forbidden");
-    as_jane(&server, "PUT", &format!("{roles}/a"), &new("a", &secrets)).await.refused(403, "Forbidden");
+    as_jane(&server, "POST", &roles, &new("b", &secrets)).await.rejected(403, "Forbidden");
+    as_jane(&server, "POST", &roles, &new("c", &everything)).await.rejected(403, "Forbidden");
+    as_jane(&server, "PUT", &format!("{roles}/a"), &new("a", &secrets))
+        .await
+        .rejected(403, "Forbidden");
     as_jane(&server, "POST", &bindings, &binding("Role", "small", "joe")).await.expect(201);
     as_jane(&server, "POST", &bindings, &binding("Role", "free", "joe")).await.expect(201);
-    as_jane(&server, "POST", &bindings, &binding("Role", "large", "jane")).await.refused(403, "Forbidden");
+    as_jane(&server, "POST", &bindings, &binding("Role", "large", "jane"))
+        .await
+        .rejected(403, "Forbidden");
 }
 
 #[tokio::test]
-async fn a_binding_keeps_its_role_and_reviews_tell_of_it() {
+async fn the_role_of_a_binding_is_immutable_and_shown_in_reviews() {
     let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["pods/log"]}]);
     let server = given(rules).await;
     let path = format!("{GROUP}/namespaces/default/rolebindings/given-jane");
-    let other =
-        json!({"metadata": {"name": "given-jane"}, "roleRef": {"kind": "ClusterRole", "name": "given"}});
+    let other = json!({
+        "metadata": {"name": "given-jane"}, "roleRef": {"kind": "ClusterRole", "name": "given"},
+    });
     server
         .send("PUT", &path, &[("content-type", "application/json")], &other.to_string())
         .await
-        .refused(422, "Invalid");
+        .rejected(422, "Invalid");
 
     let review = json!({"spec": {"namespace": "default"}});
     let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
-    let told = as_jane(&server, "POST", path, &review).await.expect(201);
-    let rules = told.json["status"]["resourceRules"].as_array().expect("rules");
-    assert!(rules.iter().any(|rule| rule["resources"] == json!(["pods/log"])), "{}", told.text);
+    let reviewed = as_jane(&server, "POST", path, &review).await.expect(201);
+    let rules = reviewed.json["status"]["resourceRules"].as_array().expect("rules");
+    assert!(rules.iter().any(|rule| rule["resources"] == json!(["pods/log"])), "{}", reviewed.text);
 
     let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
     for (subresource, allowed) in [("log", true), ("", false), ("exec", false)] {
-        let asked =
-            json!({"verb": "get", "namespace": "default", "resource": "pods", "subresource": subresource});
+        let asked = json!({
+            "verb": "get", "namespace": "default", "resource": "pods", "subresource": subresource,
+        });
         let review = json!({"spec": {"user": "jane", "resourceAttributes": asked}});
-        let told = server.post(path, &review).await.expect(201);
-        assert_eq!(told.json["status"]["allowed"], allowed, "{subresource}");
+        let reviewed = server.post(path, &review).await.expect(201);
+        assert_eq!(reviewed.json["status"]["allowed"], allowed, "{subresource}");
     }
+}
+
+const CLUSTER_ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+
+#[tokio::test]
+async fn a_new_cluster_has_the_roles_and_the_service_of_kubernetes() {
+    let server = TestServer::start().await;
+    let admin = server.get(&format!("{CLUSTER_ROLES}/cluster-admin")).await.expect(200);
+    assert_eq!(admin.json["rules"][0]["verbs"], json!(["*"]));
+    assert_eq!(admin.json["metadata"]["labels"]["kubernetes.io/bootstrapping"], "rbac-defaults");
+    let service = server.get("/api/v1/namespaces/default/services/kubernetes").await.expect(200);
+    assert_eq!(service.json["spec"]["clusterIP"], "10.0.0.1");
+    assert_eq!(service.json["spec"]["ports"][0]["targetPort"], server.running.addr().port());
+
+    let config = Config { cluster_defaults: false, ..Config::default() };
+    let server = TestServer::with(config).await;
+    assert_eq!(server.get(CLUSTER_ROLES).await.names(), Vec::<&str>::new());
+}
+
+/// The role `admin` collects `edit`, which collects `view`.
+#[tokio::test]
+async fn roles_collect_the_rules_of_other_roles() {
+    let server = TestServer::start().await;
+    let binding = json!({
+        "metadata": {"name": "b"},
+        "roleRef": {"kind": "ClusterRole", "name": "admin"},
+        "subjects": [{"kind": "User", "name": "kubeproof-user"}],
+    });
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
+    server.post(bindings, &binding).await.expect(201);
+    let user = [("authorization", "Bearer user")];
+    server.send("GET", "/api/v1/namespaces/default/pods", &user, "").await.expect(200);
+
+    let things = "/apis/example.com/v1/namespaces/default/things";
+    server.send("GET", things, &user, "").await.rejected(403, "Forbidden");
+    let label = "rbac.authorization.k8s.io/aggregate-to-view";
+    let view = json!({
+        "metadata": {"name": "view-things", "labels": {label: "true"}},
+        "rules": [{"verbs": ["list"], "apiGroups": ["example.com"], "resources": ["things"]}],
+    });
+    server.post(CLUSTER_ROLES, &view).await.expect(201);
+    let collects = |role: &str| {
+        let path = format!("{CLUSTER_ROLES}/{role}");
+        let server = &server;
+        async move { server.until(&path, |reply| reply.text.contains("things")).await }
+    };
+    for role in ["view", "edit", "admin"] {
+        collects(role).await;
+    }
+    server.send("GET", things, &user, "").await.expect(404);
 }

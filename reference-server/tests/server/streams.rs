@@ -1,4 +1,4 @@
-//! Streams of the API server, as recorded in `streams.golden`: what went over the wire in words, and that nobody waited for it.
+//! Golden test of the streams: `streams.golden` records what each client sends and receives.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,19 +10,26 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use regex::{Captures, Regex};
 use serde_json::json;
 
+use crate::raw_streams::Exchange;
 use crate::support::{CONFIG_MAPS, TestServer, config_map};
-use crate::wire::Talk;
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const V4: &str = "v4.channel.k8s.io";
 const V5: &str = "v5.channel.k8s.io";
 const END_OF_STDIN: &[u8] = &[255, 0];
 
-/// A server with pods that run: one container, two, one that reads what is attached, and one that no node takes.
+/// Starts a server with pods: one container, two containers, one for attach, and one without a
+/// node.
 async fn server() -> TestServer {
-    let server =
-        TestServer::with(Config { node: true, admin_token: "admin".to_owned(), ..Config::default() }).await;
-    // Before the pods, whose statuses change as fast as they can.
+    let server = TestServer::with(Config {
+        node: true,
+        admin_token: "admin".to_owned(),
+        // The versions of objects are part of the golden file.
+        cluster_defaults: false,
+        ..Config::default()
+    })
+    .await;
+    // The config map comes first, since the statuses of the pods change the revision at any time.
     server.post(CONFIG_MAPS, &config_map("watched")).await.expect(201);
     let container = |name: &str, command: &[&str]| {
         json!({
@@ -35,11 +42,19 @@ async fn server() -> TestServer {
         ("one", json!({ "containers": [container("c", &[])] })),
         (
             "two",
-            json!({ "containers": [container("c", &[]), { "name": "d", "image": "x", "env": [{ "name": "WHO", "value": "d" }] }] }),
+            json!({
+                "containers": [
+                    container("c", &[]),
+                    { "name": "d", "image": "x", "env": [{ "name": "WHO", "value": "d" }] },
+                ],
+            }),
         ),
         (
             "reads",
-            json!({ "restartPolicy": "Never", "containers": [container("c", &["sh", "-c", "echo ready; cat"])] }),
+            json!({
+                "restartPolicy": "Never",
+                "containers": [container("c", &["sh", "-c", "echo ready; cat"])],
+            }),
         ),
         ("waits", json!({ "schedulerName": "nobody", "containers": [container("c", &[])] })),
     ];
@@ -47,7 +62,9 @@ async fn server() -> TestServer {
         server.post(PODS, &json!({ "metadata": { "name": name }, "spec": spec })).await.expect(201);
     }
     for (name, _) in &pods[..3] {
-        server.until(&format!("{PODS}/{name}"), |pod| pod.text_at("/status/phase") == "Running").await;
+        server
+            .until(&format!("{PODS}/{name}"), |pod| pod.text_at("/status/phase") == "Running")
+            .await;
     }
     server
 }
@@ -56,92 +73,101 @@ fn exec(query: &str) -> String {
     format!("{PODS}/one/exec?{query}")
 }
 
-/// A talk of a command of `sh`.
+/// Returns the path of exec for a script of `sh`.
 fn shell(script: &str, streams: &str) -> String {
     let script = utf8_percent_encode(script, NON_ALPHANUMERIC);
     exec(&format!("command=sh&command=-c&command={script}&{streams}"))
 }
 
-fn handshakes() -> Vec<Talk> {
+fn handshakes() -> Vec<Exchange> {
     let echo = exec("command=echo&command=hi&stdout=true&stderr=true");
     let token = URL_SAFE_NO_PAD.encode("admin");
     vec![
-        Talk::websocket(&echo, V5),
-        Talk::websocket(&echo, "bogus, v4.channel.k8s.io, channel.k8s.io"),
-        Talk::websocket(&echo, "v2.channel.k8s.io"),
-        Talk::websocket(&echo, &format!("base64url.bearer.authorization.k8s.io.{token}, {V4}")),
-        Talk::spdy(&echo, "v2.channel.k8s.io, v4.channel.k8s.io").until(b"\r\n\r\n"),
-        Talk::spdy(&echo, "v9.channel.k8s.io"),
-        Talk::plain("GET", &echo),
-        Talk::plain("POST", &echo),
-        Talk { method: "POST", ..Talk::websocket(&echo, V4) },
-        Talk::websocket(&exec("command=echo"), V4),
-        Talk::websocket(&exec("command=echo"), V5),
-        Talk::websocket(&format!("{PODS}/waits/exec?command=echo&stdout=true"), V4),
-        Talk::websocket(&format!("{CONFIG_MAPS}?watch=true&fieldSelector=metadata.name%3Dwatched"), ""),
-        Talk::websocket(&format!("{CONFIG_MAPS}?watch=true&fieldSelector=metadata.name%3Dwatched"), "")
-            .header("Origin", "https://test")
-            .until(b"}}\n"),
-        Talk::websocket(
+        Exchange::websocket(&echo, V5),
+        Exchange::websocket(&echo, "bogus, v4.channel.k8s.io, channel.k8s.io"),
+        Exchange::websocket(&echo, "v2.channel.k8s.io"),
+        Exchange::websocket(&echo, &format!("base64url.bearer.authorization.k8s.io.{token}, {V4}")),
+        Exchange::spdy(&echo, "v2.channel.k8s.io, v4.channel.k8s.io").until(b"\r\n\r\n"),
+        Exchange::spdy(&echo, "v9.channel.k8s.io"),
+        Exchange::plain("GET", &echo),
+        Exchange::plain("POST", &echo),
+        Exchange { method: "POST", ..Exchange::websocket(&echo, V4) },
+        Exchange::websocket(&exec("command=echo"), V4),
+        Exchange::websocket(&exec("command=echo"), V5),
+        Exchange::websocket(&format!("{PODS}/waits/exec?command=echo&stdout=true"), V4),
+        Exchange::websocket(
+            &format!("{CONFIG_MAPS}?watch=true&fieldSelector=metadata.name%3Dwatched"),
+            "",
+        ),
+        Exchange::websocket(
+            &format!("{CONFIG_MAPS}?watch=true&fieldSelector=metadata.name%3Dwatched"),
+            "",
+        )
+        .header("Origin", "https://test")
+        .until(b"}}\n"),
+        Exchange::websocket(
             &format!("{CONFIG_MAPS}?watch=true&fieldSelector=metadata.name%3Dwatched"),
             "any.one",
         )
         .header("Origin", "https://test")
         .until(b"}}\n"),
-        Talk::websocket(
+        Exchange::websocket(
             &format!("{CONFIG_MAPS}?watch=true&fieldSelector=metadata.name%3Dwatched"),
             "one, other",
         )
         .header("Origin", "https://test"),
-        Talk::websocket(&format!("{PODS}/reads/log"), "binary.k8s.io"),
-        Talk::websocket(&format!("{PODS}/reads/log"), "base64.binary.k8s.io"),
+        Exchange::websocket(&format!("{PODS}/reads/log"), "binary.k8s.io"),
+        Exchange::websocket(&format!("{PODS}/reads/log"), "base64.binary.k8s.io"),
     ]
 }
 
-fn outputs() -> Vec<Talk> {
+fn outputs() -> Vec<Exchange> {
     let two = |query: &str| {
         format!("{PODS}/two/exec?command=sh&command=-c&command=echo%20$WHO&stdout=true&{query}")
     };
     vec![
-        Talk::websocket(&shell("echo out; echo err >&2", "stdout=true&stderr=true"), V4),
-        Talk::websocket(&exec("command=seq&command=20000&stdout=true"), V4),
-        Talk::websocket(&shell("exit 7", "stdout=true"), V4),
-        Talk::websocket(&shell("exit 7", "stdout=true"), "channel.k8s.io"),
-        Talk::websocket(&exec("command=missing&stdout=true"), V4),
-        Talk::websocket(&shell("echo x y", "stdout=true"), V4),
-        Talk::websocket(&two("container=d"), V4),
-        Talk::websocket(&two("container=nope"), V4),
-        Talk::websocket(&two(""), V4),
+        Exchange::websocket(&shell("echo out; echo err >&2", "stdout=true&stderr=true"), V4),
+        Exchange::websocket(&exec("command=seq&command=20000&stdout=true"), V4),
+        Exchange::websocket(&shell("exit 7", "stdout=true"), V4),
+        Exchange::websocket(&shell("exit 7", "stdout=true"), "channel.k8s.io"),
+        Exchange::websocket(&exec("command=missing&stdout=true"), V4),
+        Exchange::websocket(&shell("echo x y", "stdout=true"), V4),
+        Exchange::websocket(&two("container=d"), V4),
+        Exchange::websocket(&two("container=nope"), V4),
+        Exchange::websocket(&two(""), V4),
     ]
 }
 
-fn inputs() -> Vec<Talk> {
-    let cat = || Talk::websocket(&exec("command=cat&stdin=true&stdout=true"), V5);
+fn inputs() -> Vec<Exchange> {
+    let cat = || Exchange::websocket(&exec("command=cat&stdin=true&stdout=true"), V5);
     let line = exec("command=head&command=-n&command=1&stdin=true&stdout=true");
     vec![
         cat().message(b"\0hello").message(b"\0").message(b"\0 world").message(END_OF_STDIN),
         cat().message(b"\x07junk").message(b"\0ok").message(END_OF_STDIN),
         cat().frame(9, b"payload").message(b"\0after a ping").message(END_OF_STDIN),
         cat().bytes(b"\x82\x04\0abc"),
-        Talk::websocket(&exec("command=wc&command=-c&stdin=true&stdout=true"), V5)
+        Exchange::websocket(&exec("command=wc&command=-c&stdin=true&stdout=true"), V5)
             .message(&[b'\0'; 5001])
             .message(END_OF_STDIN),
-        Talk::websocket(&line, V4).message(b"\0hel").message(END_OF_STDIN).message(b"\0lo\n"),
-        // Bytes whose base64 has both characters that alphabets differ in, and padding.
-        Talk::websocket(&line, "v4.base64.channel.k8s.io").frame(1, b"0++/+Cg=="),
-        Talk::websocket(&shell("read x; stty size", "stdin=true&stdout=true&tty=true"), V4)
+        Exchange::websocket(&line, V4).message(b"\0hel").message(END_OF_STDIN).message(b"\0lo\n"),
+        // The base64 of these bytes has padding and both characters that differ between alphabets.
+        Exchange::websocket(&line, "v4.base64.channel.k8s.io").frame(1, b"0++/+Cg=="),
+        Exchange::websocket(&shell("read x; stty size", "stdin=true&stdout=true&tty=true"), V4)
             .message(b"\x04{\"Width\":120,\"Height\":40}")
             .message(b"\0\n"),
-        Talk::websocket(&format!("{PODS}/reads/attach?command=echo&command=anew&stdin=true&stdout=true"), V5)
-            .message(b"\0in\n")
-            .message(END_OF_STDIN),
+        Exchange::websocket(
+            &format!("{PODS}/reads/attach?command=echo&command=anew&stdin=true&stdout=true"),
+            V5,
+        )
+        .message(b"\0in\n")
+        .message(END_OF_STDIN),
     ]
 }
 
-fn spdy() -> Vec<Talk> {
+fn spdy() -> Vec<Exchange> {
     let open = |path: &str| {
-        let talk = Talk::spdy(path, V4).stream(1, &[("streamtype", "error")]);
-        talk.stream(3, &[("streamtype", "stdout")])
+        let exchange = Exchange::spdy(path, V4).stream(1, &[("streamtype", "error")]);
+        exchange.stream(3, &[("streamtype", "stdout")])
     };
     vec![
         open(&exec("command=echo&command=hi&stdout=true")).control(6, &[0, 0, 0, 1]),
@@ -153,13 +179,16 @@ fn spdy() -> Vec<Talk> {
     ]
 }
 
-fn ports() -> Vec<Talk> {
-    let forward = |query: &str| Talk::websocket(&format!("{PODS}/one/portforward?{query}"), V4);
-    let pair = |talk: Talk, first: u32, port: &str, request: &str| {
+fn ports() -> Vec<Exchange> {
+    let forward = |query: &str| Exchange::websocket(&format!("{PODS}/one/portforward?{query}"), V4);
+    let pair = |exchange: Exchange, first: u32, port: &str, request: &str| {
         let headers = |kind| [("streamtype", kind), ("port", port), ("requestid", request)];
-        talk.stream(first, &headers("error")).data(first, true, b"").stream(first + 2, &headers("data"))
+        exchange
+            .stream(first, &headers("error"))
+            .data(first, true, b"")
+            .stream(first + 2, &headers("data"))
     };
-    let spdy = || Talk::spdy(&format!("{PODS}/one/portforward"), "portforward.k8s.io");
+    let spdy = || Exchange::spdy(&format!("{PODS}/one/portforward"), "portforward.k8s.io");
     let reset = |stream: u8| [0x80, 3, 0, 3, 0, 0, 0, 8, 0, 0, 0, stream, 0, 0, 0, 5];
     let crossed = spdy()
         .stream(1, &[("streamtype", "error"), ("port", "7"), ("requestid", "0")])
@@ -173,8 +202,12 @@ fn ports() -> Vec<Talk> {
         forward("ports=7&ports=8080").message(b"\0hello").until(b"hello"),
         forward("ports=1"),
         forward("ports=abc"),
-        Talk::websocket(&format!("{PODS}/one/portforward"), "SPDY/3.1+portforward.k8s.io").until(b"\r\n\r\n"),
-        pair(spdy(), 1, "7", "0").data(3, false, b"ping").data(3, true, b"").until(&[0, 0, 0, 3, 1, 0, 0, 0]),
+        Exchange::websocket(&format!("{PODS}/one/portforward"), "SPDY/3.1+portforward.k8s.io")
+            .until(b"\r\n\r\n"),
+        pair(spdy(), 1, "7", "0")
+            .data(3, false, b"ping")
+            .data(3, true, b"")
+            .until(&[0, 0, 0, 3, 1, 0, 0, 0]),
         pair(pair(spdy(), 1, "1", "0"), 5, "7", "1")
             .data(7, true, b"pong")
             .until(&[0, 0, 0, 7, 1, 0, 0, 0])
@@ -186,11 +219,12 @@ fn ports() -> Vec<Talk> {
     ]
 }
 
-/// Numbers what differs from server to server in the order of its appearance.
+/// Replaces values that differ between servers with numbers in the order of appearance.
 fn number(text: &str) -> String {
-    let chance = Regex::new(
-        r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|20\d\d-\d\d-\d\dT[0-9:]{8}Z|127\.0\.0\.1:\d+",
-    );
+    let chance = Regex::new(concat!(
+        r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
+        r"|20\d\d-\d\d-\d\dT[0-9:]{8}Z|127\.0\.0\.1:\d+",
+    ));
     let mut seen = HashMap::new();
     let numbered = chance.expect("a pattern").replace_all(text, |found: &Captures<'_>| {
         let count = seen.len();
@@ -202,24 +236,29 @@ fn number(text: &str) -> String {
     numbered.into_owned()
 }
 
-/// What each client of one server sends and sees, byte for byte but for what is given by chance.
+/// Compares the bytes of all clients, except for random values.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn streams_read_as_recorded() {
+async fn streams_match_the_golden_file() {
     let server = server().await;
-    let mut said = String::new();
-    // A process that is attached to ends, so each talk has its place; all else could go at once.
-    for talk in [handshakes(), outputs(), inputs(), spdy(), ports()].into_iter().flatten() {
-        said.push_str(&number(&talk.hold(&server).await));
-        said.push('\n');
+    let mut record = String::new();
+    // Attach changes the state of a process, so the order of the clients is fixed.
+    for exchange in [handshakes(), outputs(), inputs(), spdy(), ports()].into_iter().flatten() {
+        record.push_str(&number(&exchange.run(&server).await));
+        record.push('\n');
     }
     server.running.shutdown().await;
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/streams.golden");
     if std::env::var_os("KUBEPROOF_BLESS").is_some() {
-        std::fs::write(&golden, &said).expect("a golden");
+        std::fs::write(&golden, &record).expect("a golden");
     }
     let expected = std::fs::read_to_string(&golden).expect("a golden");
-    for (line, (one, other)) in said.lines().zip(expected.lines()).enumerate() {
+    for (line, (one, other)) in record.lines().zip(expected.lines()).enumerate() {
         assert_eq!(one, other, "line {} of {}", line + 1, golden.display());
     }
-    assert_eq!(said.len(), expected.len(), "KUBEPROOF_BLESS=1 writes {} anew", golden.display());
+    assert_eq!(
+        record.len(),
+        expected.len(),
+        "set KUBEPROOF_BLESS=1 to rewrite {}",
+        golden.display()
+    );
 }

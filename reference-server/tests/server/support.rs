@@ -1,4 +1,4 @@
-//! A server for one test, and a client that adds nothing of its own to a request.
+//! A server for one test, and a client that sends requests unchanged.
 
 use std::time::Duration;
 
@@ -7,19 +7,18 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use kubeproof_reference_server::{Config, Fault, Faults, Running, Server};
+use kubeproof_reference_server::{Config, Running, Server};
 use serde_json::Value;
 use tokio::net::TcpStream;
 
-/// How long a test waits for something that must happen.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// The timeout for each expected event.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A server and its tokens.
 pub(crate) struct TestServer {
     pub(crate) running: Running,
 }
 
-/// An answer, read to its end.
+/// A complete response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
@@ -29,7 +28,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// The text at a JSON pointer.
+    /// Returns the text at a JSON pointer.
     pub(crate) fn text_at(&self, pointer: &str) -> &str {
         self.json.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }
@@ -53,9 +52,9 @@ impl Reply {
         self
     }
 
-    /// The answer is a failure with this code and reason, in the header line and in the body.
+    /// Expects a failure with this code and reason, in the status line and in the body.
     #[track_caller]
-    pub(crate) fn refused(self, code: u16, reason: &str) -> Self {
+    pub(crate) fn rejected(self, code: u16, reason: &str) -> Self {
         let reply = self.expect(code);
         assert_eq!(reply.json["kind"], "Status", "{}", reply.text);
         assert_eq!(reply.json["status"], "Failure", "{}", reply.text);
@@ -75,11 +74,7 @@ impl TestServer {
         Self { running: Server::start(config).await.expect("a free port") }
     }
 
-    pub(crate) async fn faulty(fault: Fault) -> Self {
-        Self::with(Config { faults: Faults::from(fault), ..Config::default() }).await
-    }
-
-    /// Sends a request and hands back the answer before its body is read.
+    /// Sends a request and returns the response before its body.
     pub(crate) async fn open(
         &self,
         method: &str,
@@ -88,21 +83,29 @@ impl TestServer {
         body: &str,
     ) -> http::Response<Incoming> {
         let stream = TcpStream::connect(self.running.addr()).await.expect("the server listens");
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.expect("HTTP/1.1");
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.expect("HTTP/1.1");
         tokio::spawn(connection.with_upgrades());
         let method = Method::from_bytes(method.as_bytes()).expect("a method");
         let mut request = Request::builder().method(method).uri(path).header("host", "test");
         if !headers.iter().any(|(name, _)| *name == "authorization") {
-            request = request.header("authorization", format!("Bearer {}", self.running.admin_token()));
+            request =
+                request.header("authorization", format!("Bearer {}", self.running.admin_token()));
         }
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let request = request.body(Full::new(Bytes::from(body.to_owned()))).expect("a request");
-        sender.send_request(request).await.expect("an answer")
+        sender.send_request(request).await.expect("a response")
     }
 
-    pub(crate) async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Reply {
         let response = self.open(method, path, headers, body).await;
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.expect("a whole body").to_bytes();
@@ -128,17 +131,23 @@ impl TestServer {
     }
 
     pub(crate) async fn merge(&self, path: &str, body: &Value) -> Reply {
-        self.send("PATCH", path, &[("content-type", "application/merge-patch+json")], &body.to_string()).await
+        self.send(
+            "PATCH",
+            path,
+            &[("content-type", "application/merge-patch+json")],
+            &body.to_string(),
+        )
+        .await
     }
 
-    /// Opens a watch; the answer must be a stream.
+    /// Opens a watch and expects a stream.
     pub(crate) async fn watch(&self, path: &str) -> Watch {
         let response = self.open("GET", path, &[], "").await;
         assert_eq!(response.status(), StatusCode::OK);
         Watch::new(response.into_body())
     }
 
-    /// Reads until `done` says so; every read follows a change in the server, so there is no fixed wait.
+    /// Reads an object until `done` returns true. The loop has no fixed wait between reads.
     pub(crate) async fn until(&self, path: &str, done: impl Fn(&Reply) -> bool) -> Reply {
         let wait = async {
             loop {
@@ -149,11 +158,11 @@ impl TestServer {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(PATIENCE, wait).await.expect("what the test waits for happens")
+        tokio::time::timeout(TIMEOUT, wait).await.expect("the expected state within the timeout")
     }
 }
 
-/// A stream of events.
+/// The events of a watch.
 pub(crate) struct Watch {
     body: Incoming,
     rest: Vec<u8>,
@@ -164,13 +173,13 @@ impl Watch {
         Self { body, rest: Vec::new() }
     }
 
-    /// The next event; none at the end of the stream.
+    /// Returns the next event, or `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         let wait = async {
             loop {
                 if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
                     let line: Vec<u8> = self.rest.drain(..=end).collect();
-                    return Some(serde_json::from_slice(&line).expect("an event per line"));
+                    return Some(serde_json::from_slice(&line).expect("one event in each line"));
                 }
                 let frame = self.body.frame().await?.expect("a whole stream");
                 if let Ok(data) = frame.into_data() {
@@ -178,10 +187,10 @@ impl Watch {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, wait).await.expect("an event or the end comes")
+        tokio::time::timeout(TIMEOUT, wait).await.expect("an event or the end of the stream")
     }
 
-    /// The next line, without its end; none at the end of the stream.
+    /// Returns the next line, or `None` at the end of the stream.
     pub(crate) async fn line(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
@@ -195,7 +204,7 @@ impl Watch {
         }
     }
 
-    /// Whether the stream is over, cleanly or not.
+    /// Returns whether the stream ends before the timeout, with or without an error.
     pub(crate) async fn ended(&mut self) -> bool {
         let wait = async {
             loop {
@@ -205,14 +214,14 @@ impl Watch {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, wait).await.unwrap_or_default()
+        tokio::time::timeout(TIMEOUT, wait).await.unwrap_or_default()
     }
 
-    /// The types and names of the next `count` events.
+    /// Returns the types and names of the next `count` events.
     pub(crate) async fn take(&mut self, count: usize) -> Vec<String> {
         let mut events = Vec::new();
         for _ in 0..count {
-            let event = self.next().await.expect("one event more");
+            let event = self.next().await.expect("another event");
             let name = event["object"]["metadata"]["name"].as_str().unwrap_or_default();
             events.push(format!("{} {name}", event["type"].as_str().expect("a type")));
         }
@@ -220,10 +229,11 @@ impl Watch {
     }
 }
 
-/// A config map.
 pub(crate) fn config_map(name: &str) -> Value {
-    serde_json::json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "a": "1" } })
+    serde_json::json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "a": "1" },
+    })
 }
 
-/// The collection that most tests work in.
+/// The collection that most tests use.
 pub(crate) const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";

@@ -1,4 +1,4 @@
-//! Each lawful difference shows to a client, and does not show on a server that differs in nothing.
+//! A client observes each permitted variation, and observes none on a server without variations.
 
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
@@ -14,7 +14,7 @@ const ONE: &str = "/api/v1/namespaces/default/configmaps/a";
 const PAGE: &str = "/api/v1/namespaces/default/configmaps?limit=1";
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 
-/// A server with two config maps and a service account.
+/// Starts a server with two config maps and a service account.
 async fn server(variations: Variations) -> TestServer {
     let server = TestServer::with(Config { variations, ..Config::default() }).await;
     for name in ["a", "b"] {
@@ -37,7 +37,7 @@ fn is_off(time: Option<Timestamp>) -> bool {
     time.duration_since(Timestamp::now()).abs() > SignedDuration::from_hours(1)
 }
 
-/// The one date of an answer.
+/// Returns the date of a response that has exactly one.
 fn date(reply: &Reply) -> Option<Timestamp> {
     let dates: Vec<_> = reply.headers.get_all("date").iter().collect();
     let [date] = dates.as_slice() else { panic!("{dates:?}") };
@@ -46,29 +46,129 @@ fn date(reply: &Reply) -> Option<Timestamp> {
 }
 
 #[rstest]
-#[case::opaque_versions(Variation::OpaqueVersions, "GET", ONE, |r: &Reply| r.text_at("/metadata/resourceVersion").parse::<u64>().is_err())]
-#[case::other_uids(Variation::OtherUids, "GET", ONE, |r: &Reply| !r.text_at("/metadata/uid").contains('-'))]
-#[case::opaque_continue(Variation::OpaqueContinue, "GET", PAGE, |r: &Reply| r.text_at("/metadata/continue").starts_with("kpc"))]
-#[case::unknown_fields(Variation::UnknownFields, "GET", ONE, |r: &Reply| r.json["metadata"].get("servedBy").is_some())]
-#[case::unknown_details(Variation::UnknownFields, "GET", "/api/v1/namespaces/default/configmaps/c", |r: &Reply| r.json["details"].get("incident").is_some())]
-#[case::other_messages(Variation::OtherMessages, "GET", "/api/v1/namespaces/default/configmaps/c", |r: &Reply| !r.text_at("/message").contains("not found"))]
-#[case::metadata_at_admission(Variation::MetadataAtAdmission, "GET", ONE, |r: &Reply| r.json["metadata"].get("labels").is_some())]
-#[case::defaults_at_admission(Variation::DefaultsAtAdmission, "GET", ONE, |r: &Reply| r.json.get("immutable").is_some())]
-#[case::status_on_delete(Variation::StatusOnDelete, "DELETE", "/api/v1/namespaces/default/serviceaccounts/robot", |r: &Reply| r.text_at("/kind") == "Status")]
-#[case::object_on_delete(Variation::ObjectOnDelete, "DELETE", ONE, |r: &Reply| r.text_at("/kind") == "ConfigMap" && r.text_at("/metadata/name") == "a")]
-#[case::deletion_accepted(Variation::DeletionAccepted, "DELETE", ONE, |r: &Reply| r.status == StatusCode::ACCEPTED)]
-#[case::lists_reversed(Variation::ListsReversed, "GET", "/api/v1/namespaces/default/configmaps?fieldSelector=metadata.name!=kube-root-ca.crt", |r: &Reply| r.names() == ["b", "a"])]
-#[case::counts_untold(Variation::CountsUntold, "GET", PAGE, |r: &Reply| r.json["metadata"].get("remainingItemCount").is_none())]
-#[case::chunked(Variation::Chunked, "GET", ONE, |r: &Reply| has(r, "transfer-encoding", "chunked") && !r.headers.contains_key("content-length"))]
-#[case::connections_close(Variation::ConnectionsClose, "GET", ONE, |r: &Reply| has(r, "connection", "close"))]
-#[case::headers_rearranged(Variation::HeadersRearranged, "GET", ONE, |r: &Reply| has(r, "x-served-by", "front"))]
-#[case::charsets_named(Variation::CharsetsNamed, "GET", ONE, |r: &Reply| has(r, "content-type", "application/json; charset=utf-8"))]
-#[case::warnings_always(Variation::WarningsAlways, "GET", ONE, |r: &Reply| r.headers.contains_key("warning"))]
-#[case::indented_always(Variation::IndentedAlways, "GET", ONE, |r: &Reply| r.text.contains("\n  \""))]
-#[case::clock_off(Variation::ClockOff, "GET", ONE, |r: &Reply| is_off(r.text_at("/metadata/creationTimestamp").parse().ok()))]
+#[case::opaque_versions(
+    Variation::OpaqueVersions,
+    "GET",
+    ONE,
+    |r: &Reply| r.text_at("/metadata/resourceVersion").parse::<u64>().is_err()
+)]
+#[case::other_uids(
+    Variation::OtherUids,
+    "GET",
+    ONE,
+    |r: &Reply| !r.text_at("/metadata/uid").contains('-')
+)]
+#[case::opaque_continue(
+    Variation::OpaqueContinue,
+    "GET",
+    PAGE,
+    |r: &Reply| r.text_at("/metadata/continue").starts_with("kpc")
+)]
+#[case::unknown_fields(
+    Variation::UnknownFields,
+    "GET",
+    ONE,
+    |r: &Reply| r.json["metadata"].get("servedBy").is_some()
+)]
+#[case::unknown_details(
+    Variation::UnknownFields,
+    "GET",
+    "/api/v1/namespaces/default/configmaps/c",
+    |r: &Reply| r.json["details"].get("incident").is_some()
+)]
+#[case::other_messages(
+    Variation::OtherMessages,
+    "GET",
+    "/api/v1/namespaces/default/configmaps/c",
+    |r: &Reply| !r.text_at("/message").contains("not found")
+)]
+#[case::metadata_at_admission(
+    Variation::MetadataAtAdmission,
+    "GET",
+    ONE,
+    |r: &Reply| r.json["metadata"].get("labels").is_some()
+)]
+#[case::defaults_at_admission(
+    Variation::DefaultsAtAdmission,
+    "GET",
+    ONE,
+    |r: &Reply| r.json.get("immutable").is_some()
+)]
+#[case::status_on_delete(
+    Variation::StatusOnDelete,
+    "DELETE",
+    "/api/v1/namespaces/default/serviceaccounts/robot",
+    |r: &Reply| r.text_at("/kind") == "Status"
+)]
+#[case::object_on_delete(
+    Variation::ObjectOnDelete,
+    "DELETE",
+    ONE,
+    |r: &Reply| r.text_at("/kind") == "ConfigMap" && r.text_at("/metadata/name") == "a"
+)]
+#[case::deletion_accepted(
+    Variation::DeletionAccepted,
+    "DELETE",
+    ONE,
+    |r: &Reply| r.status == StatusCode::ACCEPTED
+)]
+#[case::lists_reversed(
+    Variation::ListsReversed,
+    "GET",
+    "/api/v1/namespaces/default/configmaps?fieldSelector=metadata.name!=kube-root-ca.crt",
+    |r: &Reply| r.names() == ["b", "a"]
+)]
+#[case::counts_omitted(
+    Variation::CountsOmitted,
+    "GET",
+    PAGE,
+    |r: &Reply| r.json["metadata"].get("remainingItemCount").is_none()
+)]
+#[case::chunked(
+    Variation::Chunked,
+    "GET",
+    ONE,
+    |r: &Reply| has(r, "transfer-encoding", "chunked") && !r.headers.contains_key("content-length")
+)]
+#[case::connections_close(
+    Variation::ConnectionsClose,
+    "GET",
+    ONE,
+    |r: &Reply| has(r, "connection", "close")
+)]
+#[case::headers_rearranged(
+    Variation::HeadersRearranged,
+    "GET",
+    ONE,
+    |r: &Reply| has(r, "x-served-by", "front")
+)]
+#[case::charsets_named(
+    Variation::CharsetsNamed,
+    "GET",
+    ONE,
+    |r: &Reply| has(r, "content-type", "application/json; charset=utf-8")
+)]
+#[case::warnings_always(
+    Variation::WarningsAlways,
+    "GET",
+    ONE,
+    |r: &Reply| r.headers.contains_key("warning")
+)]
+#[case::indented_always(
+    Variation::IndentedAlways,
+    "GET",
+    ONE,
+    |r: &Reply| r.text.contains("\n  \"")
+)]
+#[case::clock_off(
+    Variation::ClockOff,
+    "GET",
+    ONE,
+    |r: &Reply| is_off(r.text_at("/metadata/creationTimestamp").parse().ok())
+)]
 #[case::date_off(Variation::ClockOff, "GET", ONE, |r: &Reply| is_off(date(r)))]
 #[tokio::test]
-async fn shows_in_an_answer(
+async fn a_variation_is_visible_in_a_response(
     #[case] variation: Variation,
     #[case] method: &str,
     #[case] path: &str,
@@ -99,15 +199,21 @@ async fn a_small_body_is_compressed_only_by_the_variation(
     #[case] variations: Variations,
     #[case] encoding: Option<&str>,
 ) {
-    let response = server(variations).await.open("GET", ONE, &[("accept-encoding", "gzip")], "").await;
-    let given = response.headers().get("content-encoding").map(|value| value.to_str().expect("text"));
+    let response =
+        server(variations).await.open("GET", ONE, &[("accept-encoding", "gzip")], "").await;
+    let given =
+        response.headers().get("content-encoding").map(|value| value.to_str().expect("text"));
     assert_eq!(given, encoding);
 }
 
-/// Two changes, seen by a watch that asks for bookmarks or not.
+/// Watches two changes, with and without bookmarks.
 #[rstest]
 #[case::usual(Variations::none(), "allowWatchBookmarks=true", &["MODIFIED", "MODIFIED"])]
-#[case::many(only(Variation::ManyBookmarks), "allowWatchBookmarks=true", &["MODIFIED", "BOOKMARK", "MODIFIED", "BOOKMARK"])]
+#[case::many(
+    only(Variation::ManyBookmarks),
+    "allowWatchBookmarks=true",
+    &["MODIFIED", "BOOKMARK", "MODIFIED", "BOOKMARK"]
+)]
 #[case::not_asked_for(only(Variation::ManyBookmarks), "", &["MODIFIED", "MODIFIED"])]
 #[tokio::test]
 async fn bookmarks_come_after_every_event(
@@ -127,30 +233,33 @@ async fn bookmarks_come_after_every_event(
     let mut kinds = Vec::new();
     for _ in expected {
         let event = watch.next().await.expect("an event");
-        let version = event.pointer("/object/metadata/resourceVersion").and_then(|text| text.as_str());
+        let version =
+            event.pointer("/object/metadata/resourceVersion").and_then(|text| text.as_str());
         let kind = event["type"].as_str().expect("a type").to_owned();
         let changes = kinds.iter().filter(|kind| *kind == "MODIFIED").count();
-        let told = if kind == "BOOKMARK" { changes - 1 } else { changes };
-        assert_eq!(version, Some(versions[told].as_str()), "{event}");
+        let newest = if kind == "BOOKMARK" { changes - 1 } else { changes };
+        assert_eq!(version, Some(versions[newest].as_str()), "{event}");
         kinds.push(kind);
     }
     assert_eq!(kinds, expected);
 }
 
-/// The bookmark that ends the initial events is owed to whoever asked for them; one that tells of others' changes is not.
+/// The bookmark after the initial events is mandatory for a watch with `sendInitialEvents`. Later
+/// bookmarks are optional.
 #[rstest]
 #[case::few(only(Variation::FewBookmarks), 1, None)]
 #[case::usual(Variations::none(), 60, Some("BOOKMARK"))]
 #[tokio::test]
-async fn few_bookmarks_are_those_that_are_owed(
+async fn few_bookmarks_sends_only_mandatory_bookmarks(
     #[case] variations: Variations,
     #[case] seconds: u32,
     #[case] expected: Option<&str>,
 ) {
     let server = server(variations).await;
-    let query =
-        "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
-    let watch = format!("{CONFIG_MAPS}?{query}&fieldSelector=metadata.name=a&timeoutSeconds={seconds}");
+    let query = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&\
+                 allowWatchBookmarks=true";
+    let watch =
+        format!("{CONFIG_MAPS}?{query}&fieldSelector=metadata.name=a&timeoutSeconds={seconds}");
     let mut watch = server.watch(&watch).await;
     assert_eq!(watch.take(2).await, ["ADDED a", "BOOKMARK "]);
     server.merge(&format!("{CONFIG_MAPS}/b"), &json!({ "data": { "a": "2" } })).await.expect(200);
@@ -169,7 +278,10 @@ async fn a_watch_may_end_before_its_time() {
 #[case(only(Variation::ShortHistory), 410)]
 #[case(Variations::none(), 200)]
 #[tokio::test]
-async fn a_short_history_forgets_soon(#[case] variations: Variations, #[case] code: u16) {
+async fn a_short_history_compacts_versions_early(
+    #[case] variations: Variations,
+    #[case] code: u16,
+) {
     let server = server(variations).await;
     let version = server.get(CONFIG_MAPS).await.version();
     for number in 0..300 {
@@ -179,32 +291,37 @@ async fn a_short_history_forgets_soon(#[case] variations: Variations, #[case] co
     let reply = server.get(&watch).await.expect(200);
     let first: serde_json::Value =
         serde_json::from_str(reply.text.lines().next().expect("an event")).expect("JSON");
-    let told = if first["type"] == "ERROR" { first["object"]["code"].as_u64() } else { Some(200) };
-    assert_eq!(told, Some(code.into()), "{first}");
+    let received =
+        if first["type"] == "ERROR" { first["object"]["code"].as_u64() } else { Some(200) };
+    assert_eq!(received, Some(code.into()), "{first}");
 }
 
 #[rstest]
 #[case(only(Variation::HeadersInTitleCase), "\r\nContent-Type: ")]
 #[case(Variations::none(), "\r\ncontent-type: ")]
 #[tokio::test]
-async fn names_of_headers_begin_with_capitals(#[case] variations: Variations, #[case] expected: &str) {
+async fn header_names_begin_with_capitals(#[case] variations: Variations, #[case] expected: &str) {
     let server = server(variations).await;
     let mut stream = TcpStream::connect(server.running.addr()).await.expect("the server listens");
     let token = server.running.admin_token();
     let request = format!(
-        "GET {ONE} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n"
+        "GET {ONE} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\
+         connection: close\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).await.expect("the server reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.expect("the server answers");
-    assert!(answer.contains(expected), "{answer}");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.expect("the server responds");
+    assert!(response.contains(expected), "{response}");
 }
 
 #[rstest]
 #[case(only(Variation::Http1Only), false)]
 #[case(Variations::none(), true)]
 #[tokio::test]
-async fn http_2_is_not_spoken_to_who_begins_with_it(#[case] variations: Variations, #[case] spoken: bool) {
+async fn http_2_with_prior_knowledge_can_be_disabled(
+    #[case] variations: Variations,
+    #[case] spoken: bool,
+) {
     let server = server(variations).await;
     let mut stream = TcpStream::connect(server.running.addr()).await.expect("the server listens");
     stream
@@ -213,6 +330,6 @@ async fn http_2_is_not_spoken_to_who_begins_with_it(#[case] variations: Variatio
         .expect("the server reads");
     let mut head = [0; 9];
     let read = stream.read(&mut head).await.unwrap_or_default();
-    // The server's own settings, as the fourth kind of frame.
+    // An HTTP/2 server begins with a SETTINGS frame, which has type 4.
     assert_eq!(read >= 4 && head[3] == 4, spoken, "{head:?}");
 }

@@ -1,58 +1,69 @@
-//! Progress while a run goes.
+//! Progress during a run, on standard error.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use kubeproof_harness::event::Verdict;
+use kubeproof_cases::plural;
 
 use super::Verbosity;
 use crate::document::{Head, Record, Summary};
-use crate::paint::Paint;
+use crate::paint::{Paint, verdict_name};
 use crate::text::{self, shorten};
 
-/// Running cases that are named beside the bar.
+/// Maximum running cases beside the progress bar.
 const NAMED: usize = 2;
 const NAME_COLUMNS: usize = 60;
+/// Results of a run that prints its progress to a log.
+const LONG: usize = 200;
 
-/// Where progress is shown.
+/// The progress output.
 pub struct Live {
     sink: Sink,
     paint: Paint,
     counts: Summary,
+    planned: usize,
     running: BTreeMap<String, usize>,
 }
 
 enum Sink {
-    Nowhere,
+    None,
     Lines(Box<dyn Write + Send>),
     Bar(ProgressBar),
 }
 
 impl Live {
-    /// No progress.
+    /// Creates an output that shows nothing.
     pub fn none() -> Self {
-        Self::new(Sink::Nowhere, Paint::plain())
+        Self::new(Sink::None, Paint::plain())
     }
 
-    /// A line per result that is not as it should be, for logs.
+    /// Creates an output with a line at half of a long run, for logs.
     pub fn lines(out: impl Write + Send + 'static, paint: Paint) -> Self {
         Self::new(Sink::Lines(Box::new(out)), paint)
     }
 
-    /// A progress bar on standard error, which has to be a terminal.
+    /// Creates a progress bar on standard error, which must be a terminal.
     pub fn bar(paint: Paint) -> Self {
         Self::new(Sink::Bar(ProgressBar::hidden()), paint)
     }
 
     fn new(sink: Sink, paint: Paint) -> Self {
-        Self { sink, paint, counts: Summary::default(), running: BTreeMap::new() }
+        Self { sink, paint, counts: Summary::default(), planned: 0, running: BTreeMap::new() }
     }
 
     pub(super) fn started(&mut self, head: &Head) {
-        let version =
-            head.target.version.as_deref().map(|version| format!(" ({version})")).unwrap_or_default();
+        if head.planned == 0 {
+            // The run ended before its plan. Its reason is the first line.
+            return;
+        }
+        let version = head
+            .target
+            .version
+            .as_deref()
+            .map(|version| format!(" ({version})"))
+            .unwrap_or_default();
         let namespace = match head.target.namespace.as_str() {
             "" => String::new(),
             namespace => format!(", namespace {namespace}"),
@@ -60,12 +71,14 @@ impl Live {
         self.line(&format!(
             "testing {}{version}: {}, seed {}{namespace}",
             head.target.server,
-            text::plural(head.planned, "result"),
+            plural(head.planned, "result"),
             head.seed
         ));
+        self.planned = head.planned;
         if let Sink::Bar(bar) = &mut self.sink {
             *bar = ProgressBar::new(head.planned as u64);
-            if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed} {msg}") {
+            if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed} {msg}")
+            {
                 bar.set_style(style);
             }
             bar.enable_steady_tick(Duration::from_millis(100));
@@ -86,34 +99,53 @@ impl Live {
             }
         }
         self.counts.add(record.verdict);
-        if let Sink::Bar(bar) = &self.sink {
-            bar.inc(1);
+        match &self.sink {
+            Sink::None => {}
+            Sink::Lines(_) => self.half(),
+            Sink::Bar(bar) => bar.inc(1),
         }
-        let told = match verbosity {
-            Verbosity::Quiet => false,
-            Verbosity::Normal => {
-                record.is_remarkable() && record.verdict != Verdict::Deviation && !record.is_known()
-            }
-            Verbosity::Passes | Verbosity::Exchanges => true,
-        };
-        if told {
+        if verbosity >= Verbosity::Passes {
             self.line(&text::title(record, self.paint));
         }
         self.refresh();
     }
 
-    /// Progress is a courtesy: where nobody listens any more, it is dropped.
+    /// Reports whether lines are printed.
+    pub(super) fn is_shown(&self) -> bool {
+        !matches!(self.sink, Sink::None)
+    }
+
+    /// Prints a line. After a write error the output stays silent, because progress is optional.
     pub(super) fn line(&mut self, line: &str) {
         match &mut self.sink {
-            Sink::Nowhere => {}
+            Sink::None => {}
             Sink::Lines(out) => {
                 if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
-                    self.sink = Sink::Nowhere;
+                    self.sink = Sink::None;
                 }
             }
             Sink::Bar(bar) if bar.is_hidden() => _ = writeln!(std::io::stderr(), "{line}"),
             Sink::Bar(bar) => bar.println(line),
         }
+    }
+
+    /// Prints the counts after half of a long run, because some CI systems stop a job without
+    /// output.
+    fn half(&mut self) {
+        let done = self.counts.total();
+        if self.planned < LONG || done != self.planned / 2 {
+            return;
+        }
+        self.line(&format!("{done} of {}: {}", self.planned, self.counted().join(", ")));
+    }
+
+    /// Returns the verdicts so far with their numbers.
+    fn counted(&self) -> Vec<String> {
+        let counts = self.counts.counts().into_iter().filter(|(_, count)| *count > 0);
+        let counts = counts.map(|(verdict, count)| {
+            self.paint.verdict(verdict, format!("{count} {}", verdict_name(verdict)))
+        });
+        counts.collect()
     }
 
     pub(super) fn finish(&mut self) {
@@ -124,17 +156,14 @@ impl Live {
 
     fn refresh(&self) {
         let Sink::Bar(bar) = &self.sink else { return };
-        let counts = self.counts.counts().into_iter().filter(|(_, count)| *count > 0);
-        let mut words: Vec<_> = counts
-            .map(|(verdict, count)| {
-                self.paint.verdict(verdict, format!("{count} {}", crate::paint::word(verdict)))
-            })
-            .collect();
-        words.extend(self.running.keys().take(NAMED).map(|name| self.paint.dim(shorten(name, NAME_COLUMNS))));
+        let mut parts = self.counted();
+        parts.extend(
+            self.running.keys().take(NAMED).map(|name| self.paint.dim(shorten(name, NAME_COLUMNS))),
+        );
         if self.running.len() > NAMED {
-            words.push(self.paint.dim(format!("and {} more", self.running.len() - NAMED)));
+            parts.push(self.paint.dim(format!("and {} more", self.running.len() - NAMED)));
         }
-        bar.set_message(words.join("  "));
+        bar.set_message(parts.join("  "));
     }
 }
 

@@ -1,64 +1,149 @@
-//! The last lines of a run.
+//! The summary at the end of the console output.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use kubeproof_cases::{Profile, plural};
+use kubeproof_harness::event::Verdict;
+
 use super::{Options, Verbosity};
-use crate::document::{Document, Summary};
-use crate::paint::word;
-use crate::text::plural;
+use crate::causes::Cause;
+use crate::document::{Document, Outcome};
+use crate::paint::verdict_name;
+use crate::text::{clip, printable};
 
-/// Areas that are named as the worst.
-const WORST: usize = 3;
-/// Cases that are named in the command that repeats the failures; with more, the report or the seed is handier.
+/// Maximum cases in the command that repeats the failures.
 const NAMED: usize = 4;
+/// Maximum characters of a title.
+const TITLE: usize = 100;
+/// Maximum characters of the example of a skip reason.
+const EXAMPLE: usize = 80;
 
-pub(super) fn render(document: &Document, options: &Options) -> String {
-    let paint = options.paint;
+/// Renders the summary. The progress output did not show these `notices`.
+pub(super) fn render(
+    document: &Document,
+    causes: &[Cause<'_>],
+    notices: &[String],
+    options: &Options,
+) -> String {
     let mut text = String::new();
+    let mut row = |label: &str, value: Option<String>| {
+        if let Some(value) = value {
+            _ = writeln!(text, "{} {value}", options.paint.dim(format!("{label}:")));
+        }
+    };
     if options.verbosity > Verbosity::Quiet {
-        for notice in &document.notices {
-            _ = writeln!(text, "note: {notice}");
+        for notice in notices {
+            row("note", Some(printable(notice)));
         }
-        if let Some(worst) = worst(document) {
-            _ = writeln!(text, "worst areas: {worst}");
-        }
-        if let Some(again) = again(document, options) {
-            _ = writeln!(text, "again: {again}");
-        }
+        row("skipped", skips(document));
+        row("deviations", deviations(document));
+        row("profile", profile(document));
+        row("fix first", fix_first(causes));
+        row("rerun", rerun_command(document, options));
+    }
+    for entry in &document.stale_entries {
+        row("known failures", Some(printable(entry)));
+    }
+    if let Some(stopped) = &document.stopped {
+        row("stopped", Some(printable(&stopped.to_string())));
     }
     if document.interrupted {
         let missing = document.head.planned.saturating_sub(document.results.len());
-        _ = writeln!(text, "interrupted: {} missing", plural(missing, "result"));
+        row("interrupted", Some(format!("{} missing", plural(missing, "result"))));
     }
-    let counts = document.summary.counts().into_iter().filter(|(_, count)| *count > 0);
-    let counts: Vec<_> =
-        counts.map(|(verdict, count)| paint.verdict(verdict, format!("{count} {}", word(verdict)))).collect();
-    let counts = if counts.is_empty() { "nothing was judged".to_owned() } else { counts.join(", ") };
-    let known = document.results.iter().filter(|record| record.is_known()).count();
-    let known = if known == 0 { String::new() } else { format!(" ({known} known)") };
-    let seconds = document.duration_ms / 1000.0;
-    let results = plural(document.summary.total(), "result");
-    let head = &document.head;
-    // What cannot be repeated by a seed has none.
-    let seed = if options.command.is_empty() { String::new() } else { format!("seed {}, ", head.seed) };
-    _ = writeln!(text, "{results}: {counts}{known}; {seed}{seconds:.2} s, {}", head.target.server);
+    _ = writeln!(text, "{}", totals(document, options));
     text
 }
 
-fn worst(document: &Document) -> Option<String> {
-    let rank = |counts: &Summary| counts.fail + counts.error;
-    let mut areas: Vec<_> = document.areas().into_iter().filter(|(_, counts)| rank(counts) > 0).collect();
-    areas.sort_by_key(|(_, counts)| std::cmp::Reverse(rank(counts)));
-    let names = areas.iter().take(WORST).map(|(name, counts)| {
-        let judged = counts.total() - counts.skip;
-        format!("{name} ({} of {judged})", rank(counts))
-    });
-    let names: Vec<_> = names.collect();
-    (!names.is_empty()).then(|| names.join(", "))
+/// Returns the message for a server that rejects every request in the same way.
+pub(super) fn same_response(document: &Document, code: u16) -> String {
+    let server = &document.head.target.server;
+    format!("{server} returns HTTP {code} to every request; does the URL lead to a Kubernetes API?")
 }
 
-fn again(document: &Document, options: &Options) -> Option<String> {
+fn totals(document: &Document, options: &Options) -> String {
+    let outcome = document.outcome(options.strict);
+    let of_outcome = match outcome {
+        Outcome::Conformant => Verdict::Pass,
+        Outcome::NotConformant => Verdict::Fail,
+        Outcome::Inconclusive => Verdict::Error,
+    };
+    let outcome = options.paint.verdict(of_outcome, outcome.name());
+    let counts = document.summary.counts().into_iter().filter(|(_, count)| *count > 0);
+    let counts: Vec<_> = counts
+        .map(|(verdict, count)| {
+            options.paint.verdict(verdict, format!("{count} {}", verdict_name(verdict)))
+        })
+        .collect();
+    let counts = if counts.is_empty() { "no results".to_owned() } else { counts.join(", ") };
+    let known = match document.results.iter().filter(|record| record.is_known()).count() {
+        0 => String::new(),
+        known => format!(" ({known} known)"),
+    };
+    let head = &document.head;
+    // Reports without a command (lint-api) have no seed.
+    let has_seed = !options.command.is_empty();
+    let seed = if has_seed { format!("seed {}, ", head.seed) } else { String::new() };
+    let results = plural(document.summary.total(), "result");
+    let seconds = document.duration_ms / 1000.0;
+    format!("{outcome}, {results}: {counts}{known}; {seed}{seconds:.2} s, {}", head.target.server)
+}
+
+/// Returns the codes of the skip reasons with their numbers, the most frequent first and with an
+/// example.
+fn skips(document: &Document) -> Option<String> {
+    let mut codes: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
+    for record in document.results.iter().filter(|record| record.verdict == Verdict::Skip) {
+        let code = record.reason_code.as_deref().unwrap_or("other");
+        codes.entry(code).or_insert((0, &record.reason)).0 += 1;
+    }
+    let mut codes: Vec<_> = codes.into_iter().collect();
+    codes.sort_by_key(|(_, (count, _))| Reverse(*count));
+    let (_, (_, example)) = codes.first()?;
+    let example = format!(" (such as: {})", printable(&clip(example, EXAMPLE)));
+    let names = codes.iter().enumerate().map(|(at, (code, (count, _)))| {
+        format!("{count} {code}{}", if at == 0 { example.as_str() } else { "" })
+    });
+    Some(names.collect::<Vec<_>>().join(", "))
+}
+
+fn deviations(document: &Document) -> Option<String> {
+    let all = document.results.iter().filter(|record| record.verdict == Verdict::Deviation);
+    let cases: BTreeSet<_> = all.map(|record| record.id.as_str()).collect();
+    let count = document.summary.deviation;
+    (count > 0).then(|| {
+        format!(
+            "{count} in {}, as deployed servers behave (-v lists them)",
+            plural(cases.len(), "case")
+        )
+    })
+}
+
+/// Returns the first profile that the server lacks. Runs of a selection have no ladder.
+fn profile(document: &Document) -> Option<String> {
+    let ladder = document.ladder();
+    if ladder.len() < Profile::ALL.len() {
+        return None;
+    }
+    match ladder.iter().find(|rung| !rung.is_complete()) {
+        Some(rung) => Some(rung.to_string()),
+        None => Some(format!("{0} of {0}: all profiles are complete", ladder.len())),
+    }
+}
+
+fn fix_first(causes: &[Cause<'_>]) -> Option<String> {
+    let first = causes.first().filter(|_| causes.len() > 1)?;
+    let title = clip(&first.title, TITLE);
+    let blocks = match first.blocked.len() {
+        0 => String::new(),
+        blocked => format!(", blocks {blocked}"),
+    };
+    Some(format!("{} ({}{blocks})", printable(&title), plural(first.results.len(), "result")))
+}
+
+fn rerun_command(document: &Document, options: &Options) -> Option<String> {
     let bad = document.failures(options.strict).chain(document.errors());
     let ids: BTreeSet<_> = bad.map(|record| record.id.as_str()).collect();
     if ids.is_empty() || options.command.is_empty() {
@@ -66,7 +151,9 @@ fn again(document: &Document, options: &Options) -> Option<String> {
     }
     let selection = match &options.json {
         Some(path) => format!("--rerun {}", path.display()),
-        None if ids.len() <= NAMED => format!("--only {}", ids.into_iter().collect::<Vec<_>>().join(" ")),
+        None if ids.len() <= NAMED => {
+            format!("--only {}", ids.into_iter().collect::<Vec<_>>().join(" "))
+        }
         None => "--only ID.. (or add --json FILE, then --rerun FILE)".to_owned(),
     };
     Some(format!("{} {selection}", options.command))

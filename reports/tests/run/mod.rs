@@ -1,14 +1,15 @@
-//! The run that the goldens tell: one result of each kind, and a server that repeats secrets.
+//! The run of the goldens: one result of each kind, and a server that repeats secrets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use kubeproof_cases::case::{Edition, Identity, Level};
+use kubeproof_cases::Profile;
+use kubeproof_cases::case::{Edition, Identity, Level, ResourceName};
 use kubeproof_harness::event::{
-    CaseResult, CheckResult, Event, FilePosition, Known, NamedExchange, Place, RunFinished, RunStarted,
-    Target, Verdict,
+    CaseResult, CheckResult, Event, FilePosition, Known, NamedExchange, Place, RunFinished,
+    RunStarted, SkipReason, Target, Verdict,
 };
 use kubeproof_harness::exchange::{
     Broken, BrokenKind, Exchange, Outcome, Received, Sent, WatchEnd, WatchEvent,
@@ -18,20 +19,17 @@ use serde_json::{Value, json};
 
 pub(crate) const TOKENS: [&str; 2] = ["token-of-the-admin", "token-of-the-user"];
 
-/// What must not be seen: tokens, the data of Secrets in both forms, and what a case sent as its credential.
-pub(crate) const SECRETS: [&str; 6] =
-    ["token-of-the-admin", "token-of-the-user", "aHVudGVyMg==", "hunter2", "session-cookie", "review-me"];
-
 pub(crate) fn requirements() -> Requirements {
     let requirement = |id: &str, level, statement: &str| {
         let section = "Idempotency".to_owned();
-        (id.to_owned(), Requirement { statement: statement.to_owned(), level, section })
+        let (statement, editions) = (statement.to_owned(), vec![Edition::Head]);
+        (id.to_owned(), Requirement { statement, level, section, editions })
     };
     [
         requirement(
             "idempotency.post-existing-409",
             Level::Must,
-            "POST of a name that exists is refused with 409.",
+            "POST of a name that exists is rejected with 409.",
         ),
         requirement("status.reason", Level::Should, "A failure carries a machine-readable reason."),
     ]
@@ -48,6 +46,7 @@ pub(crate) fn events() -> Vec<Event> {
     let mut events = vec![Event::RunStarted(RunStarted {
         target: Target {
             server: "https://example.test".to_owned(),
+            bundled: false,
             version: Some("v1.36.0".to_owned()),
             namespace: "kubeproof-ab12cd".to_owned(),
             capabilities: vec!["core".to_owned(), "crds".to_owned()],
@@ -57,25 +56,35 @@ pub(crate) fn events() -> Vec<Event> {
         seed: 42,
         catalogue_digest: "sha256:00ff".to_owned(),
         planned: results.len() + 1,
+        shard: None,
+        started_at: "2026-11-22T15:19:41.25Z".parse().expect("a time"),
+        command: "kubeproof run --server https://example.test --token token-of-the-admin"
+            .to_owned(),
     })];
     for result in results {
         if result.verdict != Verdict::Skip {
-            events.push(Event::CaseStarted { id: result.id.clone(), subject: result.subject.clone() });
+            events.push(Event::CaseStarted {
+                id: result.id.clone(),
+                subject: result.subject.clone(),
+            });
         }
         events.push(Event::CaseFinished(Arc::new(result)));
     }
     events.push(Event::Notice(
-        "the namespace kubeproof-ab12cd was not removed: token-of-the-admin refused".to_owned(),
+        "the namespace kubeproof-ab12cd was not removed: token-of-the-admin was denied".to_owned(),
     ));
     events.push(Event::RunFinished(RunFinished {
+        stale_entries: Vec::new(),
         summary,
         duration: Duration::from_millis(1234),
         interrupted: true,
+        stopped: None,
     }));
     events
 }
 
-/// In no order, as a run finishes them.
+/// The results are unsorted, because cases finish in any order.
+#[expect(clippy::too_many_lines, reason = "a flat table of results")]
 fn results() -> Vec<CaseResult> {
     vec![
         CaseResult {
@@ -84,21 +93,41 @@ fn results() -> Vec<CaseResult> {
             ..result("get/reads-back", "configmaps.v1", Verdict::Pass, "")
         },
         failure(),
-        result("scale/reads", "secrets.v1", Verdict::Skip, "secrets.v1 has no subresource scale"),
+        CaseResult {
+            skip: Some(SkipReason::MissingSubresource {
+                resource: ResourceName {
+                    resource: "secrets".to_owned(),
+                    version: "v1".to_owned(),
+                    group: String::new(),
+                },
+                subresource: "scale".to_owned(),
+            }),
+            ..result(
+                "scale/reads",
+                "secrets.v1",
+                Verdict::Skip,
+                "secrets.v1 has no subresource scale",
+            )
+        },
         CaseResult {
             known: Some(Known { reason: "our issue #7 | planned".to_owned(), surprise: None }),
-            ..result("create/known", "configmaps.v1", Verdict::Fail, "409 expected, 500 came")
+            ..result(
+                "create/known",
+                "configmaps.v1",
+                Verdict::Fail,
+                "expected HTTP 409 (Conflict), got 500",
+            )
         },
         CaseResult {
             known: Some(Known {
                 reason: "our issue #8".to_owned(),
                 surprise: Some("listed as a known failure, but it passes now".to_owned()),
             }),
-            ..result("create/mended", "configmaps.v1", Verdict::Pass, "")
+            ..result("create/fixed", "configmaps.v1", Verdict::Pass, "")
         },
         CaseResult {
             checks: vec![CheckResult {
-                message: "reason expected, none came".to_owned(),
+                message: "expected a reason, got none".to_owned(),
                 expected: json!({"reason": {"$present": true}}),
                 actual: json!({"code": 404}),
                 requirements: vec!["status.reason".to_owned()],
@@ -106,30 +135,39 @@ fn results() -> Vec<CaseResult> {
                 ..check("reason", Verdict::Warn)
             }],
             level: Level::Should,
-            ..result("status/reason", "configmaps.v1", Verdict::Warn, "reason expected, none came")
+            ..result("status/reason", "configmaps.v1", Verdict::Warn, "expected a reason, got none")
         },
         CaseResult {
             checks: vec![check("letter", Verdict::Deviation)],
-            ..result("status/code", "", Verdict::Deviation, "deployed servers answer 422")
+            ..result("status/code", "", Verdict::Deviation, "deployed servers return 422")
         },
         in_a_file(),
         CaseResult {
             exchanges: vec![broken()],
-            ..result("watch/ends", "widgets.v1.kubeproof.dev", Verdict::Error, "no connection to the server")
+            ..result(
+                "watch/ends",
+                "widgets.v1.kubeproof.dev",
+                Verdict::Error,
+                "no connection to the server",
+            )
         },
     ]
 }
 
-/// A schema out of a file, with two places that break a rule.
+/// A schema from a file with two places that break a rule.
 fn in_a_file() -> CaseResult {
     let place = |at: &str, line| Place {
         at: format!("widgets.v1.example.com spec.{at}"),
         message: "the spec holds a floating-point number".to_owned(),
         because: None,
-        position: Some(FilePosition { file: "crds/widgets, and more.yaml".to_owned(), line, column: 15 }),
+        position: Some(FilePosition {
+            file: "crds/widgets, and more.yaml".to_owned(),
+            line,
+            column: 15,
+        }),
     };
-    let message =
-        "widgets.v1.example.com spec.ratio: the spec holds a floating-point number; and one more place";
+    let message = "widgets.v1.example.com spec.ratio: the spec holds a floating-point number; \
+                   and one more place";
     CaseResult {
         checks: vec![CheckResult {
             message: message.to_owned(),
@@ -152,11 +190,13 @@ fn result(id: &str, subject: &str, verdict: Verdict, reason: &str) -> CaseResult
         id: id.to_owned(),
         subject: subject.to_owned(),
         level: Level::Must,
+        profile: Some(Profile::Crud),
         requirements: vec!["idempotency.post-existing-409".to_owned()],
         summary: "What a correct server does".to_owned(),
         why: None,
         verdict,
         reason: reason.to_owned(),
+        skip: None,
         duration: Duration::from_micros(3125),
         checks: Vec::new(),
         exchanges: Vec::new(),
@@ -178,34 +218,50 @@ fn check(id: &str, verdict: Verdict) -> CheckResult {
         diff: None,
         curl: None,
         step: String::new(),
+        steps: Vec::new(),
+        symptom: None,
+        reported_by: None,
     }
 }
 
-/// A server that repeats a Secret's data in its message, and markup that no report may take for its own.
+/// A server that repeats the data of a Secret in its message, together with markup that reports
+/// must escape.
 fn failure() -> CaseResult {
     let message = "<script>alert(1)</script> & ]]> \u{1b}[31m``` holds hunter2";
-    let answer = json!({"kind": "Secret", "data": {"password": "aHVudGVyMg=="}, "message": message});
-    let sent = json!({"kind": "Secret", "stringData": {"password": "hunter2"}, "metadata": {"name": "a"}});
-    let mut exchange = exchange("POST", "/api/v1/namespaces/kp/secrets", &sent.to_string(), 200, &answer);
+    let response =
+        json!({"kind": "Secret", "data": {"password": "aHVudGVyMg=="}, "message": message});
+    let sent =
+        json!({"kind": "Secret", "stringData": {"password": "hunter2"}, "metadata": {"name": "a"}});
+    let mut exchange =
+        exchange("POST", "/api/v1/namespaces/kp/secrets", &sent.to_string(), 200, &response);
     exchange.request.headers.push(("Authorization".to_owned(), "Bearer session-cookie".to_owned()));
     let review = json!({"kind": "TokenReview", "spec": {"token": "review-me"}});
     CaseResult {
-        why: Some("Clients create by name to be idempotent.\nA server that overwrites loses their objects.".to_owned()),
+        why: Some(
+            "Clients create by name to be idempotent.\n\
+             A server that overwrites loses their objects."
+                .to_owned(),
+        ),
         checks: vec![
             check("before", Verdict::Pass),
             CheckResult {
                 expected: json!({"status": 409}),
-                actual: json!({"status": 200, "body": answer}),
-                message: "status 409 expected,\n200 came".to_owned(),
+                actual: json!({"status": 200, "body": response}),
+                message: "expected HTTP 409,\ngot 200".to_owned(),
                 means: Some("The name was taken over.".to_owned()),
-                diff: Some("-  \"status\": 409\n+  \"status\": 200, \"password\": \"aHVudGVyMg==\"".to_owned()),
+                diff: Some(
+                    "-  \"status\": 409\n\
+                     +  \"status\": 200, \"password\": \"aHVudGVyMg==\""
+                        .to_owned(),
+                ),
                 curl: Some(
-                    "curl -X POST -H \"Authorization: Bearer $TOKEN\" -d '{\"stringData\":{\"password\":\"hunter2\"}}' \
+                    "curl -X POST -H \"Authorization: Bearer $TOKEN\" \
+                     -d '{\"stringData\":{\"password\":\"hunter2\"}}' \
                      https://example.test/api/v1/namespaces/kp/secrets"
                         .to_owned(),
                 ),
                 step: "second".to_owned(),
-                ..check("refused", Verdict::Fail)
+                ..check("rejected", Verdict::Fail)
             },
             CheckResult {
                 message: format!("the message is {message}"),
@@ -219,10 +275,16 @@ fn failure() -> CaseResult {
             NamedExchange { step: "second".to_owned(), exchange: Arc::new(exchange) },
             NamedExchange {
                 step: "review".to_owned(),
-                exchange: Arc::new(self::exchange("POST", "/apis/x/tokenreviews", &review.to_string(), 201, &review)),
+                exchange: Arc::new(self::exchange(
+                    "POST",
+                    "/apis/x/tokenreviews",
+                    &review.to_string(),
+                    201,
+                    &review,
+                )),
             },
         ],
-        ..result("create/taken-name", "secrets.v1", Verdict::Fail, "status 409 expected, 200 came")
+        ..result("create/taken-name", "secrets.v1", Verdict::Fail, "expected HTTP 409, got 200")
     }
 }
 
@@ -236,7 +298,7 @@ fn get() -> NamedExchange {
 
 fn watch() -> NamedExchange {
     let mut watch = exchange("GET", "/api/v1/configmaps?watch=true", "", 200, &Value::Null);
-    if let Outcome::Answered(received) = &mut watch.outcome {
+    if let Outcome::Response(received) = &mut watch.outcome {
         received.events.push(WatchEvent {
             kind: "ADDED".to_owned(),
             object: Arc::new(json!({"kind": "ConfigMap", "metadata": {"name": "a"}})),
@@ -265,7 +327,7 @@ fn exchange(method: &str, target: &str, sent: &str, status: u16, json: &Value) -
             body: Bytes::copy_from_slice(sent.as_bytes()),
             identity: Identity::Admin,
         },
-        outcome: Outcome::Answered(Received {
+        outcome: Outcome::Response(Received {
             status,
             version: "HTTP/1.1",
             headers: vec![("Content-Type".to_owned(), "application/json".to_owned())],

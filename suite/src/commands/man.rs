@@ -1,24 +1,23 @@
-//! `kubeproof man`: manual pages.
+//! `kubeproof man`: prints manual pages.
 
 use std::io::Write;
 
-use clap::CommandFactory as _;
-
-use crate::args::low::{self, Cli};
+use crate::args;
 use crate::error::Error;
 use crate::exit_code::Exit;
 
 /// Prints the page of the program, or of one of its commands.
-pub(super) fn man(man: &low::Man, out: &mut dyn Write) -> Result<Exit, Error> {
-    let mut program = Cli::command();
-    // Names and options of the whole reach the commands only when it is built.
+pub(super) fn man(command: Option<&str>, out: &mut dyn Write) -> Result<Exit, Error> {
+    let mut program = args::definition();
+    // Building adds global options and full names to the commands.
     program.build();
-    let page = match &man.command {
+    let page = match command {
         None => program,
         Some(name) => {
             let found = program.find_subcommand(name).cloned();
             let page = found.ok_or_else(|| {
-                Error::unknown("command", name, program.get_subcommands().map(clap::Command::get_name))
+                let names = program.get_subcommands().map(clap::Command::get_name);
+                Error::unknown("command", name, names)
             })?;
             page.display_name(format!("kubeproof-{name}"))
         }

@@ -1,14 +1,18 @@
-//! What each command does. A command writes to the output it is given and ends with an exit code.
+//! The commands. Each writes to the given output and returns an exit code.
 
 mod clean;
 mod completions;
 mod coverage;
+mod envtest;
 mod explain;
 mod lint;
 mod lint_api;
 mod list;
 mod man;
+mod next;
+mod outcome;
 mod report;
+mod report_files;
 mod run;
 mod schema;
 mod self_test;
@@ -20,45 +24,50 @@ use std::thread;
 
 use tokio::runtime::Builder;
 
-use crate::args::low::{Cli, Command};
+use crate::args::high::Command;
 use crate::error::Error;
 use crate::exit_code::Exit;
 
-/// Enough for the watches of a run with `--load 10` and for the bundled server at their other end.
-const FILES: u64 = 1 << 14;
+/// The limit of open files: enough for the watches of a run with `--load 10`, and for the bundled
+/// server at their other end.
+const OPEN_FILES: u64 = 1 << 14;
 
-/// For each thread: bodies may be nested, and what reads and judges them follows them down.
+/// The stack of each thread. Nested JSON bodies are parsed and judged recursively.
 const STACK: usize = 8 << 20;
 
 const DEEP_STACK: usize = 64 << 20;
 
-/// Does what was asked for.
-pub(crate) fn dispatch(cli: Cli) -> Result<Exit, Error> {
+pub(crate) fn execute(command: Command) -> Result<Exit, Error> {
     let mut out = io::BufWriter::new(io::stdout());
-    let exit = match cli.command {
-        Command::Run(run) => on_runtime(run::run(&run, cli.color)),
-        Command::Serve(serve) => on_runtime(serve::serve(&serve)),
-        Command::SelfTest(asked) => on_runtime(self_test::self_test(&asked, &mut out)),
-        Command::Clean(asked) => on_runtime(clean::clean(&asked, &mut out)),
+    let exit = match command {
+        Command::Run(run) => on_runtime(run::run(*run)),
+        Command::Serve(serve) => on_runtime(serve::serve(serve)),
+        Command::EnvtestAssets(assets) => envtest::assets(&assets, &mut out),
+        Command::KubeApiserver(launcher) => on_runtime(envtest::kube_apiserver(launcher)),
+        Command::Etcd(launcher) => on_runtime(envtest::etcd(launcher)),
+        Command::SelfTest(test) => on_runtime(self_test::self_test(*test, &mut out)),
+        Command::Clean(clean) => on_runtime(clean::clean(*clean, &mut out)),
         Command::List(list) => list::list(&list, &mut out),
         Command::Explain(explain) => on_runtime(explain::explain(&explain, &mut out)),
         Command::Coverage(coverage) => coverage::coverage(&coverage, &mut out),
-        Command::Lint(lint) => lint::lint(&lint, cli.color, &mut out),
-        Command::LintApi(lint) => on_deep_stack(|| lint_api::lint_api(&lint, cli.color)),
-        Command::Report(report) => report::report(&report, cli.color, &mut out),
-        Command::Schema(schema) => schema::schema(&schema, &mut out),
-        Command::Completions(completions) => completions::completions(&completions, &mut out),
-        Command::Man(man) => man::man(&man, &mut out),
+        Command::Lint(lint) => lint::lint(&lint, &mut out),
+        Command::LintApi(lint) => on_deep_stack(|| lint_api::lint_api(*lint)),
+        Command::Report(report) => report::report(report, &mut out),
+        Command::Next(next) => on_runtime(next::next(&next, &mut out)),
+        Command::Schema(kind) => schema::schema(kind, &mut out),
+        Command::Completions(shell) => completions::completions(shell, &mut out),
+        Command::Man(command) => man::man(command.as_deref(), &mut out),
     }?;
     out.flush()?;
     Ok(exit)
 }
 
-/// What still runs when the command has ended is left behind: a second Ctrl-C waits for nothing.
+/// Executes a command on an async runtime. Tasks that still run afterwards are abandoned, so that a
+/// second Ctrl-C exits at once.
 fn on_runtime(command: impl Future<Output = Result<Exit, Error>>) -> Result<Exit, Error> {
-    // Each watch has a connection of its own: hundreds of them are more files than a process may open by default. Where
-    // the limit stays as it is, the cases that need more say so.
-    let _ = rlimit::increase_nofile_limit(FILES);
+    // Each watch has its own connection, so a run can need more files than the default limit. If
+    // the limit cannot be raised, the cases that need more end in errors.
+    let _ = rlimit::increase_nofile_limit(OPEN_FILES);
     let runtime = Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build();
     let runtime = runtime.map_err(Error::Runtime)?;
     let exit = runtime.block_on(command);
@@ -66,7 +75,8 @@ fn on_runtime(command: impl Future<Output = Result<Exit, Error>>) -> Result<Exit
     exit
 }
 
-/// Files are read by recursion, and may be nested as deep as an API server takes them.
+/// Executes a command on a thread with a deep stack. Files are parsed recursively, and can be
+/// nested as deep as API servers accept.
 fn on_deep_stack(command: impl FnOnce() -> Result<Exit, Error> + Send) -> Result<Exit, Error> {
     thread::scope(|scope| {
         let thread = thread::Builder::new().stack_size(DEEP_STACK).spawn_scoped(scope, command);
@@ -74,7 +84,6 @@ fn on_deep_stack(command: impl FnOnce() -> Result<Exit, Error> + Send) -> Result
     })
 }
 
-/// Pretty JSON and a newline.
 fn write_json(out: &mut dyn Write, value: &impl serde::Serialize) -> Result<(), Error> {
     serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
     Ok(writeln!(out)?)

@@ -1,4 +1,4 @@
-//! `kubeproof self-test`: the suite against servers of which it is known whether they are right.
+//! `kubeproof self-test`: tests the suite itself against servers whose verdict is known.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -6,166 +6,229 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use futures_util::{StreamExt as _, stream};
-use kubeproof::self_test::cuts::{self, Lack};
-use kubeproof::self_test::faults::{self, Breadth, Finding, Row};
+use kubeproof::self_test::capabilities::{self, MissingCapability};
+use kubeproof::self_test::degraded::{self, Degraded};
+use kubeproof::self_test::faults::{self, Breadth, Finding};
+use kubeproof::self_test::modes::{self, Mode};
 use kubeproof::self_test::{SelfTestError, matrix, variations};
-use kubeproof_cases::Catalogue;
-use kubeproof_reference_server::{Fault, Variation, Variations};
+use kubeproof_cases::{Catalogue, plural};
+use kubeproof_harness::plan::Selection;
+use kubeproof_reference_server::{Variation, Variations};
 
-use crate::args::{high, low};
+use crate::args::high::{FaultOptions, SelfTest};
 use crate::error::Error;
 use crate::exit_code::Exit;
 
-/// Servers at once, for each core, with few cases each: most of the time of a case is waiting.
+/// Concurrent servers per core if each gets a few cases, which mostly wait.
 const SERVERS_PER_CORE: usize = 24;
 
-/// Tests the suite.
-pub(super) async fn self_test(asked: &low::SelfTest, out: &mut dyn Write) -> Result<Exit, Error> {
-    let catalogue = Arc::new(high::catalogue(&asked.cases.directories)?);
-    let takes = |part| asked.parts.is_empty() || asked.parts.contains(&part);
+/// Concurrent degraded servers per core. Their cases wait for what a defect prevents.
+const DEGRADED_PER_CORE: usize = 2;
+
+pub(super) async fn self_test(test: SelfTest, out: &mut dyn Write) -> Result<Exit, Error> {
+    let catalogue = Arc::new(test.catalogue.load()?);
+    if test.matrix {
+        write!(out, "{}", matrix::render(&catalogue))?;
+        return Ok(Exit::CONFORMANT);
+    }
     let mut findings: Vec<String> = Vec::new();
-    if takes(low::Part::Faults) {
-        findings.extend(against_faults(asked, &catalogue, out).await?.iter().map(ToString::to_string));
+    if let Some(options) = test.faults {
+        let found = test_faults(options, &catalogue, out).await?;
+        findings.extend(found.iter().map(ToString::to_string));
     }
-    if takes(low::Part::Variations) {
-        findings.extend(against_variations(asked, &catalogue, out).await?);
+    if !test.seeds.is_empty() {
+        findings.extend(test_variations(&test.seeds, &test.selection, &catalogue, out).await?);
     }
-    if takes(low::Part::Cuts) {
-        findings.extend(against_cuts(asked, &catalogue, out).await?);
+    if !test.capabilities.is_empty() {
+        let missing = test.capabilities;
+        findings.extend(test_capabilities(missing, &test.selection, &catalogue, out).await?);
+    }
+    if !test.modes.is_empty() {
+        findings.extend(test_modes(test.modes, &test.selection, &catalogue, out).await?);
+    }
+    if !test.degraded.is_empty() {
+        findings.extend(test_degraded(test.degraded, &test.selection, &catalogue, out).await?);
     }
     if findings.is_empty() {
         return Ok(Exit::CONFORMANT);
     }
-    writeln!(out, "\n{} findings:", findings.len())?;
+    writeln!(out, "\n{}:", plural(findings.len(), "finding"))?;
     for finding in &findings {
         writeln!(out, "  {finding}")?;
     }
     Ok(Exit::FAILURES)
 }
 
-async fn against_faults(
-    asked: &low::SelfTest,
+async fn test_faults(
+    options: FaultOptions,
     catalogue: &Arc<Catalogue>,
     out: &mut dyn Write,
 ) -> Result<BTreeSet<Finding>, Error> {
-    let chosen: Vec<Fault> =
-        if asked.fault.is_empty() { Fault::all().collect() } else { super::serve::named(&asked.fault)? };
-    let breadth = if asked.full { Breadth::Full } else { Breadth::Claimed };
-    let width = chosen.iter().map(|fault| fault.name().len()).max().unwrap_or_default();
-    let mut findings = if asked.fault.is_empty() { matrix::on_paper(catalogue) } else { BTreeSet::new() };
-    let cores = available_parallelism().map_or(1, usize::from);
-    let at_once = match breadth {
-        Breadth::Claimed => SERVERS_PER_CORE * cores,
-        // The whole suite keeps a core busy.
-        Breadth::Full => cores,
+    let FaultOptions { faults, are_all, breadth, by_case } = options;
+    let count = faults.len();
+    let width = faults.iter().map(|fault| fault.name().len()).max().unwrap_or_default();
+    let mut findings = if are_all { matrix::check(catalogue) } else { BTreeSet::new() };
+    let concurrent = match breadth {
+        Breadth::Claimed => SERVERS_PER_CORE * cores(),
+        // All cases together keep a core busy.
+        Breadth::Full => cores(),
     };
-    // In the order of the table, so that two outputs can be compared line by line.
-    let mut rows = stream::iter(chosen.clone())
+    // Rows are printed in the order of the faults, so that two outputs can be compared.
+    let mut rows = stream::iter(faults)
         .map(|fault| {
-            on_its_own(
-                catalogue,
-                move |catalogue| async move { faults::row(&catalogue, fault, breadth).await },
-            )
+            spawn(catalogue, move |catalogue| async move {
+                faults::row(&catalogue, fault, breadth).await
+            })
         })
-        .buffered(at_once);
-    let mut by_case: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
+        .buffered(concurrent);
+    let mut catches: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
     while let Some(row) = rows.next().await {
-        let row: Row = row?;
-        let caught: Vec<&str> = row.caught_by().collect();
-        writeln!(out, "{:width$}  {}", row.fault.name(), caught.join(" "))?;
+        let row = row?;
+        let caught_by: Vec<&str> = row.caught_by().collect();
+        writeln!(out, "{:width$}  {}", row.fault.name(), caught_by.join(" "))?;
         out.flush()?;
-        for case in caught {
-            by_case.entry(case.to_owned()).or_default().push(row.fault.name());
+        for case in caught_by {
+            catches.entry(case.to_owned()).or_default().push(row.fault.name());
         }
         findings.extend(faults::judge(catalogue, &row));
     }
-    if asked.by_case {
-        writeln!(out)?;
-        let width = by_case.keys().map(String::len).max().unwrap_or_default();
-        for (case, faults) in &by_case {
-            writeln!(out, "{case:width$}  {}", faults.join(" "))?;
-        }
+    if by_case {
+        print_by_case(&catches, out)?;
     }
-    writeln!(out, "\n{} faults, seen by {} cases", chosen.len(), by_case.len())?;
+    let (faults, cases) = (plural(count, "fault"), plural(catches.len(), "case"));
+    writeln!(out, "\n{faults}, caught by {cases}")?;
     Ok(findings)
 }
 
-async fn against_variations(
-    asked: &low::SelfTest,
+fn print_by_case(
+    catches: &BTreeMap<String, Vec<&'static str>>,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    writeln!(out)?;
+    let width = catches.keys().map(String::len).max().unwrap_or_default();
+    for (case, faults) in catches {
+        writeln!(out, "{case:width$}  {}", faults.join(" "))?;
+    }
+    Ok(())
+}
+
+async fn test_variations(
+    seeds: &[u64],
+    selection: &Selection,
     catalogue: &Arc<Catalogue>,
     out: &mut dyn Write,
 ) -> Result<Vec<String>, Error> {
-    let seeds: Vec<u64> =
-        if asked.seed.is_empty() { (1..=asked.seeds).collect() } else { asked.seed.clone() };
-    let selection = asked.cases.selection();
-    let usual = Arc::new(variations::usual_skips(catalogue, &selection).await?);
-    let mut runs = stream::iter(&seeds)
+    let baseline = Arc::new(variations::baseline_skips(catalogue, selection).await?);
+    let mut rows = stream::iter(seeds)
         .map(|seed| {
-            let (variations, usual, selection) =
-                (Variations::from_seed(*seed), usual.clone(), selection.clone());
-            on_its_own(catalogue, move |catalogue| async move {
-                variations::row(&catalogue, variations, &usual, &selection).await
+            let variations = Variations::from_seed(*seed);
+            let (baseline, selection) = (Arc::clone(&baseline), selection.clone());
+            spawn(catalogue, move |catalogue| async move {
+                variations::row(&catalogue, variations, &baseline, &selection).await
             })
         })
-        .buffered(available_parallelism().map_or(1, usize::from));
+        .buffered(cores());
     let mut findings = Vec::new();
-    while let Some(row) = runs.next().await {
+    while let Some(row) = rows.next().await {
         let row = row?;
-        let chosen: Vec<&str> = row.variations.iter().map(Variation::name).collect();
+        let (results, found) =
+            (plural(row.results, "result"), plural(row.findings.len(), "finding"));
         let seed = row.variations.seed();
-        writeln!(
-            out,
-            "seed {seed:<4} {} results, {} findings: {}",
-            row.results,
-            row.findings.len(),
-            chosen.join(" ")
-        )?;
+        let names: Vec<&str> = row.variations.iter().map(Variation::name).collect();
+        let names = names.join(" ");
+        writeln!(out, "seed {seed:<4} {results}, {found}: {names}")?;
         out.flush()?;
         findings.extend(row.findings.iter().map(|finding| format!("with seed {seed}: {finding}")));
     }
     Ok(findings)
 }
 
-async fn against_cuts(
-    asked: &low::SelfTest,
+async fn test_capabilities(
+    missing: Vec<MissingCapability>,
+    selection: &Selection,
     catalogue: &Arc<Catalogue>,
     out: &mut dyn Write,
 ) -> Result<Vec<String>, Error> {
-    let known = |name: &String| {
-        Lack::from_name(name).ok_or_else(|| Error::unknown("capability", name, Lack::all().map(Lack::name)))
-    };
-    let lacks: Vec<Lack> = match asked.cut.as_slice() {
-        [] => Lack::all().collect(),
-        names => names.iter().map(known).collect::<Result<_, _>>()?,
-    };
-    let selection = asked.cases.selection();
-    let usual = Arc::new(cuts::usual(catalogue, &selection).await?);
-    let width = lacks.iter().map(|lack| lack.name().len()).max().unwrap_or_default();
-    let mut rows = stream::iter(lacks)
-        .map(|lack| {
-            let (usual, selection) = (usual.clone(), selection.clone());
-            on_its_own(catalogue, move |catalogue| async move {
-                cuts::row(&catalogue, lack, &usual, &selection).await
+    let baseline = Arc::new(capabilities::baseline(catalogue, selection).await?);
+    let width = missing.iter().map(|missing| missing.name().len()).max().unwrap_or_default();
+    let mut rows = stream::iter(missing)
+        .map(|missing| {
+            let (baseline, selection) = (Arc::clone(&baseline), selection.clone());
+            spawn(catalogue, move |catalogue| async move {
+                capabilities::row(&catalogue, missing, &baseline, &selection).await
             })
         })
-        .buffered(available_parallelism().map_or(1, usize::from));
+        .buffered(cores());
     let mut findings = Vec::new();
     while let Some(row) = rows.next().await {
-        let cuts::Row { lack, ran, skipped, findings: found } = row?;
-        writeln!(
-            out,
-            "without {:width$}  {ran} results, {skipped} skips, {} findings",
-            lack.name(),
-            found.len()
-        )?;
+        let capabilities::Row { capability, ran, skipped, findings: found } = row?;
+        let name = capability.name();
+        let (results, skips) = (plural(ran, "result"), plural(skipped, "skip"));
+        let findings_of_row = plural(found.len(), "finding");
+        writeln!(out, "without {name:width$}  {results}, {skips}, {findings_of_row}")?;
         out.flush()?;
-        findings.extend(found.iter().map(|finding| format!("without {lack}: {finding}")));
+        findings.extend(found.iter().map(|finding| format!("without {name}: {finding}")));
     }
     Ok(findings)
 }
 
-/// Does work on a task of its own, so that all cores share it.
-async fn on_its_own<T, W>(
+async fn test_modes(
+    modes: Vec<Mode>,
+    selection: &Selection,
+    catalogue: &Arc<Catalogue>,
+    out: &mut dyn Write,
+) -> Result<Vec<String>, Error> {
+    let mut rows = stream::iter(modes)
+        .map(|mode| {
+            let selection = selection.clone();
+            spawn(catalogue, move |catalogue| async move {
+                modes::row(&catalogue, mode, &selection).await
+            })
+        })
+        .buffered(cores());
+    let mut findings = Vec::new();
+    while let Some(row) = rows.next().await {
+        let modes::Row { mode, ran, skipped, findings: found } = row?;
+        let count = found.len();
+        writeln!(out, "mode {mode:17}  {ran} results, {skipped} skips, {count} findings")?;
+        out.flush()?;
+        findings.extend(found.iter().map(|finding| format!("in mode {mode}: {finding}")));
+    }
+    Ok(findings)
+}
+
+async fn test_degraded(
+    servers: Vec<Degraded>,
+    selection: &Selection,
+    catalogue: &Arc<Catalogue>,
+    out: &mut dyn Write,
+) -> Result<Vec<String>, Error> {
+    let width = servers.iter().map(|one| one.fault.name().len()).max().unwrap_or_default();
+    let expected = degraded::expected(catalogue, selection).await?;
+    let mut rows = stream::iter(servers)
+        .map(|server| {
+            let selection = selection.clone();
+            spawn(catalogue, move |catalogue| async move {
+                degraded::row(&catalogue, server, expected, &selection).await
+            })
+        })
+        .buffered(DEGRADED_PER_CORE * cores());
+    let mut findings = Vec::new();
+    while let Some(row) = rows.next().await {
+        let row = row?;
+        writeln!(out, "{:width$}  {row}", row.server.fault.name())?;
+        out.flush()?;
+        findings.extend(row.findings());
+    }
+    Ok(findings)
+}
+
+fn cores() -> usize {
+    available_parallelism().map_or(1, usize::from)
+}
+
+/// Runs work on a task of its own, so that all cores share the work.
+async fn spawn<T, W>(
     catalogue: &Arc<Catalogue>,
     work: impl FnOnce(Arc<Catalogue>) -> W,
 ) -> Result<T, Error>
@@ -174,5 +237,5 @@ where
     W: Future<Output = Result<T, SelfTestError>> + Send + 'static,
 {
     let done = tokio::spawn(work(Arc::clone(catalogue))).await;
-    Ok(done.map_err(|error| Error::Died(error.to_string()))??)
+    Ok(done.map_err(|error| Error::Panicked(error.to_string()))??)
 }

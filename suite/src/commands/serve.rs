@@ -1,115 +1,76 @@
-//! `kubeproof serve`: the reference server, for tests of anything that talks to an API server.
+//! `kubeproof serve`: runs the reference server until it is interrupted.
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use kubeproof_reference_server::{Config, Cut, Fault, Running, Server, Tls, Variation, Variations};
+use kubeproof_reference_server::{Fault, Running, Server, Variation};
 
-use crate::args::low;
+use crate::args::high::{Serve, ServerOptions};
 use crate::error::Error;
 use crate::exit_code::Exit;
 use crate::signals::Signals;
 use crate::table;
 
-/// Serves until somebody asks it to stop.
-pub(super) async fn serve(serve: &low::Serve) -> Result<Exit, Error> {
-    if serve.list_faults {
-        list_faults(&mut io::stdout().lock())?;
-        return Ok(Exit::CONFORMANT);
+pub(super) async fn serve(serve: Serve) -> Result<Exit, Error> {
+    match serve {
+        Serve::ListFaults => list_faults(&mut io::stdout().lock())?,
+        Serve::ListVariations => list_variations(&mut io::stdout().lock())?,
+        Serve::Start(options) => run_server(*options).await?,
     }
-    if serve.list_variations {
-        list_variations(&mut io::stdout().lock())?;
-        return Ok(Exit::CONFORMANT);
-    }
+    Ok(Exit::CONFORMANT)
+}
+
+/// Runs the server until the first signal. A second signal interrupts the shutdown.
+async fn run_server(mut options: ServerOptions) -> Result<(), Error> {
     let mut signals = Signals::listen().map_err(Error::Runtime)?;
-    let mut config = Config {
-        listen: serve.listen,
-        tls: serve.tls.then(Tls::default),
-        user_token: serve.user_token.clone(),
-        history: serve.history,
-        viewer_token: serve.viewer_token.clone(),
-        node: true,
-        cuts: serve
-            .without
-            .iter()
-            .copied()
-            .chain(serve.only_resource.then_some(Cut::OtherResources))
-            .collect(),
-        faults: named(&serve.fault)?,
-        variations: variations(serve)?,
-        ..Config::default()
-    };
-    if let Some(token) = &serve.token {
-        config.admin_token.clone_from(token);
-    }
-    let server = Server::start(config).await?;
-    if let Some(path) = &serve.kubeconfig_out {
-        // Before anybody is told that the server is ready.
+    let server = Server::start(std::mem::take(&mut options.config)).await?;
+    // The kubeconfig must exist when the server prints that it is ready.
+    if let Some(path) = &options.kubeconfig_out {
         write_private(path, &server.kubeconfig())
             .map_err(|source| Error::Write { path: path.clone(), source })?;
     }
-    announce(serve, &server, &mut io::stdout().lock())?;
+    announce(&options, &server, &mut io::stdout().lock())?;
     signals.next().await;
     tokio::select! {
         () = server.shutdown() => {}
         () = signals.next() => {}
     }
-    Ok(Exit::CONFORMANT)
+    Ok(())
 }
 
-/// Says that the server is ready, and how to get in.
-fn announce(serve: &low::Serve, server: &Running, out: &mut dyn Write) -> Result<(), Error> {
+/// Prints the address, the variations, and how to authenticate.
+fn announce(options: &ServerOptions, server: &Running, out: &mut dyn Write) -> Result<(), Error> {
     writeln!(out, "listening on {}", server.url())?;
     out.flush()?;
-    // Whoever starts a server may read the first line and close the pipe: what follows is a courtesy.
-    if let Some(seed) = serve.vary {
-        let chosen: Vec<&str> = Variations::from_seed(seed).iter().map(Variation::name).collect();
-        let _ = writeln!(out, "varies: {}", chosen.join(" "));
+    // The reader may close the pipe after the first line, so later errors are ignored.
+    if let Some(variations) = &options.varied {
+        let names: Vec<&str> = variations.iter().map(Variation::name).collect();
+        let _ = writeln!(out, "varies: {}", names.join(" "));
     }
-    let _ = match &serve.kubeconfig_out {
+    let _ = match &options.kubeconfig_out {
         Some(path) => writeln!(out, "kubeconfig: {}", path.display()),
-        // Nobody else could tell it.
-        None if serve.token.is_none() => writeln!(out, "token: {}", server.admin_token()),
+        None if options.has_random_token => writeln!(out, "token: {}", server.admin_token()),
         None => Ok(()),
     };
     Ok(())
 }
 
 fn list_faults(out: &mut dyn Write) -> Result<(), Error> {
-    let rows: Vec<_> =
-        Fault::all().map(|fault| [fault.name().to_owned(), fault.summary().to_owned()]).collect();
-    Ok(table::write(out, ["FAULT", "WHAT IS WRONG"], &rows)?)
+    let rows = Fault::all().map(|fault| [fault.name().to_owned(), fault.summary().to_owned()]);
+    Ok(table::write(out, ["FAULT", "BEHAVIOUR"], &rows.collect::<Vec<_>>())?)
 }
 
 fn list_variations(out: &mut dyn Write) -> Result<(), Error> {
-    let rows: Vec<_> = Variation::all()
-        .map(|variation| [variation.name().to_owned(), variation.summary().to_owned()])
-        .collect();
-    Ok(table::write(out, ["VARIATION", "HOW THE SERVER DIFFERS"], &rows)?)
+    let rows = Variation::all()
+        .map(|variation| [variation.name().to_owned(), variation.summary().to_owned()]);
+    Ok(table::write(out, ["VARIATION", "BEHAVIOUR"], &rows.collect::<Vec<_>>())?)
 }
 
-/// Those that the seed chooses, and those that were named.
-fn variations(serve: &low::Serve) -> Result<Variations, Error> {
-    let chosen = serve.vary.map_or(Variations::none(), Variations::from_seed);
-    serve.variation.iter().try_fold(chosen, |variations, name| {
-        let all = Variation::all().map(Variation::name);
-        let variation = Variation::from_name(name).ok_or_else(|| Error::unknown("variation", name, all))?;
-        Ok(variations.with(variation))
-    })
-}
-
-/// The faults of these names.
-pub(super) fn named<C: FromIterator<Fault>>(names: &[String]) -> Result<C, Error> {
-    let fault = |name: &String| {
-        Fault::from_name(name).ok_or_else(|| Error::unknown("fault", name, Fault::all().map(Fault::name)))
-    };
-    names.iter().map(fault).collect()
-}
-
-/// Whole or not at all, and for its owner alone: temporary files are.
+/// Writes a file atomically. Temporary files are readable by their owner only, so this file is too.
 fn write_private(path: &Path, content: &str) -> io::Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
     fs::create_dir_all(parent)?;
     let mut file = tempfile::NamedTempFile::new_in(parent)?;
     file.write_all(content.as_bytes())?;

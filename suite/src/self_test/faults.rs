@@ -1,4 +1,4 @@
-//! Servers that are wrong: every fault of the bundled server against the cases.
+//! Faults: the cases against servers with one deliberate bug each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,43 +7,44 @@ use std::time::Duration;
 use kubeproof_cases::Catalogue;
 use kubeproof_cases::case::{Case, Edition};
 use kubeproof_harness::event::{CaseResult, Verdict};
-use kubeproof_harness::run::RunOptions;
-use kubeproof_harness::selection::{Pattern, Selection};
+use kubeproof_harness::plan::{Pattern, RunOptions, Selection};
 use kubeproof_reference_server::{Config, Fault, Faults};
 
-use super::{Bundled, FORGETFUL, SelfTestError, explain};
+use super::{Bundled, SHORT_HISTORY, SelfTestError, explain};
 
-/// For one case. Long, since many servers share the machine: a case that runs out of time has judged nothing.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit of a case. It is long, because many servers share the machine, and a timeout is an
+/// error.
+const CASE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a watch or a stream costs that a fault keeps silent.
-const STALLED_AFTER: Duration = Duration::from_secs(3);
+/// Time limit of a watch or a stream that a fault silences.
+const STALL_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Between two rounds of waiting for something that a fault may keep from happening. The server is in this process.
+/// Maximum pause between polls. It is short, because the server is in the same process, and a fault
+/// can prevent the awaited state.
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
-/// One fault, and how the cases that ran against it came out.
+/// The verdicts of the cases against a server with one fault.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// The fault.
     pub fault: Fault,
-    /// The worst verdict of each case over its subjects. A fault may show on some of them only: strategic merge has none of
-    /// its rules on custom resources.
+    /// The worst verdict of each case over its subjects. Some faults affect some subjects only: the
+    /// strategic merge patch exists for built-in types only.
     pub verdicts: BTreeMap<String, Verdict>,
-    /// What the cases that ended as errors say.
+    /// The descriptions of cases that ended in errors.
     pub errors: Vec<String>,
 }
 
-/// How many cases run against each fault.
+/// The cases that run against each fault.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Breadth {
-    /// Those that say they catch it.
+    /// The cases that list the fault.
     Claimed,
-    /// All of them.
+    /// All cases.
     Full,
 }
 
-/// A mistake of the suite.
+/// An error in the suite.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Finding {
     /// No case lists the fault under `catches`.
@@ -52,42 +53,43 @@ pub enum Finding {
     Unknown {
         /// The case.
         case: String,
-        /// What it lists.
+        /// The unknown name.
         fault: String,
     },
-    /// A case lists a fault and does not see it.
+    /// A case lists a fault and does not catch it.
     Missed {
         /// The case.
         case: String,
         /// The fault.
         fault: &'static str,
-        /// How it came out instead.
+        /// The verdict of the case.
         verdict: Verdict,
     },
-    /// A case that lists no fault: nothing shows that it can fail.
+    /// A case lists no fault, so nothing proves that it can fail.
     CatchesNothing(String),
-    /// Nobody has said what the fault breaks.
-    Unexplained(&'static str),
-    /// A case lists a fault that breaks none of the requirements which the case names: if it fails, then for another reason.
-    Beside {
+    /// No requirement is listed that the fault breaks.
+    BreaksNothing(&'static str),
+    /// A case lists a fault that breaks none of the requirements of the case.
+    Unrelated {
         /// The case.
         case: String,
         /// The fault.
         fault: &'static str,
     },
-    /// No case that names the requirement lists a fault that breaks it: nothing shows that a breach would be seen.
-    Unbroken(String),
-    /// A case could not tell where it should have judged.
+    /// No case of the requirement lists a fault that breaks it, so nothing proves that a violation
+    /// would be found.
+    Unproven(String),
+    /// A case ended in an error instead of a verdict.
     Error {
         /// The fault.
         fault: &'static str,
-        /// What the case says.
+        /// The description of the error.
         text: String,
     },
 }
 
 impl Row {
-    fn take(&mut self, result: &CaseResult) {
+    fn add(&mut self, result: &CaseResult) {
         if result.verdict == Verdict::Error {
             self.errors.push(format!("{} @ {} {}", result.id, result.subject, explain(result)));
         } else {
@@ -96,7 +98,7 @@ impl Row {
         }
     }
 
-    /// The cases that saw the fault.
+    /// Returns the cases that caught the fault.
     pub fn caught_by(&self) -> impl Iterator<Item = &str> {
         self.verdicts
             .iter()
@@ -105,8 +107,12 @@ impl Row {
     }
 }
 
-/// Runs the cases against a server with one fault. Each runs under the newest edition that judges it.
-pub async fn row(catalogue: &Catalogue, fault: Fault, breadth: Breadth) -> Result<Row, SelfTestError> {
+/// Runs the cases against a server with one fault, each under the newest edition that judges it.
+pub async fn row(
+    catalogue: &Catalogue,
+    fault: Fault,
+    breadth: Breadth,
+) -> Result<Row, SelfTestError> {
     let mut row = Row { fault, verdicts: BTreeMap::new(), errors: Vec::new() };
     let mut cases: BTreeMap<Edition, Vec<Pattern>> = BTreeMap::new();
     let claims = claims(catalogue, fault);
@@ -121,29 +127,30 @@ pub async fn row(catalogue: &Catalogue, fault: Fault, breadth: Breadth) -> Resul
         let options = RunOptions {
             selection,
             edition,
-            case_timeout: PATIENCE,
-            stalled_after: Some(STALLED_AFTER),
+            case_timeout: CASE_TIMEOUT,
+            stalled_after: Some(STALL_TIMEOUT),
             longest_pause: LONGEST_PAUSE,
             ..RunOptions::default()
         };
         let faults = Faults::none().with(fault);
-        let server = Bundled::start(Config { faults, history: FORGETFUL, ..Config::default() }).await?;
+        let server =
+            Bundled::start(Config { faults, history: SHORT_HISTORY, ..Config::default() }).await?;
         let results = server.run(catalogue, &options).await?;
         server.stop().await;
         for result in results {
-            row.take(&result);
+            row.add(&result);
         }
     }
     Ok(row)
 }
 
-/// The cases that say they catch a fault.
+/// Returns the cases that list a fault.
 pub fn claims(catalogue: &Catalogue, fault: Fault) -> Vec<&str> {
     let claim = |case: &&Case| case.catches.iter().any(|name| name == fault.name());
     catalogue.cases.iter().filter(claim).map(|case| case.id.as_str()).collect()
 }
 
-/// What a row shows to be wrong.
+/// Returns the errors of the suite that a row shows.
 pub fn judge(catalogue: &Catalogue, row: &Row) -> BTreeSet<Finding> {
     let (fault, claims) = (row.fault.name(), claims(catalogue, row.fault));
     let mut findings: BTreeSet<Finding> =
@@ -168,14 +175,16 @@ impl fmt::Display for Finding {
                 write!(f, "{case} lists {fault}, which the bundled server does not have")
             }
             Self::Missed { case, fault, verdict } => {
-                write!(f, "{case} says that it catches {fault}, and its verdict is {verdict:?}")
+                write!(f, "{case} lists {fault}, but its verdict is {verdict:?}")
             }
             Self::CatchesNothing(case) => write!(f, "{case} lists no fault that it catches"),
-            Self::Unexplained(fault) => write!(f, "cases/data/faults.yaml does not say what {fault} breaks"),
-            Self::Beside { case, fault } => {
-                write!(f, "{case} lists {fault}, which breaks none of the requirements that the case names")
+            Self::BreaksNothing(fault) => {
+                write!(f, "cases/data/faults.yaml lists no requirement that {fault} breaks")
             }
-            Self::Unbroken(requirement) => {
+            Self::Unrelated { case, fault } => {
+                write!(f, "{case} lists {fault}, which breaks none of the requirements of the case")
+            }
+            Self::Unproven(requirement) => {
                 write!(f, "no case that names {requirement} lists a fault that breaks it")
             }
             Self::Error { fault, text } => write!(f, "with {fault}: {text}"),

@@ -1,9 +1,9 @@
-//! The matrix on paper: what the cases claim to catch, held against what each fault breaks.
+//! The matrix of faults, requirements and cases, and the consistency of its data.
 //!
-//! That a case catches a fault proves little by itself: a server whose every answer is wrong fails every case. So it is
-//! written down, apart from the cases, which requirements a fault breaks (`cases/data/faults.yaml`), and a case may claim
-//! those faults alone that break a requirement which it names. Nothing here talks to a server; that the claims are true is
-//! shown by [`super::faults`].
+//! A case that catches a fault proves little by itself, because a server with only wrong responses
+//! fails every case. `cases/data/faults.yaml` therefore lists the requirements that each fault
+//! breaks, and a case may list a fault only if they share a requirement. This module checks the
+//! data without a server. [`super::faults`] runs the cases.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -14,8 +14,8 @@ use kubeproof_reference_server::Fault;
 
 use super::faults::Finding;
 
-/// What is wrong about the case files themselves, whatever a server answers.
-pub fn on_paper(catalogue: &Catalogue) -> BTreeSet<Finding> {
+/// Returns the inconsistencies of the case files and `cases/data/faults.yaml`.
+pub fn check(catalogue: &Catalogue) -> BTreeSet<Finding> {
     let mut findings = BTreeSet::new();
     let mut proven = BTreeSet::new();
     for case in &catalogue.cases {
@@ -28,35 +28,36 @@ pub fn on_paper(catalogue: &Catalogue) -> BTreeSet<Finding> {
                 findings.insert(Finding::Unknown { case: id(), fault: name.clone() });
                 continue;
             };
-            let shared = shared(catalogue, case, name);
+            let shared = shared_requirements(catalogue, case, name);
             if shared.is_empty() {
-                findings.insert(Finding::Beside { case: id(), fault: fault.name() });
+                findings.insert(Finding::Unrelated { case: id(), fault: fault.name() });
             }
             proven.extend(shared);
         }
     }
-    let told = |fault: &&'static str| catalogue.breakage.of(fault).is_empty();
-    findings.extend(Fault::all().map(Fault::name).filter(told).map(Finding::Unexplained));
+    let breaks_nothing = |fault: &&'static str| catalogue.breakage.of(fault).is_empty();
+    findings
+        .extend(Fault::all().map(Fault::name).filter(breaks_nothing).map(Finding::BreaksNothing));
     let named: BTreeSet<&str> =
         catalogue.cases.iter().flat_map(|case| &case.requirements).map(String::as_str).collect();
-    findings.extend(named.difference(&proven).map(|id| Finding::Unbroken((*id).to_owned())));
+    findings.extend(named.difference(&proven).map(|id| Finding::Unproven((*id).to_owned())));
     findings
 }
 
-/// The requirements that a case names and a fault breaks.
-fn shared<'a>(catalogue: &'a Catalogue, case: &Case, fault: &str) -> Vec<&'a str> {
+/// Returns the requirements of a case that a fault breaks.
+fn shared_requirements<'a>(catalogue: &'a Catalogue, case: &Case, fault: &str) -> Vec<&'a str> {
     let broken = catalogue.breakage.of(fault).iter();
     broken.filter(|broken| case.requirements.contains(broken)).map(String::as_str).collect()
 }
 
-/// The matrix as a document: each fault with what it breaks and who catches it, each requirement, each case.
-pub fn document(catalogue: &Catalogue) -> String {
+/// Renders the matrix as Markdown: a table by fault, by requirement, and by case.
+pub fn render(catalogue: &Catalogue) -> String {
     let mut catchers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut breakers: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for case in &catalogue.cases {
         for fault in &case.catches {
             catchers.entry(fault).or_default().push(&case.id);
-            for requirement in shared(catalogue, case, fault) {
+            for requirement in shared_requirements(catalogue, case, fault) {
                 breakers.entry(requirement).or_default().insert(fault);
             }
         }
@@ -65,30 +66,34 @@ pub fn document(catalogue: &Catalogue) -> String {
     let faults = Fault::all().map(|fault| {
         let name = fault.name();
         let broken = catalogue.breakage.of(name);
-        [code([name]), cell(fault.summary()), code(broken), code(catchers.get(name).unwrap_or(&none))]
+        [
+            code([name]),
+            cell(fault.summary()),
+            code(broken),
+            code(catchers.get(name).unwrap_or(&none)),
+        ]
     });
     let requirements = catalogue.requirements.iter().filter_map(|requirement| {
         let faults = breakers.get(requirement.id.as_str())?;
         Some([code([&requirement.id]), cell(&requirement.statement), code(faults)])
     });
-    let cases =
-        catalogue.cases.iter().map(|case| [code([&case.id]), cell(&case.summary), code(&case.catches)]);
+    let cases = catalogue
+        .cases
+        .iter()
+        .map(|case| [code([&case.id]), cell(&case.summary), code(&case.catches)]);
     let mut text = HEAD.to_owned();
-    table(&mut text, "By fault", ["fault", "what the server does", "what it breaks", "caught by"], faults);
-    table(&mut text, "By requirement", ["requirement", "what it asks for", "broken by"], requirements);
-    table(&mut text, "By case", ["case", "what a correct server does", "catches"], cases);
+    table(&mut text, "By fault", ["fault", "behaviour", "breaks", "caught by"], faults);
+    table(&mut text, "By requirement", ["requirement", "statement", "broken by"], requirements);
+    table(&mut text, "By case", ["case", "behaviour of a correct server", "catches"], cases);
     text
 }
 
 const HEAD: &str = "\
 # Faults and the cases that catch them
 
-Written by `KUBEPROOF_BLESS=1 cargo test -p kubeproof --test faults`, which also proves each line: every fault is switched
-on, and every case that is named beside it fails. `kubeproof self-test faults` does the same without a checkout, and with
-`--full` shows what else a fault makes fail.
-
-What a fault breaks is judged from the fault and the requirement alone (`data/faults.yaml`); the requirements that have no
-case, and why, are told by `kubeproof coverage`.
+`kubeproof self-test faults` proves each line: it enables each fault, and every case listed beside
+the fault must fail. `cases/data/faults.yaml` lists the requirements that a fault breaks.
+`kubeproof coverage` shows the requirements without cases.
 ";
 
 fn table<const N: usize>(
@@ -104,13 +109,13 @@ fn table<const N: usize>(
     }
 }
 
-/// Names, each as code.
+/// Formats names as code.
 fn code<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
     let names: Vec<String> = names.into_iter().map(|name| format!("`{}`", name.as_ref())).collect();
     names.join(" ")
 }
 
-/// A sentence on one line, in which nothing is markup.
+/// Escapes a sentence for a table cell.
 fn cell(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").replace('|', "\\|").replace('*', "\\*").replace('<', "&lt;")

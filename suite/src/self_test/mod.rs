@@ -1,35 +1,42 @@
-//! The proof that the suite is right both ways: each case is held against servers that are known to be wrong, and against
-//! servers that are known to be right though they differ.
+//! Tests the suite itself against servers whose verdict is known.
 //!
-//! A fault that no case sees, a case that sees no fault and a verdict of `error` where a fault is at work are mistakes of
-//! the suite ([`faults`]); so is a lawful difference that a case fails, cannot judge, or skips ([`variations`]), and a lawful lack
-//! that a case fails, or skips without naming it ([`cuts`]).
+//! - [`faults`]: servers with one deliberate bug each. Each bug must be caught by the cases that
+//!   list it, and each case must catch at least one.
+//! - [`variations`]: servers that differ as the conventions permit. No case may fail or skip.
+//! - [`capabilities`]: conformant servers with one capability disabled. Cases may skip with the
+//!   matching reason, and must not fail.
+//! - [`modes`]: a conformant server, users with few rights, and options that limit the run. No case
+//!   may fail.
+//! - [`degraded`]: servers with one defect that affects many cases. The summary must have few
+//!   causes, and most results must have a verdict of their own.
 
-mod bundled;
-pub mod cuts;
+mod bundled_server;
+pub mod capabilities;
+pub mod degraded;
 pub mod faults;
 pub mod matrix;
-pub mod threads;
+pub mod modes;
+pub mod server_threads;
 pub mod variations;
 
-pub use self::bundled::{Bundled, FORGETFUL, MINDFUL, SelfTestError};
+pub use self::bundled_server::{Bundled, LONG_HISTORY, SHORT_HISTORY, SelfTestError};
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use kubeproof_cases::Catalogue;
 use kubeproof_harness::event::{CaseResult, Verdict};
-use kubeproof_harness::run::RunOptions;
-use kubeproof_harness::selection::Selection;
+use kubeproof_harness::plan::{RunOptions, Selection};
 use kubeproof_reference_server::Config;
 
-/// For one case. Who is done earlier waits for nothing, so a slow machine is given all the time it may need.
-pub const PATIENCE: Duration = Duration::from_mins(3);
+/// Time limit of a case. It is long, because slow machines must not cause errors, and a finished
+/// case does not wait for it.
+pub const CASE_TIMEOUT: Duration = Duration::from_mins(3);
 
-/// Cases at once: slow servers are among them, and several run side by side.
+/// Concurrent cases. Several servers run in parallel, and some of them are slow.
 const JOBS: usize = 12;
 
-/// Runs the cases against a server that is right.
+/// Runs the cases against a conformant server.
 async fn run(
     catalogue: &Catalogue,
     config: Config,
@@ -37,23 +44,27 @@ async fn run(
 ) -> Result<Vec<Arc<CaseResult>>, SelfTestError> {
     let server = Bundled::start(config).await?;
     let selection = selection.clone();
-    let options = RunOptions { selection, case_timeout: PATIENCE, jobs: JOBS, ..RunOptions::default() };
+    let options =
+        RunOptions { selection, case_timeout: CASE_TIMEOUT, jobs: JOBS, ..RunOptions::default() };
     let results = server.run(catalogue, &options).await?;
     server.stop().await;
     Ok(results)
 }
 
-/// A result's case, and what it ran on.
-fn name(result: &CaseResult) -> String {
+/// Returns the case and the subject of a result.
+fn title(result: &CaseResult) -> String {
     format!("{} @ {}", result.id, result.subject)
 }
 
-/// What a result says, for a person.
+/// Describes a result and its failed checks.
 pub fn explain(result: &CaseResult) -> String {
     let mut lines = vec![format!("{:?}: {}", result.verdict, result.reason)];
     for check in result.checks.iter().filter(|check| check.verdict > Verdict::Deviation) {
-        let at = format!("  {:?} of check {} ({}): {}", check.verdict, check.id, check.step, check.message);
-        lines.push(at);
+        let line = format!(
+            "  {:?} of check {} ({}): {}",
+            check.verdict, check.id, check.step, check.message
+        );
+        lines.push(line);
         lines.extend(check.diff.clone());
         lines.extend(check.curl.clone());
     }

@@ -1,50 +1,56 @@
-//! Servers that are right and differ: the whole suite against lawful variations of the bundled server.
+//! Variations: the whole suite against conformant servers that differ as the conventions permit.
 
 use std::collections::BTreeSet;
 
 use kubeproof_cases::Catalogue;
 use kubeproof_harness::event::Verdict;
-use kubeproof_harness::selection::Selection;
+use kubeproof_harness::plan::Selection;
 use kubeproof_reference_server::{Config, Variations};
 
-use super::{MINDFUL, SelfTestError, explain, name, run};
+use super::{LONG_HISTORY, SelfTestError, explain, run, title};
 
-/// One differing server, and what cases held against it.
+/// The results of one variation of the server.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// How it differs.
+    /// The enabled variations.
     pub variations: Variations,
-    /// How many results the run had.
+    /// The number of results.
     pub results: usize,
-    /// What no case should say of a server that is right.
+    /// Results that a conformant server must not get.
     pub findings: Vec<String>,
 }
 
-/// What is skipped on the server that does not differ.
-pub async fn usual_skips(
+/// Returns the results that are skipped on the server without variations.
+pub async fn baseline_skips(
     catalogue: &Catalogue,
     selection: &Selection,
 ) -> Result<BTreeSet<String>, SelfTestError> {
     let results = run(catalogue, config(Variations::none()), selection).await?;
-    Ok(results.iter().filter(|result| result.verdict == Verdict::Skip).map(|result| name(result)).collect())
+    Ok(results
+        .iter()
+        .filter(|result| result.verdict == Verdict::Skip)
+        .map(|result| title(result))
+        .collect())
 }
 
-/// Runs the suite against one differing server. Skips are findings but for the usual ones.
+/// Runs the suite against one variation. Skips that are not in `baseline` are findings.
 pub async fn row(
     catalogue: &Catalogue,
     variations: Variations,
-    usual: &BTreeSet<String>,
+    baseline: &BTreeSet<String>,
     selection: &Selection,
 ) -> Result<Row, SelfTestError> {
     let results = run(catalogue, config(variations), selection).await?;
     let mut findings = Vec::new();
     for result in &results {
         match result.verdict {
-            Verdict::Skip if !usual.contains(&name(result)) => {
-                findings.push(format!("{} is skipped: {}", name(result), result.reason));
+            Verdict::Skip if !baseline.contains(&title(result)) => {
+                findings.push(format!("{} is skipped: {}", title(result), result.reason));
             }
-            Verdict::Fail | Verdict::Error => findings.push(format!("{} {}", name(result), explain(result))),
-            // What only should be, and may be otherwise for a reason, is warned of.
+            Verdict::Fail | Verdict::Error => {
+                findings.push(format!("{} {}", title(result), explain(result)));
+            }
+            // Servers may deviate from a SHOULD, which is a warning.
             Verdict::Skip | Verdict::Pass | Verdict::Deviation | Verdict::Warn => {}
         }
     }
@@ -52,5 +58,5 @@ pub async fn row(
 }
 
 fn config(variations: Variations) -> Config {
-    Config { variations, history: MINDFUL, ..Config::default() }
+    Config { variations, history: LONG_HISTORY, ..Config::default() }
 }

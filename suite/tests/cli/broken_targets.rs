@@ -1,4 +1,4 @@
-//! Targets that cannot be tested, and one that answers the same to everything.
+//! Targets that cannot be tested.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -6,73 +6,135 @@ use std::thread;
 
 use serde_json::Value;
 
-use crate::kubeproof::kubeproof;
-use crate::served::Served;
+use crate::program::{Finished, kubeproof};
+use crate::server::TestServer;
 
-#[test]
-fn a_wrong_token_ends_with_3_and_says_so() {
-    let server = Served::start(&[]);
-    let ended = kubeproof(&["run", "--server", &server.url, "--token", "sesame-open"]).with(3);
-    assert!(ended.stderr.contains("does not accept the credential"), "{}", ended.stderr);
-    assert!(ended.stderr.contains("is the token right"), "{}", ended.stderr);
-    assert!(!ended.stderr.contains("sesame-open"), "{}", ended.stderr);
-    let ended = kubeproof(&["run", "--server", &server.url]).with(3);
-    assert!(ended.stderr.contains("403 Forbidden; give a token"), "{}", ended.stderr);
+#[track_caller]
+fn assert_one_message(output: &Finished) {
+    assert_eq!(output.stdout, "");
+    assert!(output.stderr.starts_with("error: "), "{}", output.stderr);
+    assert_eq!(output.stderr.lines().count(), 1, "{}", output.stderr);
 }
 
 #[test]
-fn a_port_where_nothing_listens_ends_with_3() {
+fn a_wrong_token_ends_with_3() {
+    let server = TestServer::start(&[]);
+    let output = kubeproof(&["run", "--server", &server.url, "--token", "sesame-open"]).with(3);
+    assert!(output.stderr.contains("rejects the credential"), "{}", output.stderr);
+    assert!(output.stderr.contains("is the token right"), "{}", output.stderr);
+    assert!(!output.stderr.contains("sesame-open"), "{}", output.stderr);
+    assert_one_message(&output);
+    let output = kubeproof(&["run", "--server", &server.url]).with(3);
+    assert!(output.stderr.contains("403 Forbidden; give a token"), "{}", output.stderr);
+}
+
+#[test]
+fn a_closed_port_ends_with_3() {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address");
-    let ended = kubeproof(&["run", "--server", &format!("http://{free}"), "--token", "t"]).with(3);
-    assert!(ended.stderr.contains("cannot be reached"), "{}", ended.stderr);
-    assert!(ended.stderr.contains("does the server run?"), "{}", ended.stderr);
+    let output = kubeproof(&["run", "--server", &format!("http://{free}"), "--token", "t"]).with(3);
+    assert!(output.stderr.contains("cannot be reached"), "{}", output.stderr);
+    assert!(output.stderr.contains("does the server run?"), "{}", output.stderr);
+    assert_one_message(&output);
+    assert_one_message(&kubeproof(&["run", "--server", "ftp://localhost"]).with(2));
 }
 
 #[test]
-fn a_certificate_that_nobody_vouches_for_ends_with_3() {
+fn an_untrusted_certificate_ends_with_3() {
     let dir = tempfile::tempdir().expect("a directory");
     let kubeconfig = dir.path().join("kubeconfig").display().to_string();
-    let server = Served::start(&["--tls", "--kubeconfig-out", &kubeconfig]);
+    let server = TestServer::start(&["--tls", "--kubeconfig-out", &kubeconfig]);
     assert!(server.url.starts_with("https://"));
-    let ended = kubeproof(&[&["run"], &server.target()[..]].concat()).with(3);
-    assert!(ended.stderr.contains("certificate"), "{}", ended.stderr);
+    let output = kubeproof(&[&["run"], &server.target()[..]].concat()).with(3);
+    assert!(output.stderr.contains("certificate"), "{}", output.stderr);
     let one = ["--only", "get/*@configmaps.v1", "-q"];
-    kubeproof(&[&["run", "--insecure-skip-tls-verify"], &server.target()[..], &one].concat()).with(0);
+    kubeproof(&[&["run", "--insecure-skip-tls-verify"], &server.target()[..], &one].concat())
+        .with(0);
     kubeproof(&[&["run", "--kubeconfig", &kubeconfig], &one[..]].concat()).with(0);
 }
 
-/// It offers nothing by discovery, but that alone is no way out: the cases about discovery itself find it wrong.
 #[test]
-fn a_server_that_answers_braces_to_everything_fails() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let json = dir.path().join("report.json");
-    let url = answering("{}");
-    kubeproof(&["run", "--server", &url, "--json", &json.display().to_string()]).with(1);
-    let report: Value = serde_json::from_slice(&std::fs::read(&json).expect("a report")).expect("JSON");
-    assert!(report["summary"]["fail"].as_u64() > Some(0), "{}", report["summary"]);
-    assert_eq!(report["interrupted"], false);
+fn a_server_that_is_no_kubernetes_api_ends_with_3() {
+    let missing = "404 Not Found\r\nContent-Type: text/plain";
+    let page = "200 OK\r\nContent-Type: text/html";
+    let login = "302 Found\r\nLocation: https://login.example/start";
+    let json = "200 OK\r\nContent-Type: application/json";
+    let of_kubernetes = "does not look like a Kubernetes API";
+    for (head, body, expected) in [
+        (missing, "<p>hello</p>", "GET /apis returned 404"),
+        (page, "<p>hello</p>", "GET /apis returned 200 with text/html"),
+        (login, "", "GET /apis returned 302 to https://login.example/start"),
+        (json, r#"{"hello": "world"}"#, "GET /apis returned 200 with JSON of another kind"),
+        (json, "{}", "GET /apis returned 200 with JSON of another kind"),
+    ] {
+        assert_strange(head, body, &[of_kubernetes, expected]);
+    }
 }
 
-/// A server that has one answer, on one connection each.
-fn answering(body: &'static str) -> String {
+/// All requests have one cause, so the run ends before it reports the cause for each case.
+#[test]
+fn a_server_that_fails_every_request_ends_with_3() {
+    let head = "500 Internal Server Error\r\nContent-Type: text/plain";
+    assert_strange(head, "panic", &["all requests fail", "GET /apis returned 500"]);
+}
+
+/// Even if the user names a subject: its collection shows whether the server is an API.
+#[track_caller]
+fn assert_strange(head: &'static str, body: &'static str, expected: &[&str]) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let json = dir.path().join("report.json").display().to_string();
+    let url = start_server_with(head, body);
+    for subject in [&[][..], &["--subject", "example.org/v1/things"]] {
+        let arguments = ["run", "--server", &url, "--json", &json];
+        let output = kubeproof(&[&arguments[..], subject].concat()).with(3);
+        let first = output.stderr.lines().next().unwrap_or_default().to_owned();
+        assert!(expected.iter().all(|text| first.contains(text)), "{first}");
+        let report: Value =
+            serde_json::from_slice(&std::fs::read(&json).expect("a report")).expect("JSON");
+        assert_eq!(report["results"].as_array().map(Vec::len), Some(0));
+    }
+}
+
+/// The credential must not reach another server.
+#[test]
+fn redirects_to_other_servers_are_not_followed() {
+    let other = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = other.local_addr().expect("its address");
+    let head = format!("307 Temporary Redirect\r\nLocation: http://{address}/api/v1");
+    let url = start_server_with(head.leak(), "");
+    let output = kubeproof(&["run", "--server", &url, "--token", "secret"]).with(3);
+    assert!(output.stderr.contains(&format!("307 to http://{address}")), "{}", output.stderr);
+    other.set_nonblocking(true).expect("a setting of the socket");
+    assert!(other.accept().is_err(), "the other server received a connection");
+}
+
+/// A loop of redirects ends, and requests of discovery are few.
+#[test]
+fn redirects_to_themselves_are_bounded() {
+    let url = start_server_with("307 Temporary Redirect\r\nLocation: /api", "");
+    let output = kubeproof(&["run", "--server", &url]).with(3);
+    assert!(output.stderr.contains("GET /apis returned 307 to /api"), "{}", output.stderr);
+}
+
+/// Starts a server with one response to every request. It closes the connection after each.
+fn start_server_with(head: &'static str, body: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("its address"));
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            thread::spawn(move || answer(stream, body));
+            thread::spawn(move || respond(stream, head, body));
         }
     });
     url
 }
 
-fn answer(mut stream: TcpStream, body: &str) {
+fn respond(mut stream: TcpStream, head: &str, body: &str) {
     let mut request = vec![0; 64 << 10];
-    let answer = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+    let response = format!(
+        "HTTP/1.1 {head}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
     );
-    // A client that has gone away is the client's business.
+    // The client may have closed the connection.
     if stream.read(&mut request).is_ok() {
-        let _ = stream.write_all(answer.as_bytes());
+        let _ = stream.write_all(response.as_bytes());
     }
 }

@@ -1,11 +1,11 @@
-//! Commands about cases and requirements, which need no server.
+//! Commands about cases and requirements.
 
 use std::fs;
 use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::kubeproof::{command, kubeproof};
+use crate::program::{command, kubeproof};
 
 fn json(arguments: &[&str]) -> Value {
     serde_json::from_str(&kubeproof(arguments).with(0).stdout).expect("JSON")
@@ -19,17 +19,22 @@ fn cases_are_listed_as_a_table_and_as_json() {
     let cases = json(&["list", "--area", "watch", "--json"]);
     assert_eq!(cases.as_array().expect("a list").len(), table.lines().count() - 1);
     assert!(cases[0]["requirements"].as_array().is_some_and(|ids| !ids.is_empty()));
+    let profile = json(&["list", "--profile", "watch", "apply", "--json"]);
+    let of = |case: &Value| case["profile"] == "watch" || case["profile"] == "apply";
+    assert!(profile.as_array().expect("a list").iter().all(of), "{profile}");
+    assert!(profile.as_array().map(Vec::len) > cases.as_array().map(Vec::len));
     let older = json(&["list", "--edition", "v1.0", "--json"]);
     let all = json(&["list", "--json"]);
     assert!(older.as_array().map(Vec::len) < all.as_array().map(Vec::len));
 }
 
-/// Whatever a case file may say, it can be put into words.
 #[test]
-fn every_case_and_requirement_is_explained() {
+fn cases_requirements_profiles_and_faults_are_explained() {
     let cases = json(&["list", "--json"]);
     let case = kubeproof(&["explain", "watch/resumes-from-every-version"]).with(0).stdout;
-    for expected in ["Why it matters:", "watch.no-missed-mutations (must", "Steps:", "for each version of"] {
+    for expected in
+        ["Why it matters:", "watch.no-missed-mutations (must", "Steps:", "for each version of"]
+    {
         assert!(case.contains(expected), "{expected:?} is not in\n{case}");
     }
     for case in cases.as_array().expect("a list").iter().step_by(20) {
@@ -38,15 +43,41 @@ fn every_case_and_requirement_is_explained() {
     }
     let requirement = kubeproof(&["explain", "watch.no-missed-mutations"]).with(0).stdout;
     assert!(requirement.contains("watch/resumes-from-every-version"), "{requirement}");
-    for expected in ["Why clients rely on it:", "What is legal:", "as it should be", "broken by"] {
+    for expected in
+        ["Why clients rely on it:", "Permitted:", "of a correct server", "with the fault"]
+    {
         assert!(requirement.contains(expected), "{expected:?} is not in\n{requirement}");
     }
-    let older = kubeproof(&["explain", "--no-example", "metadata.namespace-dns-label"]).with(0).stdout;
+    let older =
+        kubeproof(&["explain", "--no-example", "metadata.namespace-dns-label"]).with(0).stdout;
     for expected in ["  v1.0: A namespace is a DNS subdomain", "  v1.3, 2022, 2024, head: "] {
         assert!(older.contains(expected), "{expected:?} is not in\n{older}");
     }
-    let ended = kubeproof(&["explain", "watch.no-missed-mutation"]).with(2);
-    assert!(ended.stderr.contains("did you mean \"watch.no-missed-mutations\"?"), "{}", ended.stderr);
+    let link = "sig-architecture/api-conventions.md#metadata\n";
+    for id in ["metadata.namespace-dns-label", "namespaces/names-are-dns-labels"] {
+        assert!(kubeproof(&["explain", "--no-example", id]).with(0).stdout.contains(link), "{id}");
+    }
+    let profile = kubeproof(&["explain", "lists"]).with(0).stdout;
+    for expected in ["lists (profile 3 of 9)", "  list/pages-cover-everything (must): "] {
+        assert!(profile.contains(expected), "{expected:?} is not in\n{profile}");
+    }
+    let fault = kubeproof(&["explain", "lost-update"]).with(0).stdout;
+    for expected in [
+        "lost-update (fault of the reference server)",
+        "  concurrency.one-of-two-puts-fails (must, implied): ",
+        "Cases that catch it:\n  ",
+        "  kubeproof serve --listen 127.0.0.1:8001 --token secret --user-token user --fault \
+         lost-update\n",
+        "  kubeproof run --server http://127.0.0.1:8001 --token secret --second-token user --only ",
+    ] {
+        assert!(fault.contains(expected), "{expected:?} is not in\n{fault}");
+    }
+    let output = kubeproof(&["explain", "watch.no-missed-mutation"]).with(2);
+    assert!(
+        output.stderr.contains("did you mean \"watch.no-missed-mutations\"?"),
+        "{}",
+        output.stderr
+    );
 }
 
 #[test]
@@ -65,7 +96,7 @@ fn coverage_counts_every_requirement() {
 }
 
 const CASE: &str = "\
-summary: A config map of our own can be listed
+summary: A list of config maps returns 200
 requirements: [verbs.list]
 needs: [core]
 steps:
@@ -74,12 +105,12 @@ steps:
       method: GET
       path: /api/v1/configmaps
       expect:
-        - id: answers
+        - id: is-ok
           status: 200
 ";
 
 #[test]
-fn a_directory_of_cases_is_checked_and_run() {
+fn cases_of_a_directory_are_checked_and_run() {
     let dir = tempfile::tempdir().expect("a directory");
     let place = dir.path().display().to_string();
     kubeproof(&["lint", &place]).with(2);
@@ -87,33 +118,37 @@ fn a_directory_of_cases_is_checked_and_run() {
     let file = dir.path().join("ours/can-be-listed.yaml");
     fs::write(&file, CASE).expect("written");
     kubeproof(&["lint", &place]).with(0);
-    let ended = kubeproof(&["run", "-v", "--cases", &place, "--only", "ours/*"]).with(0);
-    assert!(ended.stdout.contains("PASS      ours/can-be-listed"), "{}", ended.stdout);
+    let output = kubeproof(&["run", "-v", "--cases", &place, "--only", "ours/*"]).with(0);
+    assert!(output.stdout.contains("PASS      ours/can-be-listed"), "{}", output.stdout);
 
     fs::write(&file, CASE.replace("status:", "statu:")).expect("written");
-    let ended = kubeproof(&["lint", &place]).with(1);
-    assert!(ended.stdout.contains("can-be-listed.yaml:11:"), "{}", ended.stdout);
-    assert!(ended.stdout.contains("did you mean `status`?"), "{}", ended.stdout);
-    let ended = kubeproof(&["run", "--cases", &place]).with(2);
-    assert!(ended.stderr.contains("did you mean `status`?"), "{}", ended.stderr);
+    let output = kubeproof(&["lint", &place]).with(1);
+    assert!(output.stdout.contains("can-be-listed.yaml:11:"), "{}", output.stdout);
+    assert!(output.stdout.contains("did you mean `status`?"), "{}", output.stdout);
+    let output = kubeproof(&["run", "--cases", &place]).with(2);
+    assert!(output.stderr.contains("did you mean `status`?"), "{}", output.stderr);
 }
 
 #[test]
-fn schemas_are_those_that_are_committed() {
+fn printed_schemas_match_the_committed_files() {
     for kind in ["case", "subject", "requirements"] {
         let path = format!("{}/../cases/schema/{kind}.schema.json", env!("CARGO_MANIFEST_DIR"));
-        let committed: Value = serde_json::from_slice(&fs::read(path).expect("a schema")).expect("JSON");
+        let committed: Value =
+            serde_json::from_slice(&fs::read(path).expect("a schema")).expect("JSON");
         assert_eq!(json(&["schema", kind]), committed);
     }
     assert_eq!(json(&["schema", "report"])["title"], "A report of kubeproof");
 }
 
 #[test]
-fn a_reader_that_has_had_enough_is_no_error() {
-    let mut child =
-        command(&["list"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+fn a_closed_pipe_is_not_an_error() {
+    let mut child = command(&["list"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
     drop(child.stdout.take());
-    let ended = child.wait_with_output().expect("it ends");
-    assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
-    assert_eq!(ended.status.code(), Some(0));
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
 }

@@ -1,4 +1,4 @@
-//! `lint-api`: schemas in files, without a server.
+//! `kubeproof lint-api`.
 
 use std::fs;
 use std::io::Write as _;
@@ -8,9 +8,9 @@ use std::process::Stdio;
 use rstest::rstest;
 use serde_json::Value;
 
-use crate::kubeproof::{Ended, command, kubeproof};
+use crate::program::{Finished, command, kubeproof};
 
-/// Its worst is a float, at line 20.
+/// A CRD with a floating-point number in line 20.
 const GADGETS: &str = "\
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -40,8 +40,8 @@ fn path(path: &Path) -> &str {
     path.to_str().expect("a path")
 }
 
-/// Checks what comes over standard input.
-fn piped(text: &str, arguments: &[&str]) -> Ended {
+/// Checks a text on standard input.
+fn piped(text: &str, arguments: &[&str]) -> Finished {
     let mut process = command(&[&["lint-api", "-"], arguments].concat())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -58,13 +58,20 @@ fn a_finding_is_shown_at_its_line_in_every_report() {
     let file = dir.path().join("gadgets.yaml");
     fs::write(&file, GADGETS).expect("written");
     let (json, sarif) = (dir.path().join("out.json"), dir.path().join("out.sarif"));
-    let ended =
-        kubeproof(&["lint-api", path(&file), "--github", "--json", path(&json), "--sarif", path(&sarif)])
-            .with(1);
+    let output = kubeproof(&[
+        "lint-api",
+        path(&file),
+        "--github",
+        "--json",
+        path(&json),
+        "--sarif",
+        path(&sarif),
+    ])
+    .with(1);
     let line = format!("{}:20:17: gadgets.v1.devices.example.com spec.ratio: ", file.display());
-    assert!(ended.stdout.contains(&line), "{}", ended.stdout);
+    assert!(output.stdout.contains(&line), "{}", output.stdout);
     let annotation = format!("::error file={},line=20,col=17,", file.display());
-    assert!(ended.stdout.contains(&annotation), "{}", ended.stdout);
+    assert!(output.stdout.contains(&annotation), "{}", output.stdout);
 
     let report: Value = serde_json::from_slice(&fs::read(&json).expect("a report")).expect("JSON");
     let results = report["results"].as_array().expect("results");
@@ -82,11 +89,12 @@ fn a_finding_is_shown_at_its_line_in_every_report() {
         .find(|finding| finding["ruleId"] == "primitive.no-float-in-spec")
         .expect("the float")["locations"][0]["physicalLocation"];
     assert_eq!(region["region"]["startLine"], 20, "{region}");
-    assert_eq!(region["artifactLocation"]["uri"], path(&file), "{region}");
+    let uri = format!("file://{}", file.display());
+    assert_eq!(region["artifactLocation"]["uri"], uri, "{region}");
 }
 
 #[test]
-fn warnings_fail_the_strict_and_known_failures_fail_nobody() {
+fn warnings_fail_only_if_strict_and_known_failures_are_accepted() {
     let dir = tempfile::tempdir().expect("a directory");
     let (file, known) = (dir.path().join("gadgets.yaml"), dir.path().join("known.yaml"));
     fs::write(&file, GADGETS.replace("number", "boolean")).expect("written");
@@ -102,20 +110,48 @@ fn warnings_fail_the_strict_and_known_failures_fail_nobody() {
 }
 
 #[rstest]
-#[case::list(format!("kind: List\nitems:\n- {}", GADGETS.trim_end().replace('\n', "\n  ")), 1, "stdin:22:19")]
+#[case::list(
+    format!("kind: List\nitems:\n- {}", GADGETS.trim_end().replace('\n', "\n  ")),
+    1,
+    "stdin:22:19"
+)]
 #[case::many(format!("kind: Service\n---\n{GADGETS}"), 1, "stdin:22:17")]
-#[case::json(r#"{"openapi": "3.0.0", "components": {"schemas": {"a.Spec": {"properties": {"max_items": {}}}}}}"#.to_owned(), 1, "a.Spec max_items")]
-#[case::nothing("kind: Service\n---\nkind: Deployment\n".to_owned(), 2, "stdin holds a Service (line 1), a Deployment (line 3)")]
+#[case::json(
+    r#"{
+        "openapi": "3.0.0",
+        "components": {"schemas": {"a.Spec": {"properties": {"max_items": {}}}}}
+    }"#.to_owned(),
+    1,
+    "a.Spec max_items"
+)]
+#[case::nothing(
+    "kind: Service\n---\nkind: Deployment\n".to_owned(),
+    2,
+    "stdin holds a Service (line 1), a Deployment (line 3)"
+)]
 #[case::empty(String::new(), 2, "stdin holds nothing")]
 #[case::broken("a: [\n".to_owned(), 2, "stdin:1:4")]
-#[case::old(GADGETS.replace("k8s.io/v1", "k8s.io/v1beta1"), 2, "stdin:1:1: expected apiVersion apiextensions.k8s.io/v1")]
-fn documents_are_judged_or_refused(#[case] text: String, #[case] code: i32, #[case] told: &str) {
-    let ended = piped(&text, &[]).with(code);
-    assert!(format!("{}{}", ended.stdout, ended.stderr).contains(told), "{}{}", ended.stdout, ended.stderr);
+#[case::old(
+    GADGETS.replace("k8s.io/v1", "k8s.io/v1beta1"),
+    2,
+    "stdin:1:1: expected apiVersion apiextensions.k8s.io/v1"
+)]
+fn documents_are_judged_or_rejected(
+    #[case] text: String,
+    #[case] code: i32,
+    #[case] message: &str,
+) {
+    let output = piped(&text, &[]).with(code);
+    assert!(
+        format!("{}{}", output.stdout, output.stderr).contains(message),
+        "{}{}",
+        output.stdout,
+        output.stderr
+    );
 }
 
 #[test]
-fn a_directory_is_searched_and_must_hold_something() {
+fn a_directory_must_contain_schemas() {
     let dir = tempfile::tempdir().expect("a directory");
     fs::create_dir(dir.path().join("crds")).expect("a directory");
     fs::write(dir.path().join("service.yaml"), "kind: Service\n").expect("written");
@@ -126,16 +162,34 @@ fn a_directory_is_searched_and_must_hold_something() {
     kubeproof(&["lint-api", path(dir.path()), "--only", "schema/no-flots"]).with(4);
 }
 
+/// A directory can contain templates and other files. A file that the user names must be readable.
+#[test]
+fn a_directory_may_contain_unreadable_files() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let template = dir.path().join("template.yaml");
+    fs::write(&template, "{{ if .Values.crds }}\nkind: A\n{{ end }}\n").expect("written");
+    fs::write(dir.path().join("binary.json"), b"\xff\xfe{}").expect("written");
+    fs::write(dir.path().join("widgets.yaml"), GADGETS.replace("number", "boolean"))
+        .expect("written");
+    let output = kubeproof(&["lint-api", path(dir.path())]).with(0);
+    for skipped in ["template.yaml:", "binary.json:"] {
+        let mut lines = output.stderr.lines();
+        let is_warning = |line: &str| line.starts_with("warning: ") && line.contains(skipped);
+        assert!(lines.any(is_warning), "{}", output.stderr);
+    }
+    kubeproof(&["lint-api", path(&template)]).with(2);
+}
+
 #[rstest]
 #[case("{a: ", "}", "recursion limit exceeded")]
 #[case("{\"a\": ", "}", "recursion limit exceeded")]
 #[case("[", "]", "recursion limit exceeded")]
 #[case("- ", "", "depth")]
-fn what_is_nested_too_deep_is_told(#[case] open: &str, #[case] close: &str, #[case] told: &str) {
+fn deep_nesting_is_an_error(#[case] open: &str, #[case] close: &str, #[case] message: &str) {
     let nested = |levels| format!("{}{}", open.repeat(levels), close.repeat(levels));
-    // As deep as is read, it is no definition, and that is all.
-    let ended = piped(&nested(250), &[]).with(2);
-    assert!(ended.stderr.contains("a document without a kind (line 1)"), "{}", ended.stderr);
-    let ended = piped(&nested(20_000), &[]).with(2);
-    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    // This depth is read, but the document is not a CRD.
+    let output = piped(&nested(250), &[]).with(2);
+    assert!(output.stderr.contains("a document without a kind (line 1)"), "{}", output.stderr);
+    let output = piped(&nested(20_000), &[]).with(2);
+    assert!(output.stderr.contains(message), "{}", output.stderr);
 }

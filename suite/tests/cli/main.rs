@@ -1,17 +1,24 @@
-//! The program as its users meet it: outputs and exit codes of the built binary, over real sockets.
+//! Tests of the built binary over real sockets: outputs, exit codes, reports and safety.
 
 mod broken_targets;
 mod catalogue;
-mod cleaning;
-mod harm;
+mod clean;
+mod console;
+mod envtest;
+mod gates;
 mod help;
-mod hostile;
-mod interrupts;
-mod kubeproof;
+mod interruption;
+mod keep;
+mod known_failures;
 mod lint_api;
+mod malicious_server;
+mod oracle;
+mod program;
 mod recorder;
 mod reports;
 mod runs;
+mod safety;
 mod secrets;
+mod self_test;
 mod serve;
-mod served;
+mod server;

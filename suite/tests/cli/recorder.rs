@@ -1,4 +1,4 @@
-//! Stands between the program and a server, hands on every byte, and keeps the requests that went by.
+//! A TCP proxy that records the requests to a server.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -8,15 +8,15 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-/// A way to a server on which everything is seen.
+/// A proxy in front of a server. It forwards every byte.
 pub(crate) struct Recorder {
     pub(crate) url: String,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Mutex<Vec<RecordedRequest>>>,
 }
 
-/// A request as it went by.
+/// A recorded request.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct RecordedRequest {
     pub(crate) method: String,
     pub(crate) target: String,
     pub(crate) body: Vec<u8>,
@@ -24,8 +24,8 @@ pub(crate) struct Seen {
 }
 
 impl Recorder {
-    /// In front of the server at this URL.
-    pub(crate) fn before(url: &str) -> Self {
+    /// Starts a proxy for the server at this URL.
+    pub(crate) fn start(url: &str) -> Self {
         let server: SocketAddr =
             url.strip_prefix("http://").expect("plain HTTP").parse().expect("an address");
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -35,73 +35,76 @@ impl Recorder {
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 let seen = Arc::clone(&kept);
-                thread::spawn(move || pass(client, server, &seen));
+                thread::spawn(move || forward(client, server, &seen));
             }
         });
         Self { url, seen }
     }
 
-    /// Everything so far, in the order of coming.
-    pub(crate) fn seen(&self) -> Vec<Seen> {
+    /// Returns all requests so far, in the order of arrival.
+    pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
         self.seen.lock().expect("its lock").clone()
     }
 
-    /// What was not a read.
-    pub(crate) fn writes(&self) -> Vec<Seen> {
-        let mut seen = self.seen();
-        seen.retain(|one| !["GET", "HEAD", "OPTIONS"].contains(&one.method.as_str()));
-        seen
+    /// Returns all requests that are not reads.
+    pub(crate) fn writes(&self) -> Vec<RecordedRequest> {
+        let mut writes = self.requests();
+        writes.retain(|one| !["GET", "HEAD", "OPTIONS"].contains(&one.method.as_str()));
+        writes
     }
 }
 
-impl Seen {
+impl RecordedRequest {
     pub(crate) fn path(&self) -> &str {
         self.target.split('?').next().unwrap_or_default()
     }
 
-    /// The name, or the prefix of one, that the body gives.
-    pub(crate) fn named(&self) -> String {
+    /// Returns `metadata.name` or `metadata.generateName` of the body.
+    pub(crate) fn object_name(&self) -> String {
         let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
         let name = |member: &str| body["metadata"][member].as_str().map(str::to_owned);
         name("name").or_else(|| name("generateName")).unwrap_or_default()
     }
 }
 
-/// Either end that hangs up ends the other.
-fn pass(mut client: TcpStream, server: SocketAddr, seen: &Mutex<Vec<Seen>>) {
+/// Forwards a connection until either side closes it.
+fn forward(mut client: TcpStream, server: SocketAddr, seen: &Mutex<Vec<RecordedRequest>>) {
     let Ok(mut upstream) = TcpStream::connect(server) else { return };
-    // Small frames go both ways; held back, each would take 40 ms.
+    // Nagle's algorithm would delay each small frame by 40 ms.
     let _ = (client.set_nodelay(true), upstream.set_nodelay(true));
-    let (Ok(mut answers), Ok(mut back)) = (upstream.try_clone(), client.try_clone()) else { return };
-    let answering = thread::spawn(move || {
-        let _ = std::io::copy(&mut answers, &mut back);
+    let (Ok(mut responses), Ok(mut back)) = (upstream.try_clone(), client.try_clone()) else {
+        return;
+    };
+    let responding = thread::spawn(move || {
+        let _ = std::io::copy(&mut responses, &mut back);
         let _ = back.shutdown(Shutdown::Write);
     });
-    let mut requests = Requests::default();
+    let mut requests = RequestParser::default();
     let mut chunk = vec![0; 64 << 10];
     while let Ok(length @ 1..) = client.read(&mut chunk) {
-        seen.lock().expect("its lock").extend(requests.take(&chunk[..length]));
+        seen.lock().expect("its lock").extend(requests.add(&chunk[..length]));
         if upstream.write_all(&chunk[..length]).is_err() {
             break;
         }
     }
     let _ = upstream.shutdown(Shutdown::Write);
-    let _ = answering.join();
+    let _ = responding.join();
 }
 
-/// Tells the requests of a connection apart.
+/// Parses the requests of a connection.
 #[derive(Default)]
-struct Requests {
+struct RequestParser {
     bytes: Vec<u8>,
-    /// What follows is no HTTP, or of a length that is not told in advance: a connection for one request.
-    blind: bool,
+    /// Whether the rest of the connection is not parsed: it is not HTTP after an upgrade, or
+    /// chunked.
+    is_opaque: bool,
 }
 
-impl Requests {
-    /// The requests that these bytes complete.
-    fn take(&mut self, bytes: &[u8]) -> Vec<Seen> {
+impl RequestParser {
+    /// Returns the requests that these bytes complete.
+    fn add(&mut self, bytes: &[u8]) -> Vec<RecordedRequest> {
         let mut complete = Vec::new();
-        if self.blind {
+        if self.is_opaque {
             return complete;
         }
         self.bytes.extend_from_slice(bytes);
@@ -113,17 +116,23 @@ impl Requests {
                     .find(|(name, _)| name.eq_ignore_ascii_case(wanted))
                     .map(|(_, value)| value.trim().to_owned())
             };
-            let length: usize = header("content-length").and_then(|value| value.parse().ok()).unwrap_or(0);
-            self.blind = header("upgrade").is_some() || header("transfer-encoding").is_some();
+            let length: usize =
+                header("content-length").and_then(|value| value.parse().ok()).unwrap_or(0);
+            self.is_opaque = header("upgrade").is_some() || header("transfer-encoding").is_some();
             let whole = end + 4 + length;
-            if self.bytes.len() < whole && !self.blind {
+            if self.bytes.len() < whole && !self.is_opaque {
                 break;
             }
             let body = self.bytes.get(end + 4..whole).unwrap_or_default().to_vec();
             let mut line = head.lines().next().unwrap_or_default().split(' ');
             let mut word = || line.next().unwrap_or_default().to_owned();
-            complete.push(Seen { method: word(), target: word(), body, at: Instant::now() });
-            if self.blind {
+            complete.push(RecordedRequest {
+                method: word(),
+                target: word(),
+                body,
+                at: Instant::now(),
+            });
+            if self.is_opaque {
                 break;
             }
             self.bytes.drain(..whole);

@@ -1,4 +1,4 @@
-//! What must be seen nowhere: credentials of every kind, and the data of Secrets.
+//! Credentials and the data of Secrets are in no output.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -10,13 +10,13 @@ use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
 use rstest::rstest;
 
-use crate::harm::{SECRET, populate};
-use crate::kubeproof::{Ended, kubeproof};
-use crate::served::{Served, TOKEN, USER_TOKEN};
+use crate::program::{Finished, kubeproof};
+use crate::safety::{SECRET, create_foreign_objects};
+use crate::server::{TOKEN, TestServer, USER_TOKEN};
 
-/// Runs with every output there is, at its most talkative, and fails if one of them holds a canary in whatever form.
+/// Runs with all reports at the highest verbosity, and asserts that none contains a canary.
 #[track_caller]
-fn nothing_tells(canaries: &[&str], arguments: &[&str]) -> Ended {
+fn assert_hidden(canaries: &[&str], arguments: &[&str]) -> Finished {
     let dir = tempfile::tempdir().expect("a directory");
     let place = |name: &str| dir.path().join(name).display().to_string();
     let files: Vec<String> = ["junit", "json", "html", "markdown", "sarif", "tap", "trace"]
@@ -26,36 +26,40 @@ fn nothing_tells(canaries: &[&str], arguments: &[&str]) -> Ended {
     let mut all = arguments.to_vec();
     all.extend(["-vv", "--github"]);
     all.extend(files.iter().map(String::as_str));
-    let ended = kubeproof(&all);
-    let mut told = vec![("standard output".to_owned(), ended.stdout.clone().into_bytes())];
-    told.push(("standard error".to_owned(), ended.stderr.clone().into_bytes()));
-    read_all(dir.path(), &mut told);
+    let output = kubeproof(&all);
+    let mut outputs = vec![("standard output".to_owned(), output.stdout.clone().into_bytes())];
+    outputs.push(("standard error".to_owned(), output.stderr.clone().into_bytes()));
+    read_all(dir.path(), &mut outputs);
     for canary in canaries {
         for form in forms(canary) {
-            for (place, text) in &told {
+            for (place, text) in &outputs {
                 let found = text.windows(form.len()).position(|window| window == form.as_bytes());
                 if let Some(at) = found {
                     let around = &text[at.saturating_sub(300)..(at + 100).min(text.len())];
-                    panic!("{place} holds {canary} as {form}: {}", String::from_utf8_lossy(around));
+                    panic!(
+                        "{place} contains {canary} as {form}: {}",
+                        String::from_utf8_lossy(around)
+                    );
                 }
             }
         }
     }
-    ended
+    output
 }
 
-fn read_all(path: &Path, told: &mut Vec<(String, Vec<u8>)>) {
+fn read_all(path: &Path, outputs: &mut Vec<(String, Vec<u8>)>) {
     for entry in fs::read_dir(path).expect("a directory") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
-            read_all(&path, told);
+            read_all(&path, outputs);
         } else {
-            told.push((path.display().to_string(), fs::read(&path).expect("a file")));
+            outputs.push((path.display().to_string(), fs::read(&path).expect("a file")));
         }
     }
 }
 
-/// As it is, and in base64 wherever it stands in what was encoded: the letters at its edges depend on its neighbours.
+/// Returns the text and its base64 forms at all three offsets, without the characters that depend
+/// on neighbouring text.
 fn forms(canary: &str) -> Vec<String> {
     let mut forms = vec![canary.to_owned()];
     for before in 0..3 {
@@ -72,40 +76,53 @@ fn forms(canary: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_form_of_a_canary_would_be_found() {
+fn encoded_canaries_are_found() {
     for text in ["me:canary-bird", "Bearer canary-bird", "canary-bird", "xcanary-birdx"] {
         let encoded = BASE64_STANDARD.encode(text);
         assert!(forms("canary-bird").iter().any(|form| encoded.contains(form)), "{encoded}");
     }
 }
 
-/// Others' Secrets are listed and watched, tokens go among subprotocols, and a server that is wrong gives tokens back.
+/// The cases list and watch Secrets and send tokens as subprotocols. The faults return tokens.
 #[test]
-fn neither_tokens_nor_secrets_are_told_of_a_run() {
-    let wrong =
-        ["websocket-token-echoed", "proxy-leaks-token", "discovery-hides-list", "answers-without-kind"];
-    let server = Served::start(&[&["--fault"], &wrong[..]].concat());
-    populate(&server);
+fn tokens_and_secrets_are_hidden() {
+    let faults = [
+        "websocket-token-echoed",
+        "proxy-leaks-token",
+        "discovery-hides-list",
+        "answers-without-kind",
+    ];
+    let server = TestServer::start(&[&["--fault"], &faults[..]].concat());
+    create_foreign_objects(&server);
     let password = BASE64_STANDARD.encode(SECRET);
-    let cases = ["list/*", "watch/*", "create/*", "patch/*@secrets.v1", "exec/token-*", "proxy/*", "users/*"];
+    let cases = [
+        "list/*",
+        "watch/*",
+        "create/*",
+        "patch/*@secrets.v1",
+        "exec/token-*",
+        "proxy/*",
+        "users/*",
+    ];
     let run = [&["run", "--only"], &cases[..], &server.target()].concat();
-    let ended = nothing_tells(&[TOKEN, USER_TOKEN, SECRET, &password], &run).with(1);
-    assert!(ended.stdout.contains("FAIL"), "{}", ended.stdout);
+    let output = assert_hidden(&[TOKEN, USER_TOKEN, SECRET, &password], &run).with(1);
+    assert!(output.stdout.contains("FAIL"), "{}", output.stdout);
 }
 
-/// Answers everything with what it was told, in headers, texts, objects and broken JSON.
-fn echo() -> String {
+/// Starts a server that repeats the credentials of each request in headers, text, JSON and invalid
+/// JSON.
+fn start_echo_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("its address"));
     thread::spawn(move || {
         for (count, client) in listener.incoming().map_while(Result::ok).enumerate() {
-            thread::spawn(move || answer(client, count));
+            thread::spawn(move || echo_credentials(client, count));
         }
     });
     url
 }
 
-fn answer(mut client: TcpStream, count: usize) {
+fn echo_credentials(mut client: TcpStream, count: usize) {
     let mut head = Vec::new();
     let mut chunk = [0; 4096];
     while !head.windows(4).any(|four| four == b"\r\n\r\n") {
@@ -117,13 +134,16 @@ fn answer(mut client: TcpStream, count: usize) {
     let head = String::from_utf8_lossy(&head).into_owned();
     let field = |wanted: &str| {
         let mut fields = head.lines().filter_map(|line| line.split_once(':'));
-        fields.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.trim().to_owned())
+        fields
+            .find(|(name, _)| name.eq_ignore_ascii_case(wanted))
+            .map(|(_, value)| value.trim().to_owned())
     };
     let given = field("authorization").unwrap_or_default();
     let protocols = field("sec-websocket-protocol").unwrap_or_default();
     let secret = given.split_once(' ').map_or("", |(_, secret)| secret);
-    let decoded = BASE64_STANDARD.decode(secret).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    let told = format!(
+    let decoded =
+        BASE64_STANDARD.decode(secret).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let echo = format!(
         "{given} {protocols} {} {} {}",
         BASE64_STANDARD.encode(&given),
         BASE64_URL_SAFE_NO_PAD.encode(secret),
@@ -131,27 +151,35 @@ fn answer(mut client: TcpStream, count: usize) {
     );
     let body = match count % 3 {
         0 => {
-            format!(r#"{{"kind": "Status", "reason": "Teapot", "message": "you said {told}", "{told}": 1}}"#)
+            format!(
+                r#"{{
+                    "kind": "Status", "reason": "Teapot",
+                    "message": "you sent {echo}", "{echo}": 1
+                }}"#
+            )
         }
-        1 => format!(r#"{{"kind": "Status", "message": "{told}"#),
-        _ => told.clone(),
+        1 => format!(r#"{{"kind": "Status", "message": "{echo}"#),
+        _ => echo.clone(),
     };
     let status = if head.starts_with("GET /version") { "200 OK" } else { "418 I'm a teapot" };
     let _ = write!(
         client,
-        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nX-Echo: {told}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nX-Echo: {echo}\r\n\
+         Connection: close\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
 }
 
-const CANARY: &str = "canary-that-sings-of-credentials";
+const CANARY: &str = "canary-in-the-credentials";
 
-/// A user of a kubeconfig whose credential holds the canary.
+/// Writes a kubeconfig with this user.
 fn kubeconfig(url: &str, user: &str) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().expect("a file");
     let text = format!(
-        "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{{name: c, cluster: {{server: '{url}'}}}}]\n\
-         contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\nusers:\n- name: u\n  user: {user}\n"
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
+         clusters: [{{name: c, cluster: {{server: '{url}'}}}}]\n\
+         contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n\
+         users:\n- name: u\n  user: {user}\n"
     );
     fs::write(file.path(), text).expect("it is written");
     file
@@ -161,55 +189,76 @@ fn kubeconfig(url: &str, user: &str) -> tempfile::NamedTempFile {
 #[case::token(&format!("{{token: {CANARY}}}"))]
 #[case::basic(&format!("{{username: me, password: {CANARY}}}"))]
 #[case::exec(&format!(
-    "{{exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: sh, args: [-c, 'echo \"$ANSWER\"'], \
-     env: [{{name: ANSWER, value: '{{\"apiVersion\": \"client.authentication.k8s.io/v1\", \"kind\": \"ExecCredential\", \
-     \"status\": {{\"token\": \"{CANARY}\"}}}}'}}]}}}}"
+    "{{exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, \
+     command: sh, args: [-c, 'echo \"$CREDENTIAL\"'], \
+     env: [{{name: CREDENTIAL, value: '{{\"apiVersion\": \"client.authentication.k8s.io/v1\", \
+     \"kind\": \"ExecCredential\", \"status\": {{\"token\": \"{CANARY}\"}}}}'}}]}}}}"
 ))]
-fn what_a_kubeconfig_logs_in_with_is_not_told(#[case] user: &str) {
-    let file = kubeconfig(&echo(), user);
+fn credentials_of_a_kubeconfig_are_hidden(#[case] user: &str) {
+    let file = kubeconfig(&start_echo_server(), user);
     let path = file.path().to_str().expect("a path");
     let only = ["--only", "errors/*", "discovery/*", "get/*", "exec/token-*"];
-    let ended = nothing_tells(&[CANARY], &[&["run", "--kubeconfig", path], &only[..]].concat());
-    assert!(ended.stdout.contains("[redacted]"), "{:?}\n{}\n{}", ended.code, ended.stdout, ended.stderr);
+    let output = assert_hidden(&[CANARY], &[&["run", "--kubeconfig", path], &only[..]].concat());
+    assert!(
+        output.stdout.contains("[redacted]"),
+        "{:?}\n{}\n{}",
+        output.code,
+        output.stdout,
+        output.stderr
+    );
 }
 
-/// A plugin whose tokens expire at once logs in anew for each request, each time with another token.
+/// The tokens of the plugin expire at once, so each request has another token.
 #[test]
-fn tokens_that_a_run_is_given_on_its_way_are_not_told() {
+fn tokens_received_during_the_run_are_hidden() {
     let dir = tempfile::tempdir().expect("a directory");
     let (script, logins) = (dir.path().join("plugin"), dir.path().join("logins"));
     let credential = format!(
-        r#"{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {{"token": "'$$'-{CANARY}", "expirationTimestamp": "2020-01-01T00:00:00Z"}}}}"#
+        r#"{{
+            "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
+            "status": {{
+                "token": "'$$'-{CANARY}", "expirationTimestamp": "2020-01-01T00:00:00Z"
+            }}
+        }}"#
     );
     fs::write(&script, format!("echo $$ >> {}\necho '{credential}'\n", logins.display()))
         .expect("it is written");
     let user = format!(
-        "{{exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: sh, args: ['{}']}}}}",
+        "{{exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, \
+         command: sh, args: ['{}']}}}}",
         script.display()
     );
-    let file = kubeconfig(&echo(), &user);
+    let file = kubeconfig(&start_echo_server(), &user);
     let path = file.path().to_str().expect("a path");
     let run = ["run", "--kubeconfig", path, "--only", "discovery/*"];
-    let ended = nothing_tells(&[CANARY], &run);
-    assert!(ended.stdout.contains("[redacted]"), "{:?}\n{}\n{}", ended.code, ended.stdout, ended.stderr);
+    let output = assert_hidden(&[CANARY], &run);
+    assert!(
+        output.stdout.contains("[redacted]"),
+        "{:?}\n{}\n{}",
+        output.code,
+        output.stdout,
+        output.stderr
+    );
     let logins = fs::read_to_string(logins).expect("there were some").lines().count();
     assert!(logins > 10, "the plugin logged in {logins} times");
 }
 
-/// A plugin that fails may have said the token already; and it may have been given a secret to get it.
+/// The output and the environment of a failing plugin can contain secrets.
 #[test]
-fn of_a_plugin_that_failed_its_complaint_alone_is_told() {
+fn the_output_of_a_failing_plugin_is_hidden() {
     let user = format!(
-        "{{exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: sh, args: [-c, 'echo {CANARY}; exit 1'], \
+        "{{exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, \
+         command: sh, args: [-c, 'echo {CANARY}; exit 1'], \
          env: [{{name: CLIENT_SECRET, value: {CANARY}}}]}}}}"
     );
     let file = kubeconfig("http://127.0.0.1:1", &user);
-    nothing_tells(&[CANARY], &["run", "--kubeconfig", file.path().to_str().expect("a path")]).with(2);
+    assert_hidden(&[CANARY], &["run", "--kubeconfig", file.path().to_str().expect("a path")])
+        .with(2);
 }
 
 #[test]
-fn the_keys_of_a_client_are_not_told() {
-    let server = Served::start(&["--tls"]);
+fn client_keys_are_hidden() {
+    let server = TestServer::start(&["--tls"]);
     let pair = rcgen::generate_simple_self_signed(["canary".to_owned()]).expect("a certificate");
     let dir = tempfile::tempdir().expect("a directory");
     let (certificate, key, broken) =
@@ -222,7 +271,8 @@ fn the_keys_of_a_client_are_not_told() {
     for (key, code) in [(&key, 0), (&broken, 2)] {
         let files = ["--client-certificate", certificate.to_str().expect("a path"), "--client-key"];
         let only = ["--insecure-skip-tls-verify", "--only", "get/*"];
-        let run = [&["run"], &server.target()[..], &files, &[key.to_str().expect("a path")], &only].concat();
-        nothing_tells(&[&middle, TOKEN], &run).with(code);
+        let run = [&["run"], &server.target()[..], &files, &[key.to_str().expect("a path")], &only]
+            .concat();
+        assert_hidden(&[&middle, TOKEN], &run).with(code);
     }
 }

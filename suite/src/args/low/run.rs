@@ -1,282 +1,300 @@
-//! The arguments of `kubeproof run`: the target, what is selected, what keeps it from harm, and where reports go.
+//! Arguments of `kubeproof run`.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use kubeproof_harness::selection::{Pattern, Shard};
+use kubeproof_cases::Profile;
+use kubeproof_cases::case::Capability;
+use kubeproof_harness::plan::{Pattern, Shard};
 
-use super::{Edition, Level, duration, positive};
+use super::values::{duration, needed_capability, positive, profile};
+use super::{Edition, Level, Oracle, ReportFiles};
 
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
-pub(crate) struct Run {
+pub(in crate::args) struct Run {
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(in crate::args) target: Target,
     #[command(flatten)]
-    pub(crate) pods: Pods,
+    pub(in crate::args) oracle: Oracle,
     #[command(flatten)]
-    pub(crate) cases: Cases,
+    pub(in crate::args) pods: Pods,
     #[command(flatten)]
-    pub(crate) selection: Selection,
+    pub(in crate::args) cases: Cases,
     #[command(flatten)]
-    pub(crate) safety: Safety,
+    pub(in crate::args) selection: Selection,
     #[command(flatten)]
-    pub(crate) execution: Execution,
+    pub(in crate::args) safety: Safety,
     #[command(flatten)]
-    pub(crate) reports: Reports,
+    pub(in crate::args) execution: Execution,
+    #[command(flatten)]
+    pub(in crate::args) reports: Reports,
+
+    /// Read options from this file [default: kubeproof.toml, if it exists]
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::args) config: Option<PathBuf>,
 }
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0    conformant
   1    failures
-  2    the command line, or a file that it names, is wrong
-  3    the target cannot be reached, or does not accept the credential
+  2    usage error, including files that cannot be read
+  3    the target cannot be reached, or rejects the credential
   4    nothing ran: a pattern matches nothing, or every case was skipped
-  5    no failures, but errors: the harness could not tell
-  130  interrupted; what was created is removed, and the reports are written";
+  5    no failures, but errors: the harness could not decide; or the server went away or hangs
+  130  interrupted, after cleanup and reports";
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Target")]
-pub(crate) struct Target {
+pub(in crate::args) struct Target {
     /// URL of the server to test
     #[arg(long, value_name = "URL", group = "address")]
-    pub(crate) server: Option<String>,
+    pub(in crate::args) server: Option<String>,
 
-    /// Bearer token of the run
+    /// Bearer token
     #[arg(long, value_name = "TOKEN", requires = "server", conflicts_with = "token_file")]
-    pub(crate) token: Option<String>,
+    pub(in crate::args) token: Option<String>,
 
-    /// File that holds the bearer token; read again while the run goes on
+    /// File with the bearer token; it is read again during the run
     #[arg(long, value_name = "FILE", requires = "server")]
-    pub(crate) token_file: Option<PathBuf>,
+    pub(in crate::args) token_file: Option<PathBuf>,
 
-    /// PEM file with the authorities to trust, instead of the system's
-    #[arg(long, value_name = "FILE", requires = "server", conflicts_with = "insecure_skip_tls_verify")]
-    pub(crate) certificate_authority: Option<PathBuf>,
+    /// PEM file with the trusted authorities [default: those of the system]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "server",
+        conflicts_with = "insecure_skip_tls_verify"
+    )]
+    pub(in crate::args) certificate_authority: Option<PathBuf>,
 
     /// Trust any certificate
     #[arg(long, requires = "server")]
-    pub(crate) insecure_skip_tls_verify: bool,
+    pub(in crate::args) insecure_skip_tls_verify: bool,
 
-    /// PEM file with the client's certificate
+    /// PEM file with the client certificate
     #[arg(long, value_name = "FILE", requires_all = ["server", "client_key"])]
-    pub(crate) client_certificate: Option<PathBuf>,
+    pub(in crate::args) client_certificate: Option<PathBuf>,
 
-    /// PEM file with the key of the client's certificate
+    /// PEM file with the key of the client certificate
     #[arg(long, value_name = "FILE", requires = "client_certificate")]
-    pub(crate) client_key: Option<PathBuf>,
+    pub(in crate::args) client_key: Option<PathBuf>,
 
-    /// Test the server of a kubeconfig; without FILE: of KUBECONFIG, else of ~/.kube/config
+    /// Test the server of a kubeconfig [default FILE: KUBECONFIG or ~/.kube/config]
     #[arg(long, value_name = "FILE", num_args = 0..=1, group = "address")]
-    #[expect(clippy::option_option, reason = "how clap tells a flag without its value from no flag")]
-    pub(crate) kubeconfig: Option<Option<PathBuf>>,
+    #[expect(clippy::option_option, reason = "clap's type for an option with an optional value")]
+    pub(in crate::args) kubeconfig: Option<Option<PathBuf>>,
 
-    /// Context of the kubeconfig, instead of its current one
+    /// Context of the kubeconfig [default: its current context]
     #[arg(long, value_name = "NAME", requires = "kubeconfig")]
-    pub(crate) context: Option<String>,
+    pub(in crate::args) context: Option<String>,
 
-    /// User to act as (impersonation)
+    /// User to impersonate
     #[arg(long = "as", value_name = "USER", requires = "address")]
-    pub(crate) act_as: Option<String>,
+    pub(in crate::args) act_as: Option<String>,
 
-    /// Bearer token of a user without rights, for the cases about 403
+    /// Bearer token of a user without permissions, for the cases about 403 Forbidden
     #[arg(long, value_name = "TOKEN", requires = "address")]
-    pub(crate) second_token: Option<String>,
+    pub(in crate::args) second_token: Option<String>,
 }
 
-/// Where pods run: what cases of streams need.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Pods")]
-pub(crate) struct Pods {
-    /// Bring a node to a target that has none: the pods of the run are bound to it, and it is removed afterwards
+pub(in crate::args) struct Pods {
+    /// Register a node for the run, for targets without nodes; it runs only the pods of the run
     #[arg(long, requires = "address", conflicts_with_all = ["read_only", "dry_run"])]
-    pub(crate) with_node: bool,
+    pub(in crate::args) with_node: bool,
 
-    /// Address of this machine at which the target reaches the node [default: the one on the way to it]
+    /// Address of this machine at which the target reaches the node [default: the source address of
+    /// connections to the target]
     #[arg(long, value_name = "IP", requires = "with_node")]
-    pub(crate) node_address: Option<IpAddr>,
+    pub(in crate::args) node_address: Option<IpAddr>,
 
-    /// PEM file with the authority of the target's client certificate for nodes: nobody else is answered
+    /// PEM file with the authority of the target's client certificate for nodes; the node rejects
+    /// other clients
     #[arg(long, value_name = "FILE", requires = "with_node")]
-    pub(crate) node_client_ca: Option<PathBuf>,
+    pub(in crate::args) node_client_ca: Option<PathBuf>,
 
-    /// Image for the pods of the run, where real nodes run them: busybox, or one with its programs
+    /// Image of the pods for targets with real nodes: busybox, or an image with its programs
     #[arg(long, value_name = "IMAGE")]
-    pub(crate) pod_image: Option<String>,
+    pub(in crate::args) pod_image: Option<String>,
 }
 
-/// Which cases: what `run`, `list` and others have in common.
+/// The selection of cases that several commands share.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Selection")]
-pub(crate) struct Cases {
-    /// Only cases whose id matches, as `watch/*`, or that match with their subject, as `create/*@secrets.v1`
+pub(in crate::args) struct Cases {
+    /// Include only cases that match, for example `watch/*` or `create/*@secrets.v1`
     #[arg(long, value_name = "GLOB", num_args = 1..)]
-    pub(crate) only: Vec<Pattern>,
+    pub(in crate::args) only: Vec<Pattern>,
 
-    /// No case that matches
+    /// Exclude cases that match
     #[arg(long, value_name = "GLOB", num_args = 1..)]
-    pub(crate) skip: Vec<Pattern>,
+    pub(in crate::args) skip: Vec<Pattern>,
 
-    /// Only cases of these areas: the first part of their ids
+    /// Include only cases of these areas, the first part of their ids
     #[arg(long, value_name = "AREA", num_args = 1..)]
-    pub(crate) area: Vec<String>,
+    pub(in crate::args) area: Vec<String>,
 
-    /// Only cases of this level or a stronger one
+    /// Include only cases of these profiles
+    #[arg(long, value_name = "PROFILE", num_args = 1.., value_parser = profile())]
+    pub(in crate::args) profile: Vec<Profile>,
+
+    /// Include only cases of this level or a stronger one
     #[arg(long, value_enum)]
-    pub(crate) level: Option<Level>,
+    pub(in crate::args) level: Option<Level>,
 
-    /// The state of the conventions to judge by
+    /// Judge by this edition of the conventions
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) edition: Edition,
+    pub(in crate::args) edition: Edition,
 
-    /// Directory of case files to add
+    /// Add a directory of case files
     #[arg(long = "cases", value_name = "DIR")]
-    pub(crate) directories: Vec<PathBuf>,
+    pub(in crate::args) directories: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Selection")]
-pub(crate) struct Selection {
-    /// Judge by the text alone: what deployed servers do instead is a failure
+pub(in crate::args) struct Selection {
+    /// Fail on deviations: judge by the strict text of the conventions
     #[arg(long)]
-    pub(crate) letter: bool,
+    pub(in crate::args) letter: bool,
 
-    /// Run the cases on this resource too; FILE holds an object of it that the server accepts
-    #[arg(long, value_name = "GROUP/VERSION/RESOURCE[=FILE]", num_args = 1..)]
-    pub(crate) subject: Vec<String>,
+    /// Add a resource to the subjects, for example `deployments.v1.apps` or `apps/v1/deployments`;
+    /// FILE contains an object that the server accepts
+    #[arg(long, value_name = "RESOURCE.VERSION[.GROUP][=FILE]", num_args = 1..)]
+    pub(in crate::args) subject: Vec<String>,
 
-    /// Only the M-th of N parts of the run
+    /// Run only part M of N
     #[arg(long, value_name = "M/N")]
-    pub(crate) shard: Option<Shard>,
+    pub(in crate::args) shard: Option<Shard>,
 
-    /// Only what failed in the run of this JSON report
+    /// Run only the results that failed in this JSON report
     #[arg(long, value_name = "REPORT")]
-    pub(crate) rerun: Option<PathBuf>,
+    pub(in crate::args) rerun: Option<PathBuf>,
 
-    /// List of failures that do not fail the run
+    /// Accept the failures in this list
     #[arg(long, value_name = "FILE")]
-    pub(crate) known_failures: Option<PathBuf>,
+    pub(in crate::args) known_failures: Option<PathBuf>,
 
-    /// Write what fails into the list of known failures, and remove what passes
+    /// Fail if the target lacks one of these capabilities
+    #[arg(long, value_name = "CAPABILITY", num_args = 1.., value_parser = needed_capability)]
+    pub(in crate::args) require: Vec<Capability>,
+
+    /// Fail if the target lacks one of these profiles: most of its cases are skipped
+    #[arg(long, value_name = "PROFILE", num_args = 1.., value_parser = profile())]
+    pub(in crate::args) require_profile: Vec<Profile>,
+
+    /// Add failures to the list of known failures, and remove entries that pass
     #[arg(long, requires = "known_failures")]
-    pub(crate) update_known_failures: bool,
+    pub(in crate::args) update_known_failures: bool,
 }
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Safety")]
-pub(crate) struct Safety {
-    /// Use this namespace, and create none; write nothing outside of it
+pub(in crate::args) struct Safety {
+    /// Write only to this existing namespace
     #[arg(long, value_name = "NAMESPACE")]
-    pub(crate) namespace: Option<String>,
+    pub(in crate::args) namespace: Option<String>,
 
-    /// Run only the cases that write nothing
+    /// Run only cases that write nothing
     #[arg(long)]
-    pub(crate) read_only: bool,
+    pub(in crate::args) read_only: bool,
 
-    /// Requests a second, at most
+    /// Leave the objects of failed cases in place, and print the command that removes them
+    #[arg(long, requires = "address", conflicts_with_all = ["read_only", "dry_run"])]
+    pub(in crate::args) keep: bool,
+
+    /// Limit the requests per second
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_rps: Option<u32>,
+    pub(in crate::args) max_rps: Option<u32>,
 
-    /// Print what would run, what not and why, and what would be created; send only reads
+    /// Print the cases, the skips with their reasons, and the objects to create; send only reads
     #[arg(long)]
-    pub(crate) dry_run: bool,
+    pub(in crate::args) dry_run: bool,
 }
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Execution")]
-pub(crate) struct Execution {
-    /// Cases at once
+pub(in crate::args) struct Execution {
+    /// Number of concurrent cases
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = positive)]
-    pub(crate) jobs: usize,
+    pub(in crate::args) jobs: usize,
 
-    /// Time for the whole run, as 90s or 5m; cases that it leaves no time for end as errors
+    /// Time limit of the run, for example 90s or 5m; unfinished cases end in errors
     #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub(crate) timeout: Option<Duration>,
+    pub(in crate::args) timeout: Option<Duration>,
 
-    /// Time for each case
+    /// Time limit of each case
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
-    pub(crate) case_timeout: Duration,
+    pub(in crate::args) case_timeout: Duration,
 
-    /// Memory for large answers that are received or looked at, in MiB; what does not fit is an error
-    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) answer_memory: u32,
+    /// Memory for responses in MiB; larger responses end in errors
+    #[arg(
+        long,
+        value_name = "MIB",
+        default_value_t = 64,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub(in crate::args) response_memory: u32,
 
-    /// Order of the cases [default: random]
+    /// Seed for the order of the cases and for generated names [default: random]
     #[arg(long, value_name = "N")]
-    pub(crate) seed: Option<u64>,
+    pub(in crate::args) seed: Option<u64>,
 
-    /// How much the cases about load do, as a multiple: 10 is 10000 objects in pages, and 500 watchers
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub(crate) load: u32,
+    /// Multiply the work of the cases about load; 10 means 10000 objects and 500 watchers
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=100)
+    )]
+    pub(in crate::args) load: u32,
 
-    /// How often each case runs
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) repeat: u32,
+    /// Run each case this often
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub(in crate::args) repeat: u32,
 
-    /// Skip the rest after this many results that fail the run
+    /// Skip the remaining cases after this many results that fail the run
     #[arg(long, value_name = "N", value_parser = positive)]
-    pub(crate) max_fail: Option<usize>,
+    pub(in crate::args) max_fail: Option<usize>,
 
-    /// Warnings and deviations fail the run too
+    /// Fail on warnings and deviations
     #[arg(long)]
-    pub(crate) strict: bool,
+    pub(in crate::args) strict: bool,
 }
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Reports")]
-pub(crate) struct Reports {
+pub(in crate::args) struct Reports {
     #[command(flatten)]
-    pub(crate) files: ReportFiles,
+    pub(in crate::args) files: ReportFiles,
 
     /// Print annotations for GitHub Actions
     #[arg(long)]
-    pub(crate) github: bool,
+    pub(in crate::args) github: bool,
 
-    /// Write what was sent and received into a file per case in this directory
+    /// Write the requests and responses of each case to a file in this directory
     #[arg(long, value_name = "DIR")]
-    pub(crate) trace: Option<PathBuf>,
+    pub(in crate::args) trace: Option<PathBuf>,
 
-    /// Print the summary alone
+    /// Print only the summary
     #[arg(long, short, conflicts_with = "verbose")]
-    pub(crate) quiet: bool,
+    pub(in crate::args) quiet: bool,
 
-    /// Print every result; twice: every exchange too
+    /// Print every result; given twice, every exchange too
     #[arg(long, short, action = clap::ArgAction::Count)]
-    pub(crate) verbose: u8,
+    pub(in crate::args) verbose: u8,
 
-    /// Tell nothing while the run goes
+    /// Print nothing during the run
     #[arg(long)]
-    pub(crate) no_progress: bool,
-}
-
-/// Reports that are files.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Reports")]
-pub(crate) struct ReportFiles {
-    /// Write a JUnit report
-    #[arg(long, value_name = "FILE")]
-    pub(crate) junit: Option<PathBuf>,
-
-    /// Write a JSON report
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
-
-    /// Write an HTML page
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
-
-    /// Write a Markdown summary
-    #[arg(long, value_name = "FILE")]
-    pub(crate) markdown: Option<PathBuf>,
-
-    /// Write a SARIF report
-    #[arg(long, value_name = "FILE")]
-    pub(crate) sarif: Option<PathBuf>,
-
-    /// Write a TAP report
-    #[arg(long, value_name = "FILE")]
-    pub(crate) tap: Option<PathBuf>,
+    pub(in crate::args) no_progress: bool,
 }

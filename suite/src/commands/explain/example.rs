@@ -1,6 +1,7 @@
-//! What a case sends and gets: from the bundled server as it is, and as it is with a fault that the case catches.
+//! Example exchanges of a case: one from the bundled server, and one from the bundled server with a
+//! fault that the case catches.
 //!
-//! Both are made on the spot, so no example is older than the case and the server.
+//! Both come from runs of the case, so an example is never out of date.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -9,42 +10,60 @@ use kubeproof_cases::Catalogue;
 use kubeproof_cases::case::Case;
 use kubeproof_harness::event::{CaseResult, CheckResult, NamedExchange, Verdict};
 use kubeproof_harness::exchange::{Exchange, Outcome};
-use kubeproof_harness::plan::plan;
-use kubeproof_harness::run::{self, RunOptions};
-use kubeproof_harness::selection::Selection;
+use kubeproof_harness::plan::{RunOptions, Selection, plan};
+use kubeproof_harness::run;
 use kubeproof_harness::transport::{Client, Limits};
 use kubeproof_reference_server::{Fault, Faults};
 
-use crate::commands::run::target::Opened;
+use crate::commands::run::target::RunTarget;
 use crate::error::Error;
 
-/// How many exchanges a person will read.
+/// Maximum exchanges of an example.
 const SHOWN: usize = 4;
 
-/// Characters of a body, of which the rest is cut.
+/// Maximum characters of a body.
 const BODY: usize = 600;
 
-/// Writes one result that is as it should be, and one that is not.
-pub(super) async fn write(case: &Case, catalogue: &Catalogue, out: &mut dyn Write) -> Result<(), Error> {
-    let good = results(case, catalogue, Faults::none()).await?;
-    match good.iter().find(|result| matches!(result.verdict, Verdict::Pass | Verdict::Deviation)) {
-        Some(result) => as_it_should_be(result, out)?,
-        None => writeln!(out, "\nNo example: the bundled server does not run this case")?,
-    }
+/// Prints a passing result and a failing result.
+pub(super) async fn write(
+    case: &Case,
+    catalogue: &Catalogue,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    write_correct(case, catalogue, out).await?;
     for fault in case.catches.iter().filter_map(|name| Fault::from_name(name)) {
-        let bad = results(case, catalogue, Faults::none().with(fault)).await?;
-        let broken = |result: &&Arc<CaseResult>| matches!(result.verdict, Verdict::Warn | Verdict::Fail);
-        if let Some(result) = bad.iter().find(broken) {
-            return broken_by(fault, result, out);
+        let faulty = results(case, catalogue, Faults::none().with(fault)).await?;
+        let broken =
+            |result: &&Arc<CaseResult>| matches!(result.verdict, Verdict::Warn | Verdict::Fail);
+        if let Some(result) = faulty.iter().find(broken) {
+            return print_failing(fault, result, out);
         }
     }
     Ok(())
 }
 
-/// Judged by the newest edition that knows the case.
-async fn results(case: &Case, catalogue: &Catalogue, faults: Faults) -> Result<Vec<Arc<CaseResult>>, Error> {
+/// Prints a passing result.
+pub(in crate::commands) async fn write_correct(
+    case: &Case,
+    catalogue: &Catalogue,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let correct = results(case, catalogue, Faults::none()).await?;
+    match correct.iter().find(|result| matches!(result.verdict, Verdict::Pass | Verdict::Deviation))
+    {
+        Some(result) => print_passing(result, out),
+        None => Ok(writeln!(out, "\nNo example: the bundled server does not run this case")?),
+    }
+}
+
+/// Runs the case under the newest edition that judges it.
+async fn results(
+    case: &Case,
+    catalogue: &Catalogue,
+    faults: Faults,
+) -> Result<Vec<Arc<CaseResult>>, Error> {
     let Some(edition) = case.editions.iter().copied().max() else { return Ok(Vec::new()) };
-    let server = Opened::bundled(faults).await?;
+    let server = RunTarget::bundled(faults).await?;
     let client = Client::new(&server.config, Limits::default())?;
     let selection = Selection { only: vec![case.id.parse()?], ..Selection::default() };
     let options = RunOptions { selection, edition, seed: 1, ..RunOptions::default() };
@@ -55,48 +74,62 @@ async fn results(case: &Case, catalogue: &Catalogue, faults: Faults) -> Result<V
     Ok(results)
 }
 
-fn as_it_should_be(result: &CaseResult, out: &mut dyn Write) -> Result<(), Error> {
-    let judged = |named: &&NamedExchange| result.checks.iter().any(|check| check.step == named.step);
+fn print_passing(result: &CaseResult, out: &mut dyn Write) -> Result<(), Error> {
+    let judged =
+        |named: &&NamedExchange| result.checks.iter().any(|check| check.step == named.step);
     let judged: Vec<_> = result.exchanges.iter().filter(judged).collect();
     if judged.is_empty() {
         return Ok(());
     }
-    let on = if result.subject.is_empty() { String::new() } else { format!(" on {}", result.subject) };
-    writeln!(out, "\nExample, as it should be{on}:")?;
-    judged.iter().take(SHOWN).try_for_each(|named| exchange(&named.exchange, out))?;
+    let on =
+        if result.subject.is_empty() { String::new() } else { format!(" on {}", result.subject) };
+    writeln!(out, "\nExample of a correct server{on}:")?;
+    judged.iter().take(SHOWN).try_for_each(|named| print_exchange(&named.exchange, out))?;
     if judged.len() > SHOWN {
         writeln!(out, "  and {} more", judged.len() - SHOWN)?;
     }
     Ok(())
 }
 
-fn broken_by(fault: Fault, result: &CaseResult, out: &mut dyn Write) -> Result<(), Error> {
-    writeln!(out, "\nExample, broken by {} ({}):", fault.name(), fault.summary().trim_end_matches('.'))?;
+fn print_failing(fault: Fault, result: &CaseResult, out: &mut dyn Write) -> Result<(), Error> {
+    writeln!(
+        out,
+        "\nExample with the fault {} ({}):",
+        fault.name(),
+        fault.summary().trim_end_matches('.')
+    )?;
     let worst = |check: &&CheckResult| check.verdict == result.verdict;
     let Some(check) = result.checks.iter().find(worst) else { return Ok(()) };
     if let Some(named) = result.exchanges.iter().find(|named| named.step == check.step) {
-        exchange(&named.exchange, out)?;
+        print_exchange(&named.exchange, out)?;
     }
     for line in check.message.lines() {
-        writeln!(out, "  {}: {}: {}", super::words::plain(&check.verdict), check.id, cut(line))?;
+        writeln!(
+            out,
+            "  {}: {}: {}",
+            super::describe::serialized_name(&check.verdict),
+            check.id,
+            shorten(line)
+        )?;
     }
     Ok(())
 }
 
-fn exchange(exchange: &Exchange, out: &mut dyn Write) -> Result<(), Error> {
+fn print_exchange(exchange: &Exchange, out: &mut dyn Write) -> Result<(), Error> {
     let request = &exchange.request;
     writeln!(out, "  {} {}", request.method, request.target)?;
-    for (name, value) in request.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("content-type"))
+    for (name, value) in
+        request.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("content-type"))
     {
         writeln!(out, "    {name}: {value}")?;
     }
-    body(&request.body, out)?;
+    print_body(&request.body, out)?;
     match &exchange.outcome {
-        Outcome::Answered(received) => {
+        Outcome::Response(received) => {
             writeln!(out, "  -> {}", received.status)?;
-            body(&received.body, out)?;
+            print_body(&received.body, out)?;
             for event in received.events.iter().take(SHOWN) {
-                writeln!(out, "    {} {}", event.kind, cut(&event.object.to_string()))?;
+                writeln!(out, "    {} {}", event.kind, shorten(&event.object.to_string()))?;
             }
         }
         Outcome::Broken(broken) => writeln!(out, "  -> {}", broken.message)?,
@@ -104,15 +137,15 @@ fn exchange(exchange: &Exchange, out: &mut dyn Write) -> Result<(), Error> {
     Ok(())
 }
 
-fn body(bytes: &[u8], out: &mut dyn Write) -> Result<(), Error> {
+fn print_body(bytes: &[u8], out: &mut dyn Write) -> Result<(), Error> {
     if bytes.is_empty() {
         return Ok(());
     }
-    Ok(writeln!(out, "    {}", cut(String::from_utf8_lossy(bytes).trim_end()))?)
+    Ok(writeln!(out, "    {}", shorten(String::from_utf8_lossy(bytes).trim_end()))?)
 }
 
-/// The beginning of a text, on one line.
-fn cut(text: &str) -> String {
+/// Returns the beginning of a text on one line.
+fn shorten(text: &str) -> String {
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(BODY) {
         Some((end, _)) => format!("{} ..", &line[..end]),

@@ -1,38 +1,50 @@
-//! `kubeproof explain`: all about a case or a requirement.
+//! `kubeproof explain`: explains a case, a requirement, a profile or a fault.
 
+mod describe;
 mod example;
+mod fault;
 mod steps;
 mod streams;
-mod words;
+
+pub(super) use self::example::write_correct;
 
 use std::collections::BTreeSet;
 use std::io::Write;
 
 use kubeproof_cases::case::{Case, Edition};
-use kubeproof_cases::{Catalogue, Requirement};
-use kubeproof_harness::capability::name_of;
+use kubeproof_cases::requirements::Requirement;
+use kubeproof_cases::{Catalogue, Profile};
+use kubeproof_harness::plan::capability_name;
 use kubeproof_reference_server::Fault;
 
-use super::list::subject;
-use crate::args::{high, low};
+use super::list::describe_subjects;
+use super::report_files;
+use crate::args::high;
 use crate::error::Error;
 use crate::exit_code::Exit;
 
-/// Explains what has this id.
-pub(super) async fn explain(explain: &low::Explain, out: &mut dyn Write) -> Result<Exit, Error> {
-    let catalogue = high::catalogue(&explain.directories)?;
-    let shown = if let Some(case) = catalogue.case(&explain.id) {
+pub(super) async fn explain(explain: &high::Explain, out: &mut dyn Write) -> Result<Exit, Error> {
+    let catalogue = explain.catalogue.load()?;
+    let example = if let Some(case) = catalogue.case(&explain.id) {
         explain_case(case, &catalogue, out)?;
         Some(case)
     } else if let Some(requirement) = catalogue.requirements.get(&explain.id) {
         explain_requirement(requirement, &catalogue, out)?;
-        typical(requirement, &catalogue)
+        most_specific_case(requirement, &catalogue)
+    } else if let Some(profile) = Profile::from_name(&explain.id) {
+        explain_profile(profile, &catalogue, out)?;
+        None
+    } else if let Some(fault) = Fault::from_name(&explain.id) {
+        fault::write(fault, &catalogue, out)?;
+        None
     } else {
         let cases = catalogue.cases.iter().map(|case| case.id.as_str());
         let requirements = catalogue.requirements.iter().map(|requirement| requirement.id.as_str());
-        return Err(Error::unknown("case or requirement", &explain.id, cases.chain(requirements)));
+        let known = cases.chain(requirements).chain(Profile::ALL.map(Profile::name));
+        let known = known.chain(Fault::all().map(|fault| -> &str { fault.name() }));
+        return Err(Error::unknown("case, requirement, profile or fault", &explain.id, known));
     };
-    if let Some(case) = shown.filter(|_| !explain.no_example) {
+    if let Some(case) = example.filter(|_| explain.with_example) {
         example::write(case, &catalogue, out).await?;
     }
     Ok(Exit::CONFORMANT)
@@ -49,28 +61,64 @@ fn explain_case(case: &Case, catalogue: &Catalogue, out: &mut dyn Write) -> Resu
     }
     writeln!(out, "\nRequirements:")?;
     for requirement in case.requirements.iter().filter_map(|id| catalogue.requirements.get(id)) {
-        writeln!(out, "  {} ({}): {}", requirement.id, level(requirement), requirement.statement)?;
+        let level = level(requirement);
+        writeln!(out, "  {} ({level}): {}", requirement.id, requirement.statement)?;
+        if let Some(url) = section_url(requirement) {
+            writeln!(out, "    {url}")?;
+        }
     }
-    if case.editions.len() < Edition::ALL.len() {
-        let editions: Vec<_> = case.editions.iter().map(Edition::to_string).collect();
-        writeln!(out, "\nEditions: {}", editions.join(", "))?;
+    explain_conditions(case, out)?;
+    if let Some(profile) = case.profile {
+        writeln!(out, "Profile: {profile}")?;
     }
-    writeln!(out, "\nRuns on: {}", case.subject.as_ref().map_or("no subject, once".to_owned(), subject))?;
-    if !case.protocols.is_empty() {
-        let protocols: Vec<_> = case.protocols.iter().map(ToString::to_string).collect();
-        writeln!(out, "Over: {}", protocols.join(", "))?;
-    }
-    if !case.needs.is_empty() {
-        let needs: Vec<_> = case.needs.iter().map(|need| name_of(*need)).collect();
-        writeln!(out, "Needs: {}", needs.join(", "))?;
+    if !case.lets.is_empty() {
+        writeln!(out, "\nNamed expressions:")?;
+        for named in &case.lets {
+            writeln!(out, "  {} = {}", named.name, named.text)?;
+        }
     }
     writeln!(out, "\nSteps:")?;
     steps::write(&case.steps, 1, out)?;
     if !case.catches.is_empty() {
         writeln!(out, "\nCatches these faults of the reference server:")?;
-        case.catches.iter().try_for_each(|name| fault(name, out))?;
+        case.catches.iter().try_for_each(|name| list_fault(name, out))?;
     }
     writeln!(out, "\nFile: {}", case.file)?;
+    Ok(())
+}
+
+fn explain_profile(
+    profile: Profile,
+    catalogue: &Catalogue,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let place = Profile::ALL.iter().position(|one| *one == profile).map_or(0, |index| index + 1);
+    writeln!(out, "{profile} (profile {place} of {})", Profile::ALL.len())?;
+    writeln!(out, "{}", profile.summary())?;
+    writeln!(out, "\nRun it: kubeproof run --profile {profile}")?;
+    writeln!(out, "\nCases:")?;
+    for case in catalogue.cases_of(profile) {
+        writeln!(out, "  {} ({}): {}", case.id, case.level, case.summary)?;
+    }
+    Ok(())
+}
+
+/// Prints the editions, subjects, protocols and capabilities of a case.
+fn explain_conditions(case: &Case, out: &mut dyn Write) -> Result<(), Error> {
+    if case.editions.len() < Edition::ALL.len() {
+        let editions: Vec<_> = case.editions.iter().map(Edition::to_string).collect();
+        writeln!(out, "\nEditions: {}", editions.join(", "))?;
+    }
+    let subjects = case.subject.as_ref().map_or("no subject".to_owned(), describe_subjects);
+    writeln!(out, "\nRuns on: {subjects}")?;
+    if !case.protocols.is_empty() {
+        let protocols: Vec<_> = case.protocols.iter().map(ToString::to_string).collect();
+        writeln!(out, "Over: {}", protocols.join(", "))?;
+    }
+    if !case.needs.is_empty() {
+        let needs: Vec<_> = case.needs.iter().map(|need| capability_name(*need)).collect();
+        writeln!(out, "Needs: {}", needs.join(", "))?;
+    }
     Ok(())
 }
 
@@ -82,7 +130,10 @@ fn explain_requirement(
     writeln!(out, "{} ({})", requirement.id, level(requirement))?;
     writeln!(out, "{}", requirement.statement)?;
     writeln!(out, "\nSection: {}", requirement.section)?;
-    writeln!(out, "Shows in: {}", words::plain(&requirement.testability))?;
+    if let Some(url) = section_url(requirement) {
+        writeln!(out, "  {url}")?;
+    }
+    writeln!(out, "Testable by: {}", describe::serialized_name(&requirement.testability))?;
     writeln!(out, "\nBy edition:")?;
     for (editions, text) in by_edition(requirement) {
         writeln!(out, "  {editions}: {text}")?;
@@ -94,10 +145,15 @@ fn explain_requirement(
         writeln!(out, "\nWhy clients rely on it: {why}")?;
     }
     if let Some(legal) = &requirement.legal {
-        writeln!(out, "What is legal: {legal}")?;
+        writeln!(out, "Permitted: {legal}")?;
     }
     if let Some(without) = &requirement.without {
-        writeln!(out, "\nNo case ({}): {}", words::plain(&without.kind), without.reason)?;
+        writeln!(
+            out,
+            "\nNo case ({}): {}",
+            describe::serialized_name(&without.kind),
+            without.reason
+        )?;
         return Ok(());
     }
     let cases: Vec<_> =
@@ -109,36 +165,40 @@ fn explain_requirement(
     let faults: BTreeSet<&String> = cases.iter().flat_map(|case| &case.catches).collect();
     if !faults.is_empty() {
         writeln!(out, "\nFaults of the reference server that these cases catch:")?;
-        faults.into_iter().try_for_each(|name| fault(name, out))?;
+        faults.into_iter().try_for_each(|name| list_fault(name, out))?;
     }
     Ok(())
 }
 
-/// Editions that say the same stand together.
+/// Returns the text of each edition. Editions with the same text are combined.
 fn by_edition(requirement: &Requirement) -> Vec<(String, &str)> {
-    let mut said: Vec<(String, &str)> = Vec::new();
+    let mut texts: Vec<(String, &str)> = Vec::new();
     for edition in Edition::ALL {
-        let text = requirement.says(edition).unwrap_or("says nothing of it");
-        match said.last_mut() {
+        let text = requirement.text_of(edition).unwrap_or("no such rule");
+        match texts.last_mut() {
             Some((editions, last)) if *last == text => {
                 editions.push_str(", ");
                 editions.push_str(&edition.to_string());
             }
-            _ => said.push((edition.to_string(), text)),
+            _ => texts.push((edition.to_string(), text)),
         }
     }
-    said
+    texts
 }
 
-/// The case that is most about this requirement: the one that has fewest others, judged today if any is.
-fn typical<'a>(requirement: &Requirement, catalogue: &'a Catalogue) -> Option<&'a Case> {
-    let about = catalogue.cases.iter().filter(|case| case.requirements.contains(&requirement.id));
-    about.min_by_key(|case| (!case.is_judged_by(Edition::Head), case.requirements.len()))
+/// Returns the case with the fewest other requirements. Cases of the head edition are preferred.
+fn most_specific_case<'a>(requirement: &Requirement, catalogue: &'a Catalogue) -> Option<&'a Case> {
+    let cases = catalogue.cases.iter().filter(|case| case.requirements.contains(&requirement.id));
+    cases.min_by_key(|case| (!case.is_judged_by(Edition::Head), case.requirements.len()))
 }
 
-fn fault(name: &str, out: &mut dyn Write) -> Result<(), Error> {
+fn list_fault(name: &str, out: &mut dyn Write) -> Result<(), Error> {
     let summary = Fault::from_name(name).map(|fault| format!(": {}", fault.summary()));
     Ok(writeln!(out, "  {name}{}", summary.unwrap_or_default())?)
+}
+
+fn section_url(requirement: &Requirement) -> Option<String> {
+    report_files::requirement(requirement).section_url()
 }
 
 fn level(requirement: &Requirement) -> String {

@@ -1,38 +1,52 @@
-//! The steps of streams in words.
+//! Describes the steps of streams.
 
 use std::io::Write;
 
-use kubeproof_cases::case::Step;
-use kubeproof_cases::stream::{Arrival, Outbound, Payload, Stream};
+use kubeproof_cases::case::Action;
+use kubeproof_cases::case::{Arrival, Outbound, Payload, Stream};
+use kubeproof_cases::plural;
 
+use super::describe;
 use super::steps::{asker, checks, line};
-use super::words;
 use crate::error::Error;
 
-/// Writes a step that opens, uses or ends a stream; any other is none of its business.
-pub(super) fn write(step: &Step, depth: usize, out: &mut dyn Write) -> Result<(), Error> {
-    match step {
-        Step::Stream(stream) => {
+/// Prints a step that opens, uses or closes a stream. Ignores all other steps.
+pub(super) fn write(action: &Action, depth: usize, out: &mut dyn Write) -> Result<(), Error> {
+    match action {
+        Action::Stream(stream) => {
             let request = &stream.request;
             line(out, depth, &format!("{}: {}{}", request.id, opening(stream), asker(request)))?;
             checks(&request.expect, depth + 1, out)
         }
-        Step::Create(creation) => {
-            let end = if creation.end { ", with nothing to send" } else { "" };
+        Action::OpenStream(creation) => {
+            let end = if creation.end { ", half-closed" } else { "" };
             line(
                 out,
                 depth,
-                &format!("{}: create the SPDY stream {}{end}", creation.stream, creation.channel),
+                &format!("{}: open the SPDY stream {}{end}", creation.stream, creation.channel),
             )
         }
-        Step::Send(sending) => line(out, depth, &format!("{}: send {}", sending.stream, sent(&sending.what))),
-        Step::Receive(receiving) => {
-            let until = arrival(&receiving.until);
-            line(out, depth, &format!("- {}: {} is read until {until}", receiving.id, receiving.stream))
+        Action::Send(sending) => {
+            line(out, depth, &format!("{}: send {}", sending.stream, sent(&sending.what)))
         }
-        Step::Finish(finish) => {
-            let or = if finish.dropped { ", or drops the connection" } else { "" };
-            line(out, depth, &format!("{}: the server ends the stream {}{or}", finish.id, finish.stream))?;
+        Action::Receive(receiving) => {
+            let until = arrival(&receiving.until);
+            line(
+                out,
+                depth,
+                &format!("- {}: read {} until {until}", receiving.id, receiving.stream),
+            )
+        }
+        Action::Finish(finish) => {
+            let or = if finish.dropped { ", or drop the connection" } else { "" };
+            line(
+                out,
+                depth,
+                &format!(
+                    "{}: expect the server to end the stream {}{or}",
+                    finish.id, finish.stream
+                ),
+            )?;
             checks(&finish.expect, depth + 1, out)
         }
         _ => Ok(()),
@@ -42,16 +56,24 @@ pub(super) fn write(step: &Step, depth: usize, out: &mut dyn Write) -> Result<()
 fn opening(stream: &Stream) -> String {
     let over = stream.over.map_or("the protocol".to_owned(), |over| over.to_string());
     let offers = stream.offers.as_ref().map(|offers| {
-        let offers: Vec<String> = offers.iter().map(words::text).collect();
+        let offers: Vec<String> = offers.iter().map(describe::text).collect();
         if offers.is_empty() {
-            ", offering nothing".to_owned()
+            ", offering no protocol".to_owned()
         } else {
             format!(", offering {}", offers.join(", "))
         }
     });
     let ports: Vec<String> = stream.ports.iter().map(ToString::to_string).collect();
-    let ports = if ports.is_empty() { String::new() } else { format!(" to the ports {}", ports.join(", ")) };
-    format!("open {}{ports} over {over}{}", words::text(&stream.request.path), offers.unwrap_or_default())
+    let ports = if ports.is_empty() {
+        String::new()
+    } else {
+        format!(" to the ports {}", ports.join(", "))
+    };
+    format!(
+        "open {}{ports} over {over}{}",
+        describe::text(&stream.request.path),
+        offers.unwrap_or_default()
+    )
 }
 
 fn sent(what: &Outbound) -> String {
@@ -61,20 +83,22 @@ fn sent(what: &Outbound) -> String {
         }
         Outbound::Data { channel, payload, end, .. } => {
             let end = if *end { ", and its end" } else { "" };
-            format!("{} on {channel}{end}", words_of(payload))
+            format!("{} on {channel}{end}", describe_payload(payload))
         }
-        Outbound::Resize { width, height } => format!("a terminal of {width} columns and {height} rows"),
+        Outbound::Resize { width, height } => {
+            format!("a terminal of {width} columns and {height} rows")
+        }
         Outbound::Frame { head, payload } => {
             let mut how = vec![format!("opcode {}", head.opcode)];
             how.extend((!head.fin).then(|| "not the last of its message".to_owned()));
             how.extend((!head.masked).then(|| "unmasked".to_owned()));
             how.extend((head.reserved > 0).then(|| format!("reserved bits {}", head.reserved)));
-            how.extend(head.claims.map(|length| format!("claiming {length} bytes")));
-            format!("a frame ({}) with {}", how.join(", "), words_of(payload))
+            how.extend(head.claims.map(|length| format!("claiming {}", plural(length, "byte"))));
+            format!("a frame ({}) with {}", how.join(", "), describe_payload(payload))
         }
         Outbound::Ping(payload) => format!("a ping {payload:?}"),
         Outbound::Reset { channel, status } => format!("a reset of {channel} with status {status}"),
-        Outbound::Raw(bytes) => format!("{} bytes as they stand", bytes.len()),
+        Outbound::Raw(bytes) => plural(bytes.len(), "raw byte"),
     }
 }
 
@@ -82,19 +106,21 @@ fn is_empty(payload: &Payload) -> bool {
     matches!(payload, Payload::Bytes(bytes) if bytes.is_empty())
 }
 
-fn words_of(payload: &Payload) -> String {
+fn describe_payload(payload: &Payload) -> String {
     match payload {
-        Payload::Text(text) => format!("{:?}", words::text(text)),
-        Payload::Bytes(bytes) => format!("{} bytes", bytes.len()),
-        Payload::Noise(size) => format!("{size} bytes of all values"),
+        Payload::Text(text) => format!("{:?}", describe::text(text)),
+        Payload::Bytes(bytes) => plural(bytes.len(), "byte"),
+        Payload::Noise(size) => format!("{} of all values", plural(*size, "byte")),
     }
 }
 
 fn arrival(until: &Arrival) -> String {
     match until {
-        Arrival::Text { channel, text } => format!("{channel} matches {}", words::text_pattern(text)),
-        Arrival::Bytes { channel, bytes } => format!("{channel} has brought {bytes} bytes"),
+        Arrival::Text { channel, text } => {
+            format!("{channel} matches {}", describe::text_pattern(text))
+        }
+        Arrival::Bytes { channel, bytes } => format!("{channel} has {}", plural(*bytes, "byte")),
         Arrival::End { channel } => format!("{channel} ends"),
-        Arrival::Frame(pattern) => format!("a frame comes that is {}", words::pattern(pattern)),
+        Arrival::Frame(pattern) => format!("a frame matches {}", describe::pattern(pattern)),
     }
 }

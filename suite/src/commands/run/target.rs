@@ -1,37 +1,39 @@
-//! The server under test: the one that was named, or the bundled one.
+//! The server under test: the given one, or the bundled one.
 
-use kubeproof::self_test::threads;
+use kubeproof::self_test::server_threads;
 use kubeproof_harness::target::{Credential, TargetConfig};
 use kubeproof_reference_server::{Config, Faults, Running};
 
-use crate::args::low;
+use crate::args::high;
 use crate::error::Error;
 
-/// Events that the bundled server keeps: more than heavy writers make between the list and the watch of a case beside them.
+/// Events that the bundled server keeps: more than concurrent writers create between the list and
+/// the watch of a case.
 const HISTORY: usize = 4096;
 
-/// Of the bundled server's second user, whom nobody but this run can reach.
+/// The token of the second user of the bundled server, which only this process can reach.
 const USER_TOKEN: &str = "a-user-without-rights";
 
-/// A server to test.
-pub(in crate::commands) struct Opened {
+/// The server under test.
+pub(in crate::commands) struct RunTarget {
     pub(in crate::commands) config: TargetConfig,
-    /// Dropped, it stops; nobody waits for it, since one that hangs would hold up the end of the run.
+    /// Stops when dropped. The end of the run does not wait for it, because a faulty server can
+    /// hang.
     _bundled: Option<Running>,
 }
 
-impl Opened {
-    /// The server that was named; else the bundled one, which is started.
-    pub(super) async fn open(target: &low::Target) -> Result<Self, Error> {
-        if let Some(config) = target.config().await? {
-            return Ok(Self { config, _bundled: None });
+impl RunTarget {
+    /// Returns the given server, or starts the bundled one.
+    pub(super) async fn open(target: high::Target) -> Result<Self, Error> {
+        match target.config().await? {
+            Some(config) => Ok(Self { config, _bundled: None }),
+            None => Self::bundled(Faults::none()).await,
         }
-        Self::bundled(Faults::none()).await
     }
 
-    /// The bundled server with these faults, which is started.
+    /// Starts the bundled server with these faults.
     pub(in crate::commands) async fn bundled(faults: Faults) -> Result<Self, Error> {
-        let server = threads::start(Config {
+        let server = server_threads::start(Config {
             faults,
             history: HISTORY,
             node: true,

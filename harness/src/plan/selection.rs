@@ -1,0 +1,401 @@
+//! Selects the cases of a run.
+//!
+//! A pattern without a match is an error with a suggestion, because a typo must not silently shrink
+//! a run.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use globset::{Glob, GlobMatcher};
+use kubeproof_cases::Profile;
+use kubeproof_cases::case::{Case, Level};
+use serde::Deserialize;
+
+use super::notation;
+use crate::event::{Shard, Target};
+
+/// The selection of the user. The default selects everything.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Keep only cases that match one of these.
+    pub only: Vec<Pattern>,
+    /// Drop cases that match one of these.
+    pub skip: Vec<Pattern>,
+    /// Keep only these areas.
+    pub areas: Vec<String>,
+    /// Keep only cases of these profiles.
+    pub profiles: Vec<Profile>,
+    /// Keep only cases of this level or a stronger one.
+    pub level: Option<Level>,
+    /// Keep only this part.
+    pub shard: Option<Shard>,
+    /// Keep only failures of an earlier run.
+    pub rerun: Option<Rerun>,
+}
+
+/// A glob over ids (`watch/*`, `*bookmark*`), or over ids and subjects (`create/*@secrets.v1`).
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    text: String,
+    glob: GlobMatcher,
+    /// The pattern with the canonical form of a subject in the form of paths.
+    canonical: Option<GlobMatcher>,
+}
+
+/// Why a selection is invalid.
+#[derive(Debug, thiserror::Error)]
+pub enum SelectionError {
+    /// The pattern is no glob.
+    #[error("the pattern {text:?} is not a glob: {reason}")]
+    Glob {
+        /// The given text.
+        text: String,
+        /// The mistake.
+        reason: String,
+    },
+    /// A pattern matches nothing.
+    #[error("{what} {text:?} matches nothing{}", did_you_mean(nearest.as_deref()))]
+    NoMatch {
+        /// The option.
+        what: &'static str,
+        /// The given text.
+        text: String,
+        /// The most similar value.
+        nearest: Option<String>,
+    },
+    /// The shard is not `M/N`.
+    #[error("{0:?} is no shard: expected M/N with M from 1 to N, such as 2/5")]
+    Shard(String),
+    /// The report of an earlier run cannot be used.
+    #[error("cannot take the failures of {}: {reason}", path.display())]
+    Rerun {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        reason: String,
+    },
+}
+
+fn did_you_mean(nearest: Option<&str>) -> String {
+    nearest.map(|id| format!("; did you mean {id:?}?")).unwrap_or_default()
+}
+
+impl Selection {
+    /// Returns an error for patterns and areas without a case.
+    pub fn check(&self, cases: &[Case]) -> Result<(), SelectionError> {
+        for (what, patterns) in [("--only", &self.only), ("--skip", &self.skip)] {
+            for pattern in patterns {
+                pattern.check(what, cases.iter().map(|case| case.id.as_str()))?;
+            }
+        }
+        for area in &self.areas {
+            if !cases.iter().any(|case| case.area() == area) {
+                let areas: BTreeSet<&str> = cases.iter().map(Case::area).collect();
+                return Err(no_match("--area", area, areas.into_iter()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports whether the case may run on some subject.
+    pub fn takes_case(&self, case: &Case) -> bool {
+        (self.only.is_empty() || self.only.iter().any(|pattern| pattern.may_match_case(&case.id)))
+            && !self.skip.iter().any(|pattern| pattern.matches_case(&case.id))
+            && (self.areas.is_empty() || self.areas.iter().any(|area| area == case.area()))
+            && (self.profiles.is_empty()
+                || case.profile.is_some_and(|profile| self.profiles.contains(&profile)))
+            && self.level.is_none_or(|level| case.level >= level)
+            && self
+                .rerun
+                .as_ref()
+                .is_none_or(|rerun| rerun.results.iter().any(|(id, _)| *id == case.id))
+    }
+
+    /// Reports whether the case runs on all its subjects in this run.
+    pub fn takes_whole(&self, case: &Case) -> bool {
+        let on_all = |pattern: &Pattern| pattern.matches_case(&case.id);
+        self.takes_case(case)
+            && self.shard.is_none()
+            && self.rerun.is_none()
+            && (self.only.is_empty() || self.only.iter().any(on_all))
+            && !self.skip.iter().any(|pattern| pattern.may_match_case(&case.id))
+    }
+
+    /// Reports whether the case runs on this subject. The empty subject means none.
+    pub fn takes(&self, id: &str, subject: &str) -> bool {
+        (self.only.is_empty() || self.only.iter().any(|pattern| pattern.matches(id, subject)))
+            && !self.skip.iter().any(|pattern| pattern.matches(id, subject))
+            && self.rerun.as_ref().is_none_or(|rerun| {
+                // A case that was skipped as a whole has no subject in the report.
+                [subject, ""]
+                    .iter()
+                    .any(|s| rerun.results.contains(&(id.to_owned(), (*s).to_owned())))
+            })
+    }
+}
+
+impl Pattern {
+    /// Reports whether the pattern matches the case on this subject.
+    pub fn matches(&self, id: &str, subject: &str) -> bool {
+        if self.text.contains('@') {
+            let place = format!("{id}@{subject}");
+            let canonical = self.canonical.as_ref();
+            self.glob.is_match(&place) || canonical.is_some_and(|glob| glob.is_match(&place))
+        } else {
+            self.glob.is_match(id)
+        }
+    }
+
+    /// Reports whether the pattern can match more than one case.
+    pub(super) fn is_glob(&self) -> bool {
+        self.text.contains(['*', '?', '[', '{'])
+    }
+
+    /// Reports whether the pattern matches the case on every subject.
+    fn matches_case(&self, id: &str) -> bool {
+        !self.text.contains('@') && self.glob.is_match(id)
+    }
+
+    /// Reports whether the pattern may match the case on some subject.
+    fn may_match_case(&self, id: &str) -> bool {
+        match self.text.split_once('@') {
+            Some((part, _)) => {
+                Glob::new(part).is_ok_and(|glob| glob.compile_matcher().is_match(id))
+            }
+            None => self.glob.is_match(id),
+        }
+    }
+
+    /// Returns an error if the pattern matches none of the ids.
+    pub(crate) fn check<'a>(
+        &self,
+        what: &'static str,
+        ids: impl Iterator<Item = &'a str> + Clone,
+    ) -> Result<(), SelectionError> {
+        if ids.clone().any(|id| self.may_match_case(id)) {
+            return Ok(());
+        }
+        Err(no_match(what, &self.text, ids))
+    }
+}
+
+/// Returns the error for `text`, with the most similar of the existing values.
+pub fn no_match<'a>(
+    what: &'static str,
+    text: &str,
+    there_are: impl Iterator<Item = &'a str>,
+) -> SelectionError {
+    SelectionError::NoMatch { what, text: text.to_owned(), nearest: nearest(text, there_are) }
+}
+
+/// Returns the most similar candidate, if one is similar enough.
+pub fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
+    let id = text.split('@').next().unwrap_or(text).replace(['*', '?'], "");
+    candidates
+        .map(|candidate| {
+            let whole = strsim::jaro_winkler(&id, candidate);
+            let name = candidate.rsplit('/').next().unwrap_or(candidate);
+            (whole.max(strsim::jaro_winkler(&id, name)), candidate)
+        })
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .filter(|(similarity, _)| *similarity > 0.6)
+        .map(|(_, candidate)| candidate.to_owned())
+}
+
+impl FromStr for Pattern {
+    type Err = SelectionError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let glob = Glob::new(text).map_err(|error| SelectionError::Glob {
+            text: text.to_owned(),
+            reason: error.kind().to_string(),
+        })?;
+        let canonical = text.split_once('@').and_then(|(id, subject)| {
+            let glob = Glob::new(&format!("{id}@{}", notation::canonical(subject)?));
+            Some(glob.ok()?.compile_matcher())
+        });
+        Ok(Self { text: text.to_owned(), glob: glob.compile_matcher(), canonical })
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Shard {
+    /// Reports whether the n-th result, ordered by id, is in this part.
+    pub fn takes(self, n: usize) -> bool {
+        n % self.count == self.index - 1
+    }
+}
+
+impl FromStr for Shard {
+    type Err = SelectionError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let numbers =
+            text.split_once('/').and_then(|(m, n)| Some((m.parse().ok()?, n.parse().ok()?)));
+        match numbers {
+            Some((index, count)) if 1 <= index && index <= count => Ok(Self { index, count }),
+            _ => Err(SelectionError::Shard(text.to_owned())),
+        }
+    }
+}
+
+/// Failures and errors of an earlier run.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Rerun {
+    results: BTreeSet<(String, String)>,
+    /// The URL of the target, unless it was the bundled server.
+    server: Option<String>,
+}
+
+impl Rerun {
+    /// Reads the JSON report of the earlier run.
+    pub fn from_report(path: &Path) -> Result<Self, SelectionError> {
+        let bad = |reason: String| SelectionError::Rerun { path: path.to_owned(), reason };
+        let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
+        let rerun = Self::parse(&text)
+            .map_err(|error| bad(format!("it is no JSON report of kubeproof: {error}")))?;
+        if rerun.results.is_empty() {
+            return Err(bad("nothing failed in that run".to_owned()));
+        }
+        Ok(rerun)
+    }
+
+    /// Returns the URL of the target of the earlier run; `None` for the bundled server.
+    pub fn server(&self) -> Option<&str> {
+        self.server.as_deref()
+    }
+
+    fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        #[derive(Deserialize)]
+        struct Report {
+            #[serde(default)]
+            target: Target,
+            results: Vec<Line>,
+        }
+        #[derive(Deserialize)]
+        struct Line {
+            id: String,
+            subject: String,
+            verdict: String,
+        }
+        let report: Report = serde_json::from_str(text)?;
+        let failed = |line: &Line| line.verdict == "fail" || line.verdict == "error";
+        let Target { server, bundled, .. } = report.target;
+        Ok(Self {
+            server: (!bundled && !server.is_empty()).then_some(server),
+            results: report.results.into_iter().filter(failed).map(|l| (l.id, l.subject)).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::case;
+
+    fn selection(only: &[&str], skip: &[&str]) -> Selection {
+        let patterns = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+        Selection { only: patterns(only), skip: patterns(skip), ..Selection::default() }
+    }
+
+    #[test]
+    fn patterns_reach_ids_and_subjects() {
+        let selection = selection(&["watch/*@secrets.v1", "*bookmark*"], &["watch/old"]);
+        assert!(selection.takes("watch/adds", "secrets.v1"));
+        assert!(!selection.takes("watch/adds", "configmaps.v1"));
+        assert!(selection.takes("list/bookmarks", "configmaps.v1"));
+        assert!(!selection.takes("watch/old", "secrets.v1"));
+        assert!(selection.takes_case(&case("watch/adds")));
+        assert!(!selection.takes_case(&case("watch/old")));
+        assert!(!selection.takes_case(&case("get/reads")));
+    }
+
+    #[test]
+    fn subjects_have_two_notations() {
+        let selection = selection(&["get/*@apps/v1/*", "watch/*@v1/secrets"], &[]);
+        assert!(selection.takes("get/reads", "deployments.v1.apps"));
+        assert!(!selection.takes("get/reads", "secrets.v1"));
+        assert!(selection.takes("watch/adds", "secrets.v1"));
+    }
+
+    #[test]
+    fn a_whole_case_runs_on_all_subjects() {
+        assert!(selection(&["watch/*"], &["get/*"]).takes_whole(&case("watch/adds")));
+        assert!(!selection(&["watch/*@secrets.v1"], &[]).takes_whole(&case("watch/adds")));
+        assert!(!selection(&[], &["watch/*@secrets.v1"]).takes_whole(&case("watch/adds")));
+        let shard = Selection { shard: "1/2".parse().ok(), ..Selection::default() };
+        assert!(!shard.takes_whole(&case("watch/adds")));
+    }
+
+    #[test]
+    fn a_pattern_without_a_match_names_the_nearest_id() {
+        let cases = [case("create/name-taken"), case("watch/bookmarks")];
+        let error = selection(&["create/name-token"], &[]).check(&cases).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "--only \"create/name-token\" matches nothing; did you mean \"create/name-taken\"?"
+        );
+        let error = selection(&[], &["bookmark"]).check(&cases).unwrap_err();
+        assert!(error.to_string().ends_with("did you mean \"watch/bookmarks\"?"), "{error}");
+        selection(&["watch/*@nothing.v1"], &[]).check(&cases).unwrap();
+    }
+
+    #[test]
+    fn an_unknown_area_is_an_error() {
+        let selection = Selection { areas: vec!["creat".into()], ..Selection::default() };
+        let error = selection.check(&[case("create/name-taken")]).unwrap_err();
+        assert_eq!(error.to_string(), "--area \"creat\" matches nothing; did you mean \"create\"?");
+    }
+
+    #[test]
+    fn profiles_take_their_cases() {
+        let selection = Selection { profiles: vec![Profile::Crud], ..Selection::default() };
+        let of_profile = |profile| Case { profile, ..case("a/b") };
+        assert!(selection.takes_case(&of_profile(Some(Profile::Crud))));
+        assert!(!selection.takes_case(&of_profile(Some(Profile::Lists))));
+        assert!(!selection.takes_case(&of_profile(None)));
+    }
+
+    #[test]
+    fn levels_take_the_stronger_too() {
+        let should = Selection { level: Some(Level::Should), ..Selection::default() };
+        let of_level = |level| Case { level, ..case("a/b") };
+        assert!(should.takes_case(&of_level(Level::Must)));
+        assert!(should.takes_case(&of_level(Level::Should)));
+        assert!(!should.takes_case(&of_level(Level::May)));
+    }
+
+    #[test]
+    fn shards_are_disjoint_and_complete() {
+        let shards: Vec<Shard> =
+            ["1/3", "2/3", "3/3"].iter().map(|text| text.parse().unwrap()).collect();
+        assert!((0..10).all(|n| shards.iter().filter(|shard| shard.takes(n)).count() == 1));
+        for bad in ["0/3", "4/3", "1", "a/b", "1/0"] {
+            assert!(bad.parse::<Shard>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_rerun_takes_what_failed_or_errored() {
+        let rerun = Rerun::parse(
+            r#"{"results": [
+                {"id": "a/b", "subject": "configmaps.v1", "verdict": "fail", "more": 1},
+                {"id": "a/c", "subject": "", "verdict": "error"},
+                {"id": "a/d", "subject": "", "verdict": "warn"}]}"#,
+        )
+        .unwrap();
+        let selection = Selection { rerun: Some(rerun), ..Selection::default() };
+        assert!(selection.takes("a/b", "configmaps.v1"));
+        assert!(!selection.takes("a/b", "secrets.v1"));
+        assert!(selection.takes("a/c", ""));
+        assert!(!selection.takes("a/d", ""));
+        assert!(!selection.takes_case(&case("a/d")));
+    }
+}

@@ -1,0 +1,399 @@
+//! Explains comparisons and functions that return true or false.
+
+use cel::Value as Cel;
+use cel::common::ast::{CallExpr, IdedExpr, operators};
+use serde_json::{Value, json};
+
+use super::Why;
+use super::macros::{Kind, Macro, call, operands};
+use super::shown::{first_difference, short, tally};
+use super::view::{View, is_constant};
+use crate::event::Symptom;
+use crate::values::{Segment, dotted, segments};
+use crate::verdict::cel::from_cel;
+
+/// Items of a list that a message names.
+const NAMED: usize = 5;
+
+/// Functions that only convert their argument. Messages show the argument.
+const CONVERSIONS: [&str; 3] = ["int", "parseTime", "string"];
+
+impl View<'_> {
+    /// Explains a comparison or a function that returned false.
+    pub(super) fn compared(self, call: &CallExpr, parts: &[&IdedExpr]) -> Option<Why> {
+        let function = call.func_name.as_str();
+        match (function, parts) {
+            (
+                operators::EQUALS
+                | operators::NOT_EQUALS
+                | operators::LESS
+                | operators::LESS_EQUALS
+                | operators::GREATER
+                | operators::GREATER_EQUALS,
+                [one, other],
+            ) => Some(self.compared_values(function, one, other)),
+            (operators::IN, [one, other]) => Some(self.not_among(one, other)),
+            ("distinct", [list]) => self.not_distinct(list),
+            ("sameItems", [one, other]) => {
+                let (actual, expected) = if is_constant(one) { (other, one) } else { (one, other) };
+                Some(self.differing_lists(actual, expected))
+            }
+            (_, [one, other]) => {
+                let word = word_of_text_function(function)?;
+                let expected = format!("a text that {word} {}", short(&self.json(other)));
+                Some(self.unexpected(one, &expected))
+            }
+            _ => None,
+        }
+    }
+
+    /// Explains a comparison or a function that returned true and must not.
+    pub(super) fn compared_not(self, call: &CallExpr, parts: &[&IdedExpr]) -> Option<Why> {
+        let function = call.func_name.as_str();
+        match (function, parts) {
+            (operators::EQUALS, [one, other]) => Some(self.equal(one, other)),
+            (operators::IN, [one, other]) => Some(if let Ok(Cel::Map(_)) = self.value(other) {
+                let (key, name) = (self.json(one), self.name(other));
+                self.uses(other);
+                let text = format!("{name} has the key {}, expected none", short(&key));
+                Why { text, symptom: self.wrong_field(other), ..Why::default() }
+            } else {
+                let expected = format!("none of {}", short(&self.json(other)));
+                self.unexpected(one, &expected)
+            }),
+            (_, [one, other]) => {
+                let word = word_of_text_function(function)?;
+                let expected = format!("no text that {word} {}", short(&self.json(other)));
+                Some(self.unexpected(one, &expected))
+            }
+            _ => None,
+        }
+    }
+
+    fn compared_values(self, operator: &str, one: &IdedExpr, other: &IdedExpr) -> Why {
+        let (operator, actual, expected) = if is_constant(one) && !is_constant(other) {
+            (mirrored(operator), other, one)
+        } else {
+            (operator, one, other)
+        };
+        if let Some(list) = sized(actual)
+            && let Some(count) = self.json(expected).as_i64()
+        {
+            return self.counted(list, operator, count);
+        }
+        if operator == operators::NOT_EQUALS {
+            return self.equal(actual, expected);
+        }
+        let (shown, wanted) = (self.json(actual), self.json(expected));
+        match (&shown, &wanted) {
+            (Value::Array(_), Value::Array(_)) => return self.differing_lists(actual, expected),
+            (Value::Object(_), Value::Object(_)) => {
+                return self.differing_objects(actual, expected);
+            }
+            _ => {}
+        }
+        self.uses(actual);
+        self.uses(expected);
+        let name = self.name(actual);
+        let word = word_of(operator);
+        let value = format!("{word}{}", short(&self.as_written(expected)));
+        let found = short(&self.as_written(actual));
+        let text = if let Some(returned) = self.returned(actual) {
+            format!("{returned}, expected {value}")
+        } else if is_constant(expected) {
+            format!("{name} is {found}, expected {value}")
+        } else {
+            match same_field(&name, &self.name(expected)) {
+                Some((field, here, there)) => {
+                    format!("{field} is {found} in {here}, expected {value} as in {there}")
+                }
+                None => {
+                    format!("{name} is {found}, expected {value} ({})", self.name(expected))
+                }
+            }
+        };
+        Why {
+            text,
+            symptom: self.symptom(actual, std::slice::from_ref(&wanted)),
+            facts: vec![(name, shown), (self.fact_name(expected), wanted)],
+            differing: None,
+        }
+    }
+
+    /// Explains equal values that must differ.
+    fn equal(self, one: &IdedExpr, other: &IdedExpr) -> Why {
+        self.uses(one);
+        self.uses(other);
+        let (name, value) = (self.name(one), self.json(one));
+        let found = short(&value);
+        let text = if value.is_null() {
+            format!("{name} is null, expected a value")
+        } else if is_constant(other) {
+            format!("{name} is {found}, expected another value")
+        } else {
+            match same_field(&name, &self.name(other)) {
+                Some((field, here, there)) => {
+                    format!(
+                        "{field} is {found} in {here} and in {there}, expected different values"
+                    )
+                }
+                None => format!("{name} and {} are both {found}", self.name(other)),
+            }
+        };
+        Why { text, symptom: self.wrong_field(one), facts: vec![(name, value)], differing: None }
+    }
+
+    fn not_among(self, one: &IdedExpr, other: &IdedExpr) -> Why {
+        if let (Ok(Cel::Map(_)), Some(key)) = (self.value(other), self.json(one).as_str()) {
+            return self.absent(other, key);
+        }
+        let choices = self.json(other);
+        if is_constant(one) {
+            self.uses(other);
+            let name = self.name(other);
+            let text = format!(
+                "{name} is {}, expected {} among it",
+                short(&choices),
+                short(&self.json(one))
+            );
+            let symptom = self.wrong_field(other);
+            return Why { text, symptom, facts: vec![(name, choices)], differing: None };
+        }
+        let items = choices.as_array().cloned().unwrap_or_default();
+        let shown: Vec<String> = items.iter().take(NAMED).map(short).collect();
+        let expected = format!("one of {}", shown.join(", "));
+        let mut why = self.unexpected(one, &expected);
+        if let Some(returned) = self.returned(one) {
+            why.text = format!("{returned}, expected {expected}");
+        }
+        why.symptom = self.symptom(one, &items);
+        why
+    }
+
+    fn not_distinct(self, list: &IdedExpr) -> Option<Why> {
+        let items = self.items(list)?;
+        let values: Vec<Value> =
+            items.iter().map(|item| from_cel(&item.value).unwrap_or_default()).collect();
+        let repeated = |value: &Value| values.iter().filter(|other| *other == value).count() > 1;
+        let mut again: Vec<Value> = Vec::new();
+        for (item, value) in items.iter().zip(&values) {
+            if repeated(value) {
+                self.shared.used.borrow_mut().extend(item.path.clone());
+                again.push(value.clone());
+            }
+        }
+        let name = self.name(list);
+        Some(Why {
+            text: format!("{name} are not all different: {}", tally(&again)),
+            symptom: None,
+            facts: vec![(name, json!(values))],
+            differing: None,
+        })
+    }
+
+    fn differing_lists(self, actual: &IdedExpr, expected: &IdedExpr) -> Why {
+        self.uses(actual);
+        self.uses(expected);
+        let (found, wanted) = (self.list(actual), self.list(expected));
+        let missing = without(&wanted, &found);
+        let unexpected = without(&found, &wanted);
+        let name = self.name(actual);
+        let text = if missing.is_empty() && unexpected.is_empty() {
+            format!(
+                "{name} are in another order: {}, expected {}",
+                short(&json!(found)),
+                short(&json!(wanted))
+            )
+        } else if found.len().max(wanted.len()) <= NAMED {
+            let (found, wanted) = (short(&json!(found)), short(&json!(wanted)));
+            format!("{name}: {found}, expected {wanted}")
+        } else {
+            let parts = [("missing", &missing), ("unexpected", &unexpected)];
+            let parts = parts.iter().filter(|(_, values)| !values.is_empty());
+            let parts: Vec<String> = parts
+                .map(|(what, values)| format!("{} {what}: {}", values.len(), tally(values)))
+                .collect();
+            let expected = self.fact_name(expected);
+            format!("{name} differ from {expected}; {}", parts.join("; "))
+        };
+        Why {
+            text,
+            symptom: self.wrong_field(actual),
+            facts: vec![(name, json!(found)), (self.fact_name(expected), json!(wanted))],
+            differing: Some((json!(wanted), json!(found))),
+        }
+    }
+
+    fn differing_objects(self, actual: &IdedExpr, expected: &IdedExpr) -> Why {
+        self.uses(actual);
+        self.uses(expected);
+        let (found, wanted) = (self.json(actual), self.json(expected));
+        let (pointer, want, got) = first_difference(&wanted, &found);
+        let place = dotted(&segments(&pointer));
+        let name = self.name(actual);
+        let difference = match (want, got) {
+            (Some(want), Some(got)) => {
+                format!("{place} is {}, expected {}", short(got), short(want))
+            }
+            (Some(want), None) => format!("{place} is missing, expected {}", short(want)),
+            (None, Some(got)) => format!("{place} is {}, expected none", short(got)),
+            (None, None) => "they differ".to_owned(),
+        };
+        Why {
+            text: format!("{name} differs from {}: {difference}", self.fact_name(expected)),
+            symptom: self.wrong_field(actual),
+            facts: vec![(name, found.clone()), (self.fact_name(expected), wanted.clone())],
+            differing: Some((wanted, found)),
+        }
+    }
+
+    /// Explains a list with a wrong number of items.
+    fn counted(self, list: &IdedExpr, operator: &str, expected: i64) -> Why {
+        if let Some(found) = Macro::of(list)
+            && found.kind == Kind::Filter
+            && let Some(why) = self.counted_matches(found, &count_in_words(operator, expected))
+        {
+            return why;
+        }
+        self.uses(list);
+        let value = self.json(list);
+        let count = match &value {
+            Value::Array(items) => items.len(),
+            Value::Object(members) => members.len(),
+            Value::String(text) => text.chars().count(),
+            _ => 0,
+        };
+        let wanted = count_in_words(operator, expected);
+        let name = match &value {
+            Value::String(_) => format!("{} has {count} characters", self.name(list)),
+            _ => self.range_name(list, count),
+        };
+        let contents = self.contents(list).map(|of| format!(" ({of})")).unwrap_or_default();
+        Why {
+            text: format!("{name}{contents}, expected {wanted}"),
+            symptom: self.wrong_field(list),
+            facts: vec![(self.name(list), json!(count))],
+            differing: None,
+        }
+    }
+
+    /// Returns the types of events or the names of objects in a list.
+    fn contents(self, list: &IdedExpr) -> Option<String> {
+        let items = self.items(list)?;
+        let label = |item: &super::view::Item| {
+            let value = self.shared.values.at(item.path.as_ref()?)?;
+            let name = value.pointer("/metadata/name").or_else(|| value.get("type"));
+            name.or_else(|| value.get("name")).filter(|name| name.is_string()).cloned()
+        };
+        let labels: Option<Vec<Value>> = items.iter().map(label).collect();
+        labels.filter(|labels| !labels.is_empty()).map(|labels| tally(&labels))
+    }
+
+    /// Describes a status code with its request.
+    fn returned(self, expression: &IdedExpr) -> Option<String> {
+        let path = self.locate(expression)?;
+        let (origin, rest) = self.shared.values.requests.find(&path)?;
+        let is_status = matches!(rest, [Segment::Member(name)] if name == "status");
+        let (step, line) = (&origin.step, origin.request.line());
+        (is_status && origin.member.is_none())
+            .then(|| format!("`{step}` ({line}) returned HTTP {}", origin.status))
+    }
+
+    /// Returns the symptom of a wrong value.
+    pub(super) fn symptom(self, actual: &IdedExpr, expected: &[Value]) -> Option<Symptom> {
+        let path = self.locate(actual)?;
+        let (origin, rest) = self.shared.values.requests.find(&path)?;
+        match rest {
+            [Segment::Member(status)] if status == "status" => {
+                let codes = expected.iter().map(|code| u16::try_from(code.as_u64()?).ok());
+                let codes = codes.collect::<Option<Vec<u16>>>()?;
+                let request = origin.request.verb();
+                Some(Symptom::StatusCode { request, expected: codes, got: origin.status })
+            }
+            _ => self.wrong_field(actual),
+        }
+    }
+
+    fn list(self, expression: &IdedExpr) -> Vec<Value> {
+        self.json(expression).as_array().cloned().unwrap_or_default()
+    }
+
+    /// Returns the value before its conversion, such as a time as text.
+    fn as_written(self, expression: &IdedExpr) -> Value {
+        match call(expression).map(|call| (call.func_name.as_str(), operands(call))) {
+            Some((name, parts)) if CONVERSIONS.contains(&name) && parts.len() == 1 => {
+                self.json(parts[0])
+            }
+            _ => self.json(expression),
+        }
+    }
+
+    fn fact_name(self, expected: &IdedExpr) -> String {
+        if is_constant(expected) { "expected".to_owned() } else { self.name(expected) }
+    }
+}
+
+/// Returns the list whose size an expression is.
+fn sized(expression: &IdedExpr) -> Option<&IdedExpr> {
+    let call = call(expression).filter(|call| call.func_name == "size")?;
+    operands(call).first().copied()
+}
+
+/// Returns the items that another list lacks.
+fn without(items: &[Value], others: &[Value]) -> Vec<Value> {
+    let mut rest: Vec<&Value> = others.iter().collect();
+    let mut lacking = Vec::new();
+    for item in items {
+        match rest.iter().position(|other| *other == item) {
+            Some(at) => drop(rest.swap_remove(at)),
+            None => lacking.push(item.clone()),
+        }
+    }
+    lacking
+}
+
+/// Returns the field and the steps of two names with the same field.
+fn same_field<'n>(one: &'n str, other: &'n str) -> Option<(&'n str, &'n str, &'n str)> {
+    let ((field, here), (same, there)) = (one.rsplit_once(" of ")?, other.rsplit_once(" of ")?);
+    (field == same).then_some((field, here, there))
+}
+
+fn count_in_words(operator: &str, expected: i64) -> String {
+    let word = match operator {
+        operators::EQUALS => "exactly ",
+        operators::NOT_EQUALS => "another number than ",
+        other => return format!("{}{expected}", word_of(other)),
+    };
+    format!("{word}{expected}")
+}
+
+fn word_of(operator: &str) -> &'static str {
+    match operator {
+        operators::LESS => "less than ",
+        operators::LESS_EQUALS => "at most ",
+        operators::GREATER => "more than ",
+        operators::GREATER_EQUALS => "at least ",
+        _ => "",
+    }
+}
+
+/// Returns the operator for exchanged operands.
+fn mirrored(operator: &str) -> &str {
+    match operator {
+        operators::LESS => operators::GREATER,
+        operators::LESS_EQUALS => operators::GREATER_EQUALS,
+        operators::GREATER => operators::LESS,
+        operators::GREATER_EQUALS => operators::LESS_EQUALS,
+        same => same,
+    }
+}
+
+fn word_of_text_function(function: &str) -> Option<&'static str> {
+    Some(match function {
+        "contains" => "contains",
+        "startsWith" => "starts with",
+        "endsWith" => "ends with",
+        "matches" => "matches the expression",
+        _ => return None,
+    })
+}

@@ -1,0 +1,4 @@
+//! Validation that applies to all objects: names and `metadata`.
+
+pub mod metadata;
+pub mod names;

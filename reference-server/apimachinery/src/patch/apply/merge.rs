@@ -1,0 +1,246 @@
+//! Operations on values with field sets: merge, remove and compare.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::fields::{FieldSet, Step};
+use super::shape::{self, Shape};
+
+use crate::schema::Schema;
+
+/// A part of a value, and the step that leads to it.
+type Part<'a> = (Step, &'a Value);
+
+/// Returns `live` with the fields of `config`.
+pub(super) fn merge(live: &Value, config: &Value, schema: Option<&Schema>) -> Value {
+    match (Shape::of(live, schema), Shape::of(config, schema)) {
+        (Shape::Fields(live), Shape::Fields(config)) => {
+            let mut result = live.clone();
+            for (name, field) in config {
+                let merged = match live.get(name) {
+                    Some(old) => merge(old, field, shape::below(schema, name)),
+                    None => field.clone(),
+                };
+                result.insert(name.clone(), merged);
+            }
+            Value::Object(result)
+        }
+        (Shape::Items(live), Shape::Items(config)) => merge_items(&live, &config, schema),
+        _ => config.clone(),
+    }
+}
+
+/// The result follows the order of `config`. An item that is only in `live` stays before the items
+/// that it preceded.
+fn merge_items(live: &[Part<'_>], config: &[Part<'_>], schema: Option<&Schema>) -> Value {
+    let old: BTreeMap<&Step, &Value> = live.iter().map(|(step, item)| (step, *item)).collect();
+    let said: BTreeMap<&Step, &Value> = config.iter().map(|(step, item)| (step, *item)).collect();
+    let mut result = Vec::new();
+    let mut waiting = live.iter().peekable();
+    let mut placed = std::collections::BTreeSet::new();
+    for (step, item) in config {
+        while let Some((step, kept)) =
+            waiting.next_if(|(step, _)| !said.contains_key(step) || placed.contains(step))
+        {
+            if !placed.contains(step) {
+                result.push((*kept).clone());
+            }
+        }
+        placed.insert(step.clone());
+        result.push(match old.get(step) {
+            Some(old) => merge(old, item, shape::items(schema)),
+            None => (*item).clone(),
+        });
+    }
+    result.extend(
+        waiting.filter(|(step, _)| !said.contains_key(step)).map(|(_, kept)| (*kept).clone()),
+    );
+    Value::Array(result)
+}
+
+/// Returns the value without the members of the set and their children.
+pub(super) fn remove(value: &Value, places: &FieldSet, schema: Option<&Schema>) -> Value {
+    match Shape::of(value, schema) {
+        Shape::Leaf => value.clone(),
+        Shape::Fields(fields) => {
+            let mut result = Map::new();
+            for (name, field) in fields {
+                match places.children.get(&Step::field(name)) {
+                    Some(child) if child.member => {}
+                    Some(child) => {
+                        let left = remove(field, child, shape::below(schema, name));
+                        result.insert(name.clone(), left);
+                    }
+                    None => drop(result.insert(name.clone(), field.clone())),
+                }
+            }
+            Value::Object(result)
+        }
+        Shape::Items(list) => list
+            .into_iter()
+            .filter_map(|(step, item)| match places.children.get(&step) {
+                Some(child) if child.member => None,
+                Some(child) => Some(remove(item, child, shape::items(schema))),
+                None => Some(item.clone()),
+            })
+            .collect(),
+    }
+}
+
+/// The difference between two values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Changes {
+    pub added: FieldSet,
+    pub modified: FieldSet,
+    pub removed: FieldSet,
+}
+
+impl Changes {
+    fn attach(&mut self, step: &Step, child: Self) {
+        self.added.attach(step.clone(), child.added);
+        self.modified.attach(step.clone(), child.modified);
+        self.removed.attach(step.clone(), child.removed);
+    }
+
+    /// Applies the same function to each of the three sets.
+    #[must_use]
+    pub(super) fn map(self, change: impl Fn(FieldSet) -> FieldSet) -> Self {
+        Self {
+            added: change(self.added),
+            modified: change(self.modified),
+            removed: change(self.removed),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
+    }
+
+    /// Returns the fields that `new` added or changed.
+    pub(super) fn written(&self) -> FieldSet {
+        self.added.union(&self.modified)
+    }
+}
+
+/// Compares `old` with `new`.
+pub(super) fn compare(old: &Value, new: &Value, schema: Option<&Schema>) -> Changes {
+    let mut changes = Changes::default();
+    if old == new {
+        return changes;
+    }
+    let parts = match (Shape::of(old, schema), Shape::of(new, schema)) {
+        (Shape::Fields(old), Shape::Fields(new)) => {
+            let step = |(name, field): (&String, _)| (Step::field(name), field);
+            (old.iter().map(step).collect(), new.iter().map(step).collect())
+        }
+        (Shape::Items(old), Shape::Items(new)) => (old, new),
+        _ => {
+            changes.modified.member = true;
+            return changes;
+        }
+    };
+    let (old, new): (Vec<Part<'_>>, Vec<Part<'_>>) = parts;
+    let before: BTreeMap<&Step, &Value> = old.iter().map(|(step, part)| (step, *part)).collect();
+    let after: BTreeMap<&Step, &Value> = new.iter().map(|(step, part)| (step, *part)).collect();
+    let below = |step: &Step| match step {
+        Step::Field(name) => shape::below(schema, name),
+        _ => shape::items(schema),
+    };
+    for (step, part) in &after {
+        match before.get(step) {
+            Some(old) => changes.attach(step, compare(old, part, below(step))),
+            None => {
+                changes.added.attach((*step).clone(), shape::every_place(part, below(step)));
+            }
+        }
+    }
+    for (step, part) in before.iter().filter(|(step, _)| !after.contains_key(*step)) {
+        changes.removed.attach((*step).clone(), shape::every_place(part, below(step)));
+    }
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn schema() -> Schema {
+        let document = json!({"type": "object", "properties": {
+            "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+            "items": {
+                "type": "array", "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["name"],
+                "items": {
+                    "type": "object",
+                    "properties": {"name": {"type": "string"}, "weight": {"type": "integer"}},
+                },
+            },
+            "args": {"type": "array", "items": {"type": "string"}},
+            "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+        }});
+        Schema::from_openapi(&document).unwrap()
+    }
+
+    #[rstest]
+    #[case(
+        json!({"labels": {"a": "1"}}),
+        json!({"labels": {"b": "2"}}),
+        json!({"labels": {"a": "1", "b": "2"}})
+    )]
+    #[case(json!({"args": ["a", "b"]}), json!({"args": ["c"]}), json!({"args": ["c"]}))]
+    #[case(
+        json!({"tags": ["a", "b"]}),
+        json!({"tags": ["c", "b"]}),
+        json!({"tags": ["a", "c", "b"]})
+    )]
+    #[case(
+        json!({"tags": ["x", "a", "y"]}),
+        json!({"tags": ["y", "x"]}),
+        json!({"tags": ["y", "x", "a"]})
+    )]
+    #[case(
+        json!({"items": [{"name": "a", "weight": 1}, {"name": "b", "weight": 2}]}),
+        json!({"items": [{"name": "b"}]}),
+        json!({"items": [{"name": "a", "weight": 1}, {"name": "b", "weight": 2}]})
+    )]
+    fn a_configuration_is_merged_into_the_live_object(
+        #[case] live: Value,
+        #[case] config: Value,
+        #[case] expected: Value,
+    ) {
+        assert_eq!(merge(&live, &config, Some(&schema())), expected);
+    }
+
+    #[test]
+    fn changes_are_reported_by_path() {
+        let old = json!({"labels": {"a": "1", "b": "1"}, "items": [{"name": "a", "weight": 1}]});
+        let new = json!({
+            "labels": {"a": "2", "c": "1"}, "items": [{"name": "a", "weight": 1}, {"name": "b"}],
+        });
+        let changes = compare(&old, &new, Some(&schema()));
+        assert_eq!(changes.modified.paths(), [".labels.a"]);
+        assert_eq!(changes.removed.paths(), [".labels.b"]);
+        assert_eq!(
+            changes.added.paths(),
+            [".items[name=\"b\"]", ".items[name=\"b\"].name", ".labels.c"]
+        );
+    }
+
+    #[test]
+    fn removing_a_field_removes_its_children() {
+        let value = json!({
+            "items": [{"name": "a", "weight": 1}, {"name": "b", "weight": 2}], "tags": ["x", "y"],
+        });
+        let places = json!({
+            "f:items": {"k:{\"name\":\"a\"}": {}, "k:{\"name\":\"b\"}": {"f:weight": {}}},
+            "f:tags": {"v:\"x\"": {}},
+        });
+        let places = FieldSet::from_fields_v1(&places).unwrap();
+        let left = remove(&value, &places, Some(&schema()));
+        assert_eq!(left, json!({"items": [{"name": "b"}], "tags": ["y"]}));
+    }
+}

@@ -1,0 +1,112 @@
+//! The schema of `metadata`, which built-in and custom objects share.
+
+use std::sync::{Arc, LazyLock};
+
+use super::build::{
+    anything, boolean, choice, definitions, int32, int64, list, map, object, string, time,
+};
+use super::{Kind, Schema};
+
+/// Returns the schema of `ObjectMeta`.
+pub fn object_meta() -> Arc<Schema> {
+    static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| Arc::new(build_object_meta()));
+    Arc::clone(&SCHEMA)
+}
+
+/// Adds the fields of every object: `apiVersion`, `kind` and `metadata`.
+pub fn with_type_meta(schema: Schema) -> Schema {
+    schema.field("apiVersion", string()).field("kind", string()).field("metadata", object_meta())
+}
+
+definitions! {
+    "io.k8s.apimachinery.pkg.apis.meta.v1"
+
+    label_selector LabelSelector {
+        matchExpressions: list(label_selector_requirement()), matchLabels: map(string()),
+    }
+    label_selector_requirement LabelSelectorRequirement {
+        need key: string(), need operator: choice(&["In", "NotIn", "Exists", "DoesNotExist"]),
+        values: list(string()),
+    }
+    field_selector_requirement FieldSelectorRequirement {
+        need key: string(), need operator: string(), values: list(string()),
+    }
+    condition Condition {
+        need lastTransitionTime: time(), always message: string(), observedGeneration: int64(),
+        always reason: string(), always status: string(), always type: string(),
+    }
+    list_meta ListMeta {
+        continue: string(), remainingItemCount: int64(), resourceVersion: string(),
+        selfLink: string(),
+    }
+    delete_options DeleteOptions {
+        apiVersion: string(), dryRun: list(string()), gracePeriodSeconds: int64(),
+        ignoreStoreReadErrorWithClusterBreakingPotential: boolean(), kind: string(),
+        orphanDependents: boolean(), preconditions: preconditions(), propagationPolicy: string(),
+    }
+    preconditions Preconditions { resourceVersion: string(), uid: string() }
+    status Status {
+        apiVersion: string(), code: int32(), details: status_details(), kind: string(),
+        message: string(),
+        metadata: list_meta(), reason: string(), status: string(),
+    }
+    status_details StatusDetails {
+        causes: list(status_cause()), group: string(), kind: string(), name: string(),
+        retryAfterSeconds: int32(), uid: string(),
+    }
+    status_cause StatusCause { field: string(), message: string(), reason: string() }
+}
+
+fn build_object_meta() -> Schema {
+    let owner = object("io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference")
+        .always("apiVersion", string())
+        .always("kind", string())
+        .always("name", string())
+        .always("uid", string())
+        .field("controller", boolean())
+        .field("blockOwnerDeletion", boolean());
+    let managed_fields = object("io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry")
+        .field("manager", string())
+        .field("operation", string())
+        .field("apiVersion", string())
+        .field("time", time())
+        .field("fieldsType", string())
+        .field("fieldsV1", fields_v1())
+        .field("subresource", string());
+    object("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
+        .field("name", string())
+        .field("generateName", string())
+        .field("namespace", string())
+        .field("selfLink", string())
+        .field("uid", string())
+        .field("resourceVersion", string())
+        .field("generation", int64())
+        .field("creationTimestamp", time())
+        .field("deletionTimestamp", time())
+        .field("deletionGracePeriodSeconds", int64())
+        .field("labels", map(string()))
+        .field("annotations", map(string()))
+        .field("ownerReferences", list(owner).merge_by("uid"))
+        .field("finalizers", list(string()).merged())
+        .field("managedFields", list(managed_fields))
+}
+
+fn fields_v1() -> Schema {
+    Schema {
+        name: Some("io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1"),
+        kind: Some(Kind::Object),
+        ..anything()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_v1_is_a_named_object() {
+        let fields = fields_v1();
+        assert_eq!(fields.name, Some("io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1"));
+        assert_eq!((fields.kind, fields.preserve_unknown), (Some(Kind::Object), true));
+    }
+}

@@ -1,0 +1,264 @@
+//! Unknown fields: detection, and removal (pruning).
+
+use serde_json::{Map, Value};
+
+use super::{Format, Kind, Path, Schema, format, quantity, whole_number};
+
+impl Schema {
+    /// Returns the paths of the fields that the schema does not declare, such as
+    /// `spec.items[0].bogus`.
+    pub fn unknown_fields(&self, value: &Value) -> Vec<String> {
+        let mut unknown = Vec::new();
+        self.collect_unknown(value, Path::Root, &mut unknown);
+        unknown
+    }
+
+    fn collect_unknown(&self, value: &Value, path: Path<'_>, unknown: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                for (name, field) in fields {
+                    match self.child(name) {
+                        Some(schema) => schema.collect_unknown(field, path.field(name), unknown),
+                        None if self.preserve_unknown => {}
+                        None => unknown.push(path.field(name).to_string()),
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let Some(schema) = &self.items else { return };
+                for (index, item) in items.iter().enumerate() {
+                    schema.collect_unknown(item, path.index(index), unknown);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Removes the fields that the type does not have. In typed objects it also removes nulls and
+    /// empty values, and normalizes quantities and times. Two bodies with the same meaning become
+    /// equal.
+    pub fn prune(&self, value: &mut Value) {
+        self.prune_node(value, (false, false), 0);
+    }
+
+    fn prune_node(
+        &self,
+        value: &mut Value,
+        (within_typed, within_free): (bool, bool),
+        depth: usize,
+    ) {
+        let typed = within_typed || self.typed;
+        let within = (typed, self.preserve_unknown || within_free);
+        match value {
+            Value::Object(fields) => self.prune_fields(fields, (typed, false), depth),
+            Value::Array(items) => {
+                let Some(schema) = &self.items else { return };
+                for item in items {
+                    if typed && item.is_null() {
+                        *item = schema.zero();
+                    }
+                    schema.prune_node(item, within, depth + 1);
+                }
+            }
+            scalar if typed => self.canonicalize(scalar),
+            scalar => respell(scalar),
+        }
+    }
+
+    fn prune_fields(
+        &self,
+        fields: &mut Map<String, Value>,
+        (typed, inherited): (bool, bool),
+        depth: usize,
+    ) {
+        let keeps_unknown = (self.preserve_unknown) || inherited;
+        if !keeps_unknown {
+            fields.retain(|name, _| self.child(name).is_some());
+        }
+        for (name, field) in fields.iter_mut() {
+            let Some(schema) = self.child(name) else {
+                respell(field);
+                continue;
+            };
+            if typed && field.is_null() && !self.properties.contains_key(name) {
+                *field = schema.zero();
+            }
+            schema.prune_node(field, (typed, self.preserve_unknown || inherited), depth + 1);
+        }
+        if typed {
+            fields.retain(|name, field| {
+                self.properties.get(name).is_none_or(|schema| schema.writes(field))
+            });
+        }
+    }
+
+    /// Reports whether a typed object writes this value of one of its fields.
+    fn writes(&self, value: &Value) -> bool {
+        match value {
+            Value::Null => false,
+            _ if self.keep_empty => true,
+            Value::String(text) => !text.is_empty(),
+            Value::Bool(is_set) => *is_set || !self.omit_zero,
+            Value::Number(number) => !self.omit_zero || number.as_f64() != Some(0.0),
+            Value::Array(items) => !items.is_empty(),
+            Value::Object(fields) => !fields.is_empty() || self.additional_properties.is_none(),
+        }
+    }
+
+    /// Returns the zero value for a null item of a typed list, or a null value of a typed map.
+    pub(super) fn zero(&self) -> Value {
+        match self.kind {
+            Some(Kind::Object) => Value::Object(Map::new()),
+            Some(Kind::Array) => Value::Array(Vec::new()),
+            Some(Kind::String) => Value::from(""),
+            Some(Kind::Integer | Kind::Number) => Value::from(0),
+            Some(Kind::Boolean) => Value::from(false),
+            None => Value::Null,
+        }
+    }
+
+    fn canonicalize(&self, value: &mut Value) {
+        let canonical = match (&self.format, &*value) {
+            (Some(Format::Quantity), Value::String(text)) => quantity::canonical(text),
+            (Some(Format::Quantity), Value::Number(number)) => {
+                quantity::canonical(&number.to_string())
+            }
+            (Some(Format::DateTime), Value::String(text)) => format::canonical_time(text),
+            (Some(Format::MicroTime), Value::String(text)) => format::canonical_micro_time(text),
+            _ => None,
+        };
+        if let Some(canonical) = canonical {
+            *value = Value::String(canonical);
+        }
+    }
+}
+
+/// Normalizes numbers without a declared type, at every depth. Whole numbers lose their fraction.
+/// Numbers that do not fit into 64 bits become doubles.
+fn respell(value: &mut Value) {
+    match value {
+        Value::Number(number) if !number.is_i64() => {
+            let number = number.as_f64();
+            let whole = number.and_then(whole_number);
+            if let Some(respelt) = whole.map(Value::from).or_else(|| number.map(Value::from)) {
+                *value = respelt;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(respell),
+        Value::Object(fields) => fields.values_mut().for_each(respell),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::build::{list, map, object, string, time};
+
+    fn custom() -> Schema {
+        let document = json!({
+            "type": "object",
+            "properties": {
+                "spec": {"type": "object", "properties": {
+                    "size": {"type": "integer"},
+                    "items": {
+                        "type": "array",
+                        "items": {"type": "object", "properties": {"a": {"type": "string"}}},
+                    },
+                    "byName": {"type": "object", "additionalProperties": {
+                        "type": "object", "properties": {"a": {"type": "string"}},
+                    }},
+                    "raw": {
+                        "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                        "properties": {
+                            "known": {"type": "object", "properties": {"a": {"type": "string"}}},
+                        },
+                    },
+                    "template": {
+                        "type": "object",
+                        "x-kubernetes-embedded-resource": true,
+                        "x-kubernetes-preserve-unknown-fields": true,
+                    },
+                }},
+            },
+        });
+        Schema::from_openapi(&document).unwrap()
+    }
+
+    #[rstest]
+    #[case(json!({"spec": {"size": 1}}), &[], json!({"spec": {"size": 1}}))]
+    #[case(
+        json!({"bogus": 1, "spec": {"bogus": 1}}),
+        &["bogus", "spec.bogus"],
+        json!({"spec": {}})
+    )]
+    #[case(json!({"spec": {"items": [{"a": "x"}, {"b": 1}]}}), &["spec.items[1].b"],
+           json!({"spec": {"items": [{"a": "x"}, {}]}}))]
+    #[case(json!({"spec": {"byName": {"n": {"a": "x", "b": 1}}}}), &["spec.byName.n.b"],
+           json!({"spec": {"byName": {"n": {"a": "x"}}}}))]
+    #[case(
+        json!({"spec": {"raw": {"free": {"x": 1}, "known": {"a": "x", "b": 1}}}}),
+        &["spec.raw.known.b"],
+        json!({"spec": {"raw": {"free": {"x": 1}, "known": {"a": "x"}}}})
+    )]
+    #[case(
+        json!({
+            "spec": {
+                "template": {
+                    "kind": "Pod", "metadata": {"name": "x", "bogus": 1}, "spec": {"y": 1},
+                },
+            },
+        }),
+        &["spec.template.metadata.bogus"],
+        json!({"spec": {"template": {"kind": "Pod", "metadata": {"name": "x"}, "spec": {"y": 1}}}})
+    )]
+    #[case(json!({"Spec": {}}), &["Spec"], json!({}))]
+    #[case(json!({"spec": {"raw": {"free": [{"x": 2.0}, [-0.5, 9_007_199_254_740_993_i64]]}}}), &[],
+           json!({"spec": {"raw": {"free": [{"x": 2}, [-0.5, 9_007_199_254_740_993_i64]]}}}))]
+    #[case(json!({"spec": {"size": 2.0}}), &[], json!({"spec": {"size": 2}}))]
+    fn unknown_fields_are_reported_and_pruned(
+        #[case] mut value: Value,
+        #[case] unknown: &[&str],
+        #[case] pruned: Value,
+    ) {
+        assert_eq!(custom().unknown_fields(&value), unknown);
+        custom().prune(&mut value);
+        assert_eq!(value, pruned);
+    }
+
+    #[test]
+    fn a_custom_resource_keeps_its_nulls_and_empty_values() {
+        let mut value = json!({"spec": {"size": null, "items": []}});
+        custom().prune(&mut value);
+        assert_eq!(value, json!({"spec": {"size": null, "items": []}}));
+    }
+
+    #[test]
+    fn typed_objects_are_normalized() {
+        let schema = object("Test")
+            .field("text", string())
+            .field("kept", string().written_when_empty())
+            .field("list", list(object("Item").field("a", string())))
+            .field("map", map(string()))
+            .field("struct", object("Struct").field("a", string()))
+            .field("at", time());
+        let mut value = json!({
+            "text": "", "kept": "", "list": [null, {"a": null}], "map": {"k": null}, "struct": {},
+            "at": "2024-01-02T03:04:05.9+02:00",
+        });
+        schema.prune(&mut value);
+        assert_eq!(
+            value,
+            json!({
+                "kept": "", "list": [{}, {}], "map": {"k": ""}, "struct": {},
+                "at": "2024-01-02T01:04:05Z",
+            })
+        );
+        let mut value = json!({"list": [], "map": {}, "at": null});
+        schema.prune(&mut value);
+        assert_eq!(value, json!({}));
+    }
+}

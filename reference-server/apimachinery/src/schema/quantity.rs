@@ -1,0 +1,173 @@
+//! Resource quantities: `500m`, `1Gi`, `1e3`.
+//!
+//! Each suffix family has one canonical form: no fraction, and the largest suffix that leaves an
+//! integer.
+
+use std::cmp::Ordering;
+
+/// The syntax of a quantity, for error messages.
+pub const PATTERN: &str = r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$";
+
+/// The number of fractional digits that are kept (nano). More precise amounts are rounded up.
+const SCALE: u32 = 9;
+/// The amount 1, in the unit of [`nanos`].
+pub const UNIT: i128 = 10_i128.pow(SCALE);
+
+const DECIMAL: [(&str, i32); 10] = [
+    ("n", -9),
+    ("u", -6),
+    ("m", -3),
+    ("", 0),
+    ("k", 3),
+    ("M", 6),
+    ("G", 9),
+    ("T", 12),
+    ("P", 15),
+    ("E", 18),
+];
+const BINARY: [(&str, u32); 6] =
+    [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Family {
+    Decimal,
+    Binary,
+    Exponent,
+}
+
+/// Returns the canonical form of a quantity. Returns `None` for other texts.
+pub fn canonical(text: &str) -> Option<String> {
+    let (nanos, family) = parse(text)?;
+    Some(match family {
+        Family::Binary if nanos % UNIT == 0 && (nanos / UNIT).abs() >= 1024 => {
+            let whole = nanos / UNIT;
+            let fits = BINARY.iter().rev().find(|(_, shift)| whole % (1_i128 << shift) == 0);
+            fits.map_or_else(
+                || whole.to_string(),
+                |(suffix, shift)| format!("{}{suffix}", whole >> shift),
+            )
+        }
+        Family::Exponent => {
+            let (mantissa, exponent) = reduce(nanos);
+            if exponent == 0 { mantissa.to_string() } else { format!("{mantissa}e{exponent}") }
+        }
+        Family::Decimal | Family::Binary => {
+            let (mantissa, exponent) = reduce(nanos);
+            let suffix = DECIMAL
+                .iter()
+                .find(|(_, power)| *power == exponent)
+                .map_or("", |(suffix, _)| *suffix);
+            format!("{mantissa}{suffix}")
+        }
+    })
+}
+
+/// Parses a quantity into billionths. Returns `None` for other texts.
+pub fn nanos(text: &str) -> Option<i128> {
+    parse(text).map(|(nanos, _)| nanos)
+}
+
+/// Compares two quantities. Returns `None` if one of them is invalid.
+pub fn compare(left: &str, right: &str) -> Option<Ordering> {
+    Some(parse(left)?.0.cmp(&parse(right)?.0))
+}
+
+/// Splits nanos into a mantissa and the largest power of a thousand that divides the amount.
+fn reduce(nanos: i128) -> (i128, i32) {
+    let (mut mantissa, mut exponent) = (nanos, -9);
+    if nanos == 0 {
+        return (0, 0);
+    }
+    while mantissa % 1000 == 0 && exponent < 18 {
+        mantissa /= 1000;
+        exponent += 3;
+    }
+    (mantissa, exponent)
+}
+
+fn parse(text: &str) -> Option<(i128, Family)> {
+    let (negative, unsigned) = match text.as_bytes().first()? {
+        b'-' => (true, &text[1..]),
+        b'+' => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let split = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
+    let (digits, suffix) = unsigned.split_at(split);
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    // An empty text and a second decimal point are invalid.
+    let mantissa: i128 = format!("{whole}{fraction}").parse().ok()?;
+    let places = u32::try_from(fraction.len()).ok()?;
+    let (multiplier, power, family) = factor(suffix)?;
+    let power = power + i32::try_from(SCALE).ok()? - i32::try_from(places).ok()?;
+    let scaled = mantissa.checked_mul(multiplier)?;
+    let nanos = if power >= 0 {
+        scaled.checked_mul(10_i128.checked_pow(power.unsigned_abs())?)?
+    } else {
+        let divisor = 10_i128.checked_pow(power.unsigned_abs())?;
+        // Amounts below one nano are rounded away from zero, so that a request never gets less than
+        // it asks for.
+        scaled.div_euclid(divisor) + i128::from(scaled % divisor != 0)
+    };
+    Some((if negative { -nanos } else { nanos }, family))
+}
+
+/// Returns the meaning of a suffix: a factor, a power of ten, and its family.
+fn factor(suffix: &str) -> Option<(i128, i32, Family)> {
+    if let Some((_, power)) = DECIMAL.iter().find(|(known, _)| *known == suffix) {
+        return Some((1, *power, Family::Decimal));
+    }
+    if let Some((_, shift)) = BINARY.iter().find(|(known, _)| *known == suffix) {
+        return Some((1_i128 << shift, 0, Family::Binary));
+    }
+    let exponent = suffix.strip_prefix(['e', 'E'])?;
+    let exponent: i32 = exponent.parse().ok()?;
+    (-18..=18).contains(&exponent).then_some((1, exponent, Family::Exponent))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("0.5", Some("500m"))]
+    #[case("1024Mi", Some("1Gi"))]
+    #[case("1000m", Some("1"))]
+    #[case("1500Mi", Some("1500Mi"))]
+    #[case("100m", Some("100m"))]
+    #[case("1e3", Some("1e3"))]
+    #[case("1000", Some("1k"))]
+    #[case("0", Some("0"))]
+    #[case("-1", Some("-1"))]
+    #[case(".5", Some("500m"))]
+    #[case("100Ki", Some("100Ki"))]
+    #[case("1.5Gi", Some("1536Mi"))]
+    #[case("1.5Ki", Some("1536"))]
+    #[case("0.5Ki", Some("512"))]
+    #[case("0.9765625Ki", Some("1k"))]
+    #[case("1.0001Ki", Some("1024102400u"))]
+    #[case("1000E", Some("1000E"))]
+    #[case("+1", Some("1"))]
+    #[case("0.0000000001", Some("1n"))]
+    #[case("0.0000000010", Some("1n"))]
+    #[case("-1.0000000001", Some("-1000000001n"))]
+    #[case(".", None)]
+    #[case("+", None)]
+    #[case("Ki", None)]
+    #[case("abc", None)]
+    #[case("", None)]
+    #[case("1..2", None)]
+    #[case("1Zi", None)]
+    #[case("1 Gi", None)]
+    fn each_amount_has_one_canonical_form(#[case] text: &str, #[case] expected: Option<&str>) {
+        assert_eq!(canonical(text).as_deref(), expected);
+    }
+
+    #[test]
+    fn equal_amounts_in_different_units_compare_equal() {
+        assert_eq!(compare("1Gi", "1024Mi"), Some(Ordering::Equal));
+        assert_eq!(compare("500m", "1"), Some(Ordering::Less));
+        assert_eq!(compare("x", "1"), None);
+    }
+}

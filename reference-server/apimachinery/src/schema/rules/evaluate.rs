@@ -1,0 +1,273 @@
+//! Evaluation of the rules on an object.
+//!
+//! Unchanged parts are not evaluated again, unless a rule uses `oldSelf`. Only items of a list map
+//! have an old value, because their keys identify them.
+
+use cel::objects::OptionalValue;
+use cel::{Context, Value as Cel};
+use serde_json::Value;
+use std::sync::Arc;
+
+use super::super::validate::{Counterparts, MAX_ERRORS};
+use super::super::{CauseReason, FieldError, Kind, Path, Schema};
+use super::{Rule, library, value};
+
+impl Schema {
+    /// Returns every rule that `value` violates. `old` is the value before the change.
+    pub fn rule_violations(&self, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        self.rule_violations_at(value, old, Path::Root)
+    }
+
+    /// Evaluates the rules on a value at the path `at` of an object.
+    pub fn rule_violations_at(
+        &self,
+        value: &Value,
+        old: Option<&Value>,
+        at: Path<'_>,
+    ) -> Vec<FieldError> {
+        let mut walk = Walk { errors: Vec::new() };
+        walk.node(self, value, old, at);
+        walk.errors
+    }
+}
+
+struct Walk {
+    errors: Vec<FieldError>,
+}
+
+impl Walk {
+    fn node(&mut self, schema: &Schema, value: &Value, old: Option<&Value>, path: Path<'_>) {
+        // Rules about the presence of a field belong to its parent.
+        if !schema.has_rules || value.is_null() {
+            return;
+        }
+        self.rules(schema, value, old, path);
+        match value {
+            Value::Object(fields) => {
+                for (name, field) in fields {
+                    let old = old.and_then(|old| old.get(name));
+                    if let Some(child) = schema.child(name) {
+                        let path = if schema.properties.contains_key(name) {
+                            path.field(name)
+                        } else {
+                            path.key(name)
+                        };
+                        self.node(child, field, old, path);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let Some(child) = &schema.items else { return };
+                let old = old.and_then(Value::as_array);
+                let counterparts = Counterparts::new(schema, old);
+                for (index, item) in items.iter().enumerate() {
+                    let before = counterparts.get(schema, item);
+                    self.node(child, item, before, path.index(index));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn rules(&mut self, schema: &Schema, value: &Value, old: Option<&Value>, path: Path<'_>) {
+        let unchanged = old == Some(value);
+        let due = |rule: &Arc<Rule>| match old {
+            _ if !rule.looks_back => !unchanged,
+            Some(_) => true,
+            None => rule.optional_old,
+        };
+        let mut due = schema.rules.iter().filter(|rule| due(rule)).peekable();
+        if due.peek().is_none() {
+            return;
+        }
+        let now = value::typed(schema, value);
+        let before = old.filter(|old| !old.is_null()).map(|old| value::typed(schema, old));
+        for rule in due {
+            let mut context = Context::with_env(library::env());
+            context.add_variable_from_value("self", now.clone());
+            if rule.looks_back {
+                context.add_variable_from_value("oldSelf", rule.old(before.clone()));
+            }
+            let enough = MAX_ERRORS;
+            if let Err(message) = rule.holds(&context)
+                && self.errors.len() < enough
+            {
+                self.errors.push(rule.error(value, &message, path));
+            }
+        }
+    }
+}
+
+impl Rule {
+    /// Returns the value of `oldSelf`.
+    fn old(&self, before: Option<Cel>) -> Cel {
+        match before {
+            before if self.optional_old => {
+                Cel::Opaque(Arc::new(before.map_or_else(OptionalValue::none, OptionalValue::of)))
+            }
+            Some(before) => before,
+            None => Cel::Null,
+        }
+    }
+
+    /// Evaluates the rule. The error is the message of the violation.
+    fn holds(&self, context: &Context<'_, '_>) -> Result<(), String> {
+        match self.program.execute(context) {
+            Ok(Cel::Bool(true)) => Ok(()),
+            Ok(_) => Err(self.message(context)),
+            Err(error) => Err(format!("rule evaluation error: {}: {error}", self.text)),
+        }
+    }
+
+    fn message(&self, context: &Context<'_, '_>) -> String {
+        let expression = self.message_expression.as_ref();
+        let said = expression.and_then(|program| match program.execute(context) {
+            Ok(Cel::String(text)) => Some(text.trim().to_owned()),
+            _ => None,
+        });
+        said.filter(|text| !text.is_empty() && !text.contains('\n'))
+            .or_else(|| self.message.clone())
+            .unwrap_or_else(|| format!("failed rule: {}", self.text))
+    }
+
+    fn error(&self, value: &Value, message: &str, path: Path<'_>) -> FieldError {
+        let place = format!("{path}{}", self.field).trim_start_matches('.').to_owned();
+        // Objects are too large for a message.
+        let shown = match Kind::of(value) {
+            Some(kind @ (Kind::Object | Kind::Array)) => Value::from(kind.as_str()),
+            _ => value.clone(),
+        };
+        match self.reason {
+            CauseReason::FieldValueRequired => FieldError::required(place, message),
+            CauseReason::FieldValueForbidden => FieldError::forbidden(place, message),
+            CauseReason::FieldValueDuplicate => FieldError::duplicate(place, &shown),
+            _ => FieldError::invalid(place, &shown, message),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::meta::with_type_meta;
+
+    fn schema() -> Schema {
+        let rule = |text: &str| json!([{"rule": text}]);
+        let document = json!({
+            "type": "object",
+            "x-kubernetes-validations": [{
+                "rule": "self.metadata.name != 'bad'", "message": "must be good",
+            }],
+            "properties": {"spec": {
+                "type": "object",
+                "x-kubernetes-validations": [{
+                    "rule": "!has(self.low) || self.low < self.high",
+                    "messageExpression": "'must be below ' + 'high'",
+                    "reason": "FieldValueForbidden", "fieldPath": ".low",
+                }],
+                "properties": {
+                    "low": {"type": "integer"},
+                    "high": {"type": "integer"},
+                    "fixed": {
+                        "type": "string", "x-kubernetes-validations": rule("self == oldSelf"),
+                    },
+                    "counter": {"type": "integer", "x-kubernetes-validations": [
+                        {"rule": "self >= oldSelf.orValue(5)", "optionalOldSelf": true},
+                    ]},
+                    "maybe": {
+                        "type": "string", "nullable": true,
+                        "x-kubernetes-validations": rule("self.size() > 1"),
+                    },
+                    "list": {
+                        "type": "array", "x-kubernetes-list-type": "map",
+                        "x-kubernetes-list-map-keys": ["name"],
+                        "items": {
+                            "type": "object",
+                            "properties": {"name": {"type": "string"}, "n": {"type": "integer"}},
+                            "x-kubernetes-validations": [
+                                {"rule": "self.n >= oldSelf.n"}, {"rule": "self.n < 9"},
+                            ],
+                        },
+                    },
+                    "map": {
+                        "type": "object",
+                        "additionalProperties": {
+                            "type": "integer", "x-kubernetes-validations": rule("self > 0"),
+                        },
+                    },
+                },
+            }},
+        });
+        with_type_meta(Schema::from_openapi(&document).expect("a schema"))
+    }
+
+    /// Returns the fields with violated rules.
+    fn broken(new: &Value, old: Option<&Value>) -> Vec<String> {
+        let object = |spec: &Value| json!({"metadata": {"name": "good"}, "spec": spec});
+        let old = old.map(object);
+        let errors = schema().rule_violations(&object(new), old.as_ref());
+        errors.into_iter().map(|error| error.field).collect()
+    }
+
+    #[rstest]
+    #[case(json!({"low": 1, "high": 2}), &[])]
+    #[case(json!({"low": 3, "high": 2}), &["spec.low"])]
+    #[case(json!({"low": 3}), &["spec.low"])]
+    #[case(json!({"fixed": "a"}), &[])]
+    #[case(json!({"counter": 4}), &["spec.counter"])]
+    #[case(json!({"counter": 5}), &[])]
+    #[case(json!({"maybe": null}), &[])]
+    #[case(json!({"maybe": "a"}), &["spec.maybe"])]
+    #[case(json!({"list": [{"name": "a", "n": 1}, {"name": "b", "n": 9}]}), &["spec.list[1]"])]
+    #[case(json!({"map": {"a": 1, "b": 0}}), &["spec.map[b]"])]
+    fn rules_apply_to_a_new_object(#[case] spec: Value, #[case] fields: &[&str]) {
+        assert_eq!(broken(&spec, None), fields);
+    }
+
+    #[rstest]
+    #[case(json!({"fixed": "a"}), json!({"fixed": "b"}), &["spec.fixed"])]
+    #[case(json!({"fixed": "a"}), json!({}), &[])]
+    #[case(json!({"counter": 7}), json!({"counter": 6}), &["spec.counter"])]
+    #[case(json!({"low": 3, "high": 2}), json!({"low": 3, "high": 2}), &[])]
+    #[case(json!({"low": 3, "high": 2}), json!({"low": 4, "high": 2}), &["spec.low"])]
+    #[case(json!({"list": [{"name": "a", "n": 5}, {"name": "b", "n": 2}]}),
+           json!({"list": [{"name": "b", "n": 2}, {"name": "a", "n": 5}]}), &[])]
+    #[case(
+        json!({"list": [{"name": "a", "n": 5}]}),
+        json!({"list": [{"name": "b", "n": 1}, {"name": "a", "n": 4}]}),
+        &["spec.list[1]"]
+    )]
+    fn rules_apply_to_the_changed_parts(
+        #[case] old: Value,
+        #[case] new: Value,
+        #[case] fields: &[&str],
+    ) {
+        assert_eq!(broken(&new, Some(&old)), fields);
+    }
+
+    #[test]
+    fn a_violation_has_a_field_a_reason_and_a_message() {
+        let object =
+            json!({"metadata": {"name": "bad"}, "spec": {"low": 3, "high": 2, "map": {"a": 0}}});
+        let errors = schema().rule_violations(&object, None);
+        let reported: Vec<_> = errors
+            .iter()
+            .map(|error| (error.field.as_str(), error.reason, error.message.as_str()))
+            .collect();
+        assert_eq!(
+            reported,
+            [
+                ("", CauseReason::FieldValueInvalid, "Invalid value: \"object\": must be good"),
+                ("spec.low", CauseReason::FieldValueForbidden, "Forbidden: must be below high"),
+                (
+                    "spec.map[a]",
+                    CauseReason::FieldValueInvalid,
+                    "Invalid value: 0: failed rule: self > 0"
+                ),
+            ]
+        );
+    }
+}

@@ -1,0 +1,156 @@
+//! Hand-written rules of built-in types: defaults and limits that Kubernetes does not publish.
+//!
+//! ```text
+//! package io.k8s.api.batch.v1
+//!
+//! JobSpec
+//!   backoffLimit minimum=0 default=6
+//! ```
+//!
+//! A definition has a line with its short name, and each field a line with its name and these
+//! attributes:
+//!
+//! | attribute | meaning |
+//! | --- | --- |
+//! | `needed` | an absent value is a mistake, also if the zero value is the published default |
+//! | `optional` | the value may be absent or empty, although the published schema requires it |
+//! | `open` | other values than those of the published enumeration are valid |
+//! | `minimum=N`, `maximum=N` | the range of a number |
+//! | `enum=A,B` | the permitted values |
+//! | `default=JSON` | the default; the last attribute |
+
+use std::collections::HashMap;
+
+/// The rules of the fields of built-in types.
+#[derive(Debug, Default)]
+pub struct Rules(HashMap<(&'static str, &'static str, &'static str), Rule>);
+
+/// The rule of a field.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Rule {
+    pub(super) needed: bool,
+    pub(super) optional: bool,
+    pub(super) open: bool,
+    pub(super) minimum: Option<f64>,
+    pub(super) maximum: Option<f64>,
+    pub(super) enumeration: Vec<&'static str>,
+    pub(super) default: Option<&'static str>,
+}
+
+/// A mistake in a file with rules.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: the attribute `{attribute}` is wrong")]
+pub struct RulesError {
+    /// The name of the file.
+    pub file: &'static str,
+    /// The line, from 1.
+    pub line: usize,
+    /// The attribute.
+    pub attribute: &'static str,
+}
+
+impl Rules {
+    /// Parses the text of files with rules. Each file comes with its name for errors.
+    ///
+    /// # Errors
+    ///
+    /// An attribute does not exist, or has a wrong value.
+    pub fn parse(files: &[(&'static str, &'static str)]) -> Result<Self, RulesError> {
+        let mut rules = HashMap::new();
+        for (file, text) in files {
+            let (mut package, mut definition) = ("", "");
+            for (index, line) in text.lines().enumerate() {
+                let words = line.split_whitespace().next();
+                let Some(name) = words.filter(|word| !word.starts_with('#')) else { continue };
+                if let Some(name) = line.strip_prefix("package ") {
+                    package = name.trim();
+                } else if line.starts_with(' ') {
+                    let rule = rule(line).map_err(|attribute| RulesError {
+                        file,
+                        line: index + 1,
+                        attribute,
+                    })?;
+                    rules.insert((package, definition, name), rule);
+                } else {
+                    definition = name;
+                }
+            }
+        }
+        Ok(Self(rules))
+    }
+
+    /// Returns the rule of a field. `definition` is the published name.
+    pub(super) fn get(&self, definition: &'static str, field: &'static str) -> &Rule {
+        static NONE: Rule = Rule {
+            needed: false,
+            optional: false,
+            open: false,
+            minimum: None,
+            maximum: None,
+            enumeration: Vec::new(),
+            default: None,
+        };
+        let (package, name) = definition.rsplit_once('.').unwrap_or(("", definition));
+        self.0.get(&(package, name, field)).unwrap_or(&NONE)
+    }
+
+    /// Returns the published names of the definitions with rules, and the fields.
+    pub fn fields(&self) -> impl Iterator<Item = (String, &'static str)> {
+        self.0.keys().map(|(package, name, field)| (format!("{package}.{name}"), *field))
+    }
+}
+
+fn rule(line: &'static str) -> Result<Rule, &'static str> {
+    let mut rule = Rule::default();
+    let (line, default) = match line.split_once(" default=") {
+        Some((line, default)) => (line, Some(default.trim())),
+        None => (line, None),
+    };
+    if let Some(text) = default {
+        serde_json::from_str::<serde_json::Value>(text).map_err(|_| text)?;
+        rule.default = default;
+    }
+    for word in line.split_whitespace().skip(1) {
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        let number = || value.parse().map(Some).map_err(|_| word);
+        match name {
+            "needed" => rule.needed = true,
+            "optional" => rule.optional = true,
+            "open" => rule.open = true,
+            "minimum" => rule.minimum = number()?,
+            "maximum" => rule.maximum = number()?,
+            "enum" => rule.enumeration = value.split(',').collect(),
+            _ => return Err(word),
+        }
+    }
+    Ok(rule)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[test]
+    fn rules_are_found_by_definition_and_field() {
+        let text =
+            "# A comment.\npackage io.k8s.p.v1\n\nA\n  b minimum=1 enum=x,y default=\"x y\"\n";
+        let rules = Rules::parse(&[("p", text)]).unwrap();
+        let rule = rules.get("io.k8s.p.v1.A", "b");
+        assert_eq!((rule.minimum, rule.default), (Some(1.0), Some("\"x y\"")));
+        assert_eq!(rule.enumeration, ["x", "y"]);
+        assert_eq!(*rules.get("io.k8s.p.v1.A", "c"), Rule::default());
+        let fields: Vec<_> = rules.fields().collect();
+        assert_eq!(fields, [("io.k8s.p.v1.A".to_owned(), "b")]);
+    }
+
+    #[rstest]
+    #[case("A\n  b big", "big")]
+    #[case("A\n  b minimum=x", "minimum=x")]
+    #[case("A\n  b default={", "{")]
+    fn mistakes_have_their_line(#[case] text: &'static str, #[case] attribute: &'static str) {
+        let error = Rules::parse(&[("p", text)]).unwrap_err();
+        assert_eq!(error, RulesError { file: "p", line: 2, attribute });
+    }
+}

@@ -1,0 +1,250 @@
+//! Permissions from roles: `Role`, `ClusterRole` and their bindings in the store.
+//!
+//! They add to the permissions of groups. Each decision reads them again, so a change applies to
+//! the next request.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::authentication::User;
+use crate::config::AuthorizationMode;
+use crate::registry::builtin::rbac::{CLUSTER_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES};
+use kubeproof_apimachinery::request::ResourceInfo;
+use kubeproof_apimachinery::serializer::json;
+use kubeproof_storage::{Key, Range, Store};
+
+/// Decides on permissions with groups and bound roles.
+#[derive(Clone, Copy)]
+pub(crate) struct Rights<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) mode: AuthorizationMode,
+}
+
+/// A rule of a role: verbs on resources, or on non-resource paths.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Rule {
+    pub(crate) verbs: Vec<String>,
+    pub(crate) api_groups: Vec<String>,
+    pub(crate) resources: Vec<String>,
+    /// Empty for all names.
+    pub(crate) resource_names: Vec<String>,
+    #[serde(rename = "nonResourceURLs")]
+    pub(crate) paths: Vec<String>,
+}
+
+/// The role that a binding grants.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct RoleRef {
+    pub(crate) kind: String,
+    pub(crate) name: String,
+}
+
+/// A subject of a binding.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Subject {
+    kind: String,
+    name: String,
+    namespace: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Binding {
+    #[serde(rename = "roleRef")]
+    role: RoleRef,
+    #[serde(default)]
+    subjects: Option<Vec<Subject>>,
+}
+
+impl Rights<'_> {
+    fn allows_all(self) -> bool {
+        self.mode == AuthorizationMode::AlwaysAllow
+    }
+
+    /// Returns whether the user may do `verb` on the resource.
+    pub(crate) fn may_access(self, user: &User, verb: &str, info: &ResourceInfo) -> bool {
+        self.allows_all()
+            || user.may_access(verb, info)
+            || self.rules(user, &info.namespace).iter().any(|rule| rule.allows(verb, info))
+    }
+
+    /// Returns whether the user may do `verb` on a non-resource path. Only cluster roles contain
+    /// such rules.
+    pub(crate) fn may_read(self, user: &User, verb: &str, path: &str) -> bool {
+        self.allows_all()
+            || user.may_read(verb, path)
+            || self.rules(user, "").iter().any(|rule| rule.allows_path(verb, path))
+    }
+
+    /// Returns the rules for the user in a namespace; without a namespace, those of the whole
+    /// cluster.
+    pub(crate) fn rules(self, user: &User, namespace: &str) -> Vec<Rule> {
+        let local = match namespace {
+            "" => Vec::new(),
+            namespace => self.bindings(ROLE_BINDINGS, Some(namespace)),
+        };
+        let cluster = self.bindings(CLUSTER_BINDINGS, None);
+        let bound = local.into_iter().chain(cluster);
+        bound
+            .filter(|(key, binding)| {
+                binding.subjects.iter().flatten().any(|subject| subject.is(user, &key.namespace))
+            })
+            .flat_map(|(key, binding)| self.rules_of(&binding.role, &key.namespace))
+            .collect()
+    }
+
+    /// Returns the rules of the role of a binding in this namespace. A missing role has none.
+    pub(crate) fn rules_of(self, role: &RoleRef, namespace: &str) -> Vec<Rule> {
+        let (table, namespace) =
+            if role.kind == "Role" { (ROLES, namespace) } else { (CLUSTER_ROLES, "") };
+        let stored = self.store.get(table, &Key::new(namespace, role.name.as_str()));
+        stored
+            .and_then(|stored| json::parse(stored.object()).ok())
+            .map_or_else(Vec::new, |role| rules(&role))
+    }
+
+    fn bindings(self, table: &str, namespace: Option<&str>) -> Vec<(Key, Binding)> {
+        let page = self.store.list(table, Range { namespace, ..Range::default() }, |_| true);
+        let items = page.map(|page| page.items).unwrap_or_default();
+        let read = |text: &[u8]| serde_json::from_slice(text).ok();
+        items
+            .iter()
+            .filter_map(|stored| Some((stored.key.clone(), read(stored.object())?)))
+            .collect()
+    }
+}
+
+/// Parses the rules of a role. Invalid rules grant nothing.
+pub(crate) fn rules(role: &Value) -> Vec<Rule> {
+    let rules = role["rules"].as_array().into_iter().flatten();
+    rules.filter_map(|rule| Rule::deserialize(rule).ok()).collect()
+}
+
+impl Rule {
+    /// Returns whether the rule permits `verb` on the resource.
+    pub(crate) fn allows(&self, verb: &str, info: &ResourceInfo) -> bool {
+        let names = self.resource_names.is_empty() || self.resource_names.contains(&info.name);
+        let group = has(&self.api_groups, &info.group);
+        let verb = has(&self.verbs, verb);
+        verb && group && names && self.has_resource(info)
+    }
+
+    /// A permission for a resource does not include its subresources, nor the reverse.
+    fn has_resource(&self, info: &ResourceInfo) -> bool {
+        let ResourceInfo { resource, subresource, .. } = info;
+        self.resources.iter().any(|own| match own.split_once('/') {
+            _ if own == "*" => true,
+            None => own == resource && subresource.is_empty(),
+            Some(_) if subresource.is_empty() => false,
+            Some((of, sub)) => (of == "*" || of == resource) && sub == subresource,
+        })
+    }
+
+    /// Returns whether the rule permits `verb` on the path.
+    fn allows_path(&self, verb: &str, path: &str) -> bool {
+        let fits = |own: &String| match own.strip_suffix('*') {
+            Some(prefix) => path.starts_with(prefix),
+            None => own == path,
+        };
+        has(&self.verbs, verb) && self.paths.iter().any(fits)
+    }
+}
+
+impl Subject {
+    /// Returns whether the subject is this user. A service account without a namespace belongs to
+    /// the namespace of the binding.
+    fn is(&self, user: &User, namespace: &str) -> bool {
+        match self.kind.as_str() {
+            "User" => self.name == user.name,
+            "Group" => user.is_in(&self.name),
+            _ => {
+                let namespace = if self.namespace.is_empty() { namespace } else { &self.namespace };
+                user.name == format!("system:serviceaccount:{namespace}:{}", self.name)
+            }
+        }
+    }
+}
+
+fn has(list: &[String], one: &str) -> bool {
+    list.iter().any(|own| own == "*" || own == one)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::http::request_info::RequestInfo;
+
+    fn allowed(rule: Value, verb: &str, path: &str) -> bool {
+        let rule = Rule::deserialize(rule).expect("a rule");
+        match RequestInfo::parse(path) {
+            RequestInfo::Resource(info) => rule.allows(verb, &info),
+            RequestInfo::Path(path) => rule.allows_path(verb, &path),
+        }
+    }
+
+    #[rstest]
+    #[case(&["pods"], "/api/v1/namespaces/a/pods/p", true)]
+    #[case(&["pods"], "/api/v1/namespaces/a/pods/p/exec", false)]
+    #[case(&["pods/exec"], "/api/v1/namespaces/a/pods/p/exec", true)]
+    #[case(&["pods/exec"], "/api/v1/namespaces/a/pods/p", false)]
+    #[case(&["pods/exec"], "/api/v1/namespaces/a/pods/p/log", false)]
+    #[case(&["*/exec"], "/api/v1/namespaces/a/pods/p/exec", true)]
+    #[case(&["*/exec"], "/api/v1/namespaces/a/pods/p", false)]
+    #[case(&["*"], "/api/v1/namespaces/a/pods/p/exec", true)]
+    #[case(&["services", "pods"], "/apis/apps/v1/namespaces/a/pods/p", false)]
+    fn a_subresource_is_granted_by_its_own_name(
+        #[case] resources: &[&str],
+        #[case] path: &str,
+        #[case] expected: bool,
+    ) {
+        let rule = json!({"verbs": ["get"], "apiGroups": [""], "resources": resources});
+        assert_eq!(allowed(rule.clone(), "get", path), expected);
+        assert!(!allowed(rule, "create", path), "a verb that is not listed");
+    }
+
+    #[rstest]
+    #[case("get", "/api/v1/namespaces/a/configmaps/mine", true)]
+    #[case("get", "/api/v1/namespaces/a/configmaps/other", false)]
+    #[case("list", "/api/v1/namespaces/a/configmaps", false)]
+    fn names_bound_a_rule(#[case] verb: &str, #[case] path: &str, #[case] expected: bool) {
+        let rule = json!({
+            "verbs": ["*"], "apiGroups": ["*"], "resources": ["configmaps"],
+            "resourceNames": ["mine"],
+        });
+        assert_eq!(allowed(rule, verb, path), expected);
+    }
+
+    #[rstest]
+    #[case("/metrics", true)]
+    #[case("/debug/pprof", true)]
+    #[case("/metricsx", false)]
+    fn paths_end_in_a_star_or_are_whole(#[case] path: &str, #[case] expected: bool) {
+        let rule = json!({"verbs": ["get"], "nonResourceURLs": ["/metrics", "/debug/*"]});
+        assert_eq!(allowed(rule, "get", path), expected);
+    }
+
+    #[rstest]
+    #[case(json!({"kind": "User", "name": "jane"}), "jane", true)]
+    #[case(json!({"kind": "User", "name": "friends"}), "jane", false)]
+    #[case(json!({"kind": "Group", "name": "friends"}), "jane", true)]
+    #[case(json!({"kind": "Group", "name": "jane"}), "jane", false)]
+    #[case(json!({"kind": "ServiceAccount", "name": "sa"}), "system:serviceaccount:here:sa", true)]
+    #[case(
+        json!({"kind": "ServiceAccount", "name": "sa", "namespace": "there"}),
+        "system:serviceaccount:here:sa",
+        false
+    )]
+    fn subjects_are_users_groups_and_accounts(
+        #[case] subject: Value,
+        #[case] name: &str,
+        #[case] expected: bool,
+    ) {
+        let subject = Subject::deserialize(subject).expect("a subject");
+        assert_eq!(subject.is(&User::known(name, &["friends"]), "here"), expected);
+    }
+}

@@ -1,0 +1,88 @@
+//! The documents that describe the API. They are cached until the catalogue changes.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::{Resource, Subresource};
+use crate::registry::builtin::ALL_VERBS;
+use crate::registry::{Catalogue, Registry, ResourceType};
+
+#[derive(Debug, Default)]
+pub(crate) struct Documents {
+    current: RwLock<Option<Described>>,
+}
+
+#[derive(Debug)]
+struct Described {
+    of: Arc<Catalogue>,
+    resources: Arc<Vec<Resource>>,
+}
+
+impl Documents {
+    /// Returns the resources of the catalogue as input for documents.
+    pub(crate) fn resources(&self, registry: &Registry) -> Arc<Vec<Resource>> {
+        let catalogue = registry.current();
+        let kept = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = &*kept
+            && Arc::ptr_eq(&kept.of, &catalogue)
+        {
+            return kept.resources.clone();
+        }
+        drop(kept);
+        let resources =
+            Arc::new(catalogue.types().iter().map(|ty| resource(ty)).collect::<Vec<_>>());
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) =
+            Some(Described { of: catalogue, resources: resources.clone() });
+        resources
+    }
+}
+
+fn resource(ty: &ResourceType) -> Resource {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let own = |name: &str, verbs: &[&str]| Subresource {
+        name: name.to_owned(),
+        group: ty.group.clone(),
+        version: ty.version.clone(),
+        kind: ty.kind.clone(),
+        verbs: words(verbs),
+    };
+    let changeable: &[&str] =
+        if ty.allows("patch") { &["get", "patch", "update"] } else { &["get", "update"] };
+    let mut subresources = Vec::new();
+    if ty.has_status {
+        subresources.push(own("status", changeable));
+    }
+    if ty.scale.is_some() {
+        subresources.push(Subresource {
+            group: "autoscaling".to_owned(),
+            version: "v1".to_owned(),
+            kind: "Scale".to_owned(),
+            ..own("scale", changeable)
+        });
+    }
+    subresources.extend(ty.subresources.iter().map(|sub| Subresource {
+        name: sub.name.to_owned(),
+        group: sub.group.to_owned(),
+        version: sub.version.to_owned(),
+        kind: sub.kind.to_owned(),
+        verbs: words(sub.verbs),
+    }));
+    let mut verbs = ty.verbs.clone();
+    verbs.sort_by_key(|verb| ALL_VERBS.iter().position(|known| known == verb));
+    Resource {
+        group: ty.group.clone(),
+        version: ty.version.clone(),
+        kind: ty.kind.clone(),
+        list_kind: ty.list_kind.clone(),
+        plural: ty.plural.clone(),
+        singular: ty.singular.clone(),
+        namespaced: ty.namespaced,
+        verbs,
+        short_names: ty.short_names.clone(),
+        categories: ty.categories.clone(),
+        subresources,
+        schema: ty.schema.clone(),
+        custom: ty.custom,
+        body_types: ty.body_types.clone(),
+        patch_types: ty.patch_types.clone(),
+    }
+}

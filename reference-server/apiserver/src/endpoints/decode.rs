@@ -1,0 +1,149 @@
+//! Decodes the body of a request into an object of its type.
+//!
+//! A body that cannot be an object of the type is a bad request. Validation checks the values.
+//! Unknown and duplicate fields are ignored, a warning, or an error, as the client requested.
+
+use kubeproof_apimachinery::schema::FieldError;
+use kubeproof_apimachinery::serializer::json;
+use kubeproof_apimachinery::status::ApiError;
+use serde_json::{Map, Value};
+
+use crate::http::query::FieldValidation;
+use crate::registry::ResourceType;
+
+/// The decoded object of a client, and the warnings for the client.
+#[derive(Debug)]
+pub(crate) struct Decoded {
+    pub(crate) object: Value,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Decodes the body of POST or PUT.
+pub(crate) fn decode(
+    ty: &ResourceType,
+    bytes: &[u8],
+    validation: FieldValidation,
+) -> Result<Decoded, ApiError> {
+    let json::Decoded { value, duplicates } =
+        json::decode(bytes).map_err(|error| unrecognized(&ty.kind, &error))?;
+    let mut object = match value {
+        Value::Object(fields) => Value::Object(fields),
+        Value::Null if !ty.custom => Value::Object(Map::new()),
+        other => {
+            let what = format!("the body is {}, not an object", kind_of(&other));
+            return Err(unrecognized(&ty.kind, &what));
+        }
+    };
+    check_type_meta(ty, &mut object)?;
+    let warnings =
+        complaints(ty, &object, &duplicates, validation).map_err(|why| cannot_handle(ty, &why))?;
+    ty.schema.check_types(&object).map_err(|error| cannot_handle(ty, &error.message))?;
+    ty.schema.prune(&mut object);
+    Ok(Decoded { object, warnings })
+}
+
+/// Decodes the result of a patch as an object of the type.
+pub(crate) fn recast(
+    ty: &ResourceType,
+    mut object: Value,
+    duplicates: &[String],
+    validation: FieldValidation,
+) -> Result<Decoded, ApiError> {
+    let invalid = |object: &Value, why: &str| ApiError::patched_object_invalid(object, why);
+    if object.get("kind").and_then(Value::as_str) != Some(&ty.kind) {
+        return Err(invalid(&object, &format!("kind must be {}", ty.kind)));
+    }
+    if object.get("apiVersion").and_then(Value::as_str) != Some(&ty.api_version()) {
+        return Err(invalid(&object, &format!("apiVersion must be {}", ty.api_version())));
+    }
+    let warnings =
+        complaints(ty, &object, duplicates, validation).map_err(|why| invalid(&object, &why))?;
+    ty.schema.check_types(&object).map_err(|error| invalid(&object, &error.message))?;
+    ty.schema.prune(&mut object);
+    Ok(Decoded { object, warnings })
+}
+
+/// Reports unknown and duplicate fields: warnings, or the text of an error.
+fn complaints(
+    ty: &ResourceType,
+    object: &Value,
+    duplicates: &[String],
+    validation: FieldValidation,
+) -> Result<Vec<String>, String> {
+    if validation == FieldValidation::Ignore {
+        return Ok(Vec::new());
+    }
+    let unknown = ty.schema.unknown_fields(object).into_iter();
+    let unknown = unknown.map(|field| format!("unknown field {field:?}"));
+    let complaints: Vec<_> = duplicates
+        .iter()
+        .map(|field| format!("duplicate field {field:?}"))
+        .chain(unknown)
+        .collect();
+    if validation == FieldValidation::Strict && !complaints.is_empty() {
+        return Err(format!("strict decoding error: {}", complaints.join(", ")));
+    }
+    Ok(complaints)
+}
+
+/// Checks kind and version of a body. If they are absent, those of the URL apply, but a custom
+/// resource must have them.
+fn check_type_meta(ty: &ResourceType, object: &mut Value) -> Result<(), ApiError> {
+    let text = |field: &str| match object.get(field) {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(other) => {
+            Err(unrecognized(&ty.kind, &format!("{field} is {}, not a string", kind_of(other))))
+        }
+    };
+    let (kind, api_version) = (text("kind")?, text("apiVersion")?);
+    if ty.custom && kind.is_empty() {
+        return Err(unrecognized(&ty.kind, &"Object 'Kind' is missing"));
+    }
+    let expected = ty.api_version();
+    if api_version != expected && (ty.custom || !api_version.is_empty()) {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version \
+             ({expected})"
+        )));
+    }
+    if kind != ty.kind && !kind.is_empty() {
+        if ty.custom {
+            let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            let error =
+                FieldError::invalid("kind", &kind.as_str().into(), &format!("must be {}", ty.kind));
+            return Err(ApiError::invalid(ty.subject(), name, &[error]));
+        }
+        return Err(ApiError::bad_request(format!(
+            "{kind} in version {expected:?} cannot be handled as a {}",
+            ty.kind
+        )));
+    }
+    object["kind"] = ty.kind.as_str().into();
+    object["apiVersion"] = expected.into();
+    Ok(())
+}
+
+fn cannot_handle(ty: &ResourceType, why: &str) -> ApiError {
+    let (kind, version) = (&ty.kind, &ty.version);
+    ApiError::bad_request(format!(
+        "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+    ))
+}
+
+fn unrecognized(kind: &str, why: &dyn std::fmt::Display) -> ApiError {
+    ApiError::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why}"
+    ))
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}

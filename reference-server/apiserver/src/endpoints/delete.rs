@@ -1,0 +1,78 @@
+//! DELETE of one object, and of a collection.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use hyper::body::Incoming;
+use serde_json::Value;
+
+use super::{Call, list};
+use crate::disabled::Capability;
+use crate::endpoints::lifecycle::{self, DeleteOptions, Deleted};
+use crate::endpoints::present;
+use crate::http::body;
+use crate::http::negotiate::Target;
+use crate::http::protobuf::to_json;
+use crate::http::respond::ApiResponse;
+use kubeproof_apimachinery::status::{self, ApiError, Details};
+use kubeproof_storage::Stored;
+
+pub(super) async fn handle(call: &Call, body: &mut Incoming) -> Result<ApiResponse, ApiError> {
+    let representation = call.accept(Target::Object)?;
+    let options = options(call, body).await?;
+    match lifecycle::delete(&call.api, &call.ty, &call.key(), &options)? {
+        Deleted::Waiting(object) => present::stored(call, representation, StatusCode::OK, &object),
+        Deleted::WouldWait(object) => present::value(call, representation, StatusCode::OK, &object),
+        Deleted::Gone(object)
+            if call.ty.deletion_returns_object() || call.api.deletion_returns_object =>
+        {
+            present::stored(call, representation, StatusCode::OK, &object)
+        }
+        Deleted::Gone(object) => {
+            let status = success(call, &object);
+            Ok(present::document(representation, StatusCode::OK, &status))
+        }
+    }
+}
+
+async fn options(call: &Call, body: &mut Incoming) -> Result<DeleteOptions, ApiError> {
+    let mut bytes = call.body(body).await?;
+    let protobuf = !call.api.disabled_capabilities.on(Capability::Protobuf);
+    if protobuf && call.sends_protobuf() && !bytes.is_empty() {
+        bytes = to_json(&bytes, ("v1", "DeleteOptions")).map_err(|error| {
+            ApiError::bad_request(format!("the body is no DeleteOptions: {error}"))
+        })?;
+    } else if !bytes.is_empty() {
+        body::require_json(&call.headers, &call.ty.body_types)?;
+    }
+    DeleteOptions::parse(&call.query, &bytes)
+}
+
+fn success(call: &Call, object: &Stored) -> Value {
+    let details = Details {
+        name: object.key.name.clone(),
+        group: call.ty.group.clone(),
+        kind: call.ty.plural.clone(),
+        uid: object.facts.uid.clone(),
+        ..Details::default()
+    };
+    status::success(&details)
+}
+
+/// Deletes the selected objects and returns them as a list.
+pub(super) async fn collection(call: &Call, body: &mut Incoming) -> Result<ApiResponse, ApiError> {
+    let representation = call.accept(Target::List)?;
+    let options = options(call, body).await?;
+    let (page, meta) = list::read(call)?;
+    let mut deleted = Vec::new();
+    for item in &page.items {
+        match lifecycle::delete(&call.api, &call.ty, &item.key, &options) {
+            Ok(Deleted::Gone(object) | Deleted::Waiting(object)) => deleted.push(object),
+            Ok(Deleted::WouldWait(_)) => deleted.push(Arc::clone(item)),
+            // Another client deleted the object first.
+            Err(error) if error.code == StatusCode::NOT_FOUND => {}
+            Err(error) => return Err(error),
+        }
+    }
+    present::list(call, representation, &deleted, &meta)
+}

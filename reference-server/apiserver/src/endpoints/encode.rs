@@ -1,0 +1,130 @@
+//! Encodes an object as the text in the store.
+//!
+//! The order of the fields is that of kube-apiserver: kind and version first, then `metadata` in
+//! the documented order. Lists can skip kind and version, and another API version can replace them,
+//! without parsing.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use crate::endpoints::lifecycle;
+use crate::registry::ResourceType;
+use kubeproof_apimachinery::object::Object;
+use kubeproof_storage::{Draft, Facts, Key};
+
+/// The fields of `metadata` before the version, in order.
+const BEFORE_VERSION: [&str; 5] = ["name", "generateName", "namespace", "selfLink", "uid"];
+/// The fields of `metadata` after the version, in order.
+const AFTER_VERSION: [&str; 9] = [
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+];
+
+/// Encodes an object of type `ty` without its resource version.
+pub(crate) fn draft(ty: &ResourceType, object: &Value) -> Draft {
+    if let Some(storage) = &ty.storage {
+        let mut stored = object.clone();
+        (storage.encode)(&mut stored);
+        return draft(&storage.ty, &stored);
+    }
+    let empty = Map::new();
+    let metadata = object.metadata().unwrap_or(&empty);
+
+    let mut before = ty.head.clone();
+    let body = before.len();
+    before.push_str("\"metadata\":{");
+    let mut fields = Fields { text: &mut before, first: true };
+    for name in BEFORE_VERSION {
+        fields.add(name, metadata.get(name));
+    }
+    fields.key("resourceVersion");
+    before.push('"');
+
+    let mut after = String::from("\"");
+    let mut fields = Fields { text: &mut after, first: false };
+    for name in AFTER_VERSION {
+        fields.add(name, metadata.get(name));
+    }
+    after.push('}');
+    let mut fields = Fields { text: &mut after, first: false };
+    for (name, value) in object.as_object().into_iter().flatten() {
+        if !matches!(name.as_str(), "kind" | "apiVersion" | "metadata") {
+            fields.add(name, Some(value));
+        }
+    }
+    after.push('}');
+
+    Draft { key: key(object), facts: facts(ty, object), before, after, body }
+}
+
+/// Returns the key of an object in the store.
+pub(crate) fn key(object: &Value) -> Key {
+    Key::new(object.meta("namespace"), object.meta("name"))
+}
+
+fn facts(ty: &ResourceType, object: &Value) -> Facts {
+    let labels =
+        object.metadata().and_then(|metadata| metadata.get("labels")).and_then(Value::as_object);
+    let labels = labels.into_iter().flatten();
+    let owners = object
+        .metadata()
+        .and_then(|metadata| metadata.get("ownerReferences"))
+        .and_then(Value::as_array);
+    let owners = owners.into_iter().flatten();
+    let deleting = object.is_deleting();
+    Facts {
+        uid: object.meta("uid").to_owned(),
+        labels: labels
+            .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+            .collect(),
+        fields: ty.selectable_fields(object),
+        deleting,
+        owners: owners.filter_map(|owner| Some(owner["uid"].as_str()?.to_owned())).collect(),
+        awaits_dependents: deleting && lifecycle::awaits_dependents(object),
+        schema: ty.schema_id,
+    }
+}
+
+/// The fields of a JSON object.
+struct Fields<'a> {
+    text: &'a mut String,
+    first: bool,
+}
+
+impl Fields<'_> {
+    fn key(&mut self, name: &str) {
+        if !self.first {
+            self.text.push(',');
+        }
+        self.first = false;
+        // Writing to a string cannot fail.
+        let _ = write!(self.text, "{}:", Escaped(name));
+    }
+
+    fn add(&mut self, name: &str, value: Option<&Value>) {
+        if let Some(value) = value {
+            self.key(name);
+            let _ = write!(self.text, "{value}");
+        }
+    }
+}
+
+struct Escaped<'a>(&'a str);
+
+impl std::fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            write!(f, "\"{}\"", self.0)
+        } else {
+            write!(f, "{}", Value::from(self.0))
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! Deletes objects at once, or after their finalizers and grace period.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::endpoints::encode;
+use crate::http::query;
+use crate::registry::ResourceType;
+use crate::server::ApiServer;
+use kubeproof_apimachinery::object::{Object, timestamp};
+use kubeproof_apimachinery::request::Query;
+use kubeproof_apimachinery::schema::FieldError;
+use kubeproof_apimachinery::status::ApiError;
+use kubeproof_storage::{Key, Stored};
+
+/// What happens to the dependents of a deleted object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// Dependents are deleted first.
+    Foreground,
+    /// Dependents are deleted later.
+    Background,
+    /// Dependents stay.
+    Orphan,
+}
+
+/// The body `DeleteOptions`.
+#[derive(Clone, Debug, Default)]
+pub struct DeleteOptions {
+    /// Validates only, and stores nothing.
+    pub dry_run: bool,
+    /// The field `gracePeriodSeconds`.
+    pub grace: Option<i64>,
+    /// The field `preconditions.uid`.
+    pub uid: Option<String>,
+    /// The field `preconditions.resourceVersion`.
+    pub version: Option<String>,
+    /// The field `propagationPolicy`.
+    pub propagation: Option<Propagation>,
+}
+
+/// The finalizer of a deletion that orphans dependents.
+pub const ORPHAN: &str = "orphan";
+/// The finalizer of foreground deletion.
+pub const FOREGROUND: &str = "foregroundDeletion";
+
+impl DeleteOptions {
+    /// Parses the options of a request from the body, or from the query if there is no body.
+    pub fn parse(query: &Query, body: &[u8]) -> Result<Self, ApiError> {
+        let mut errors = Vec::new();
+        let mut options = Self::default();
+        let (propagation, orphan) = if body.is_empty() {
+            options.dry_run = query::dry_run(query.all("dryRun"), &mut errors);
+            options.grace = query.number("gracePeriodSeconds")?;
+            (
+                query.text("propagationPolicy").map(str::to_owned),
+                query.text("orphanDependents").map(|_| query.flag("orphanDependents")),
+            )
+        } else {
+            let given = DeleteBody::parse(body).map_err(|error| {
+                ApiError::bad_request(format!("the body is no DeleteOptions: {error}"))
+            })?;
+            if !given.kind.is_empty() && given.kind != "DeleteOptions" {
+                let kind = given.kind;
+                return Err(ApiError::bad_request(format!(
+                    "the body must be a DeleteOptions, not a {kind}"
+                )));
+            }
+            options.dry_run = query::dry_run(given.dry_run.iter().map(String::as_str), &mut errors);
+            options.grace = given.grace_period_seconds;
+            options.uid = given.preconditions.uid;
+            options.version = given.preconditions.resource_version;
+            (given.propagation_policy, given.orphan_dependents)
+        };
+        options.propagation = match propagation.as_deref() {
+            None => orphan
+                .map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background }),
+            Some(policy) if orphan.is_some() => {
+                let why = "orphanDependents and deletionPropagation cannot be both set";
+                errors.push(FieldError::invalid("propagationPolicy", &policy.into(), why));
+                None
+            }
+            Some("Foreground") => Some(Propagation::Foreground),
+            Some("Background") => Some(Propagation::Background),
+            Some("Orphan") => Some(Propagation::Orphan),
+            Some(other) => {
+                let supported = ["Foreground".into(), "Background".into(), "Orphan".into()];
+                errors.push(FieldError::not_supported(
+                    "propagationPolicy",
+                    &other.into(),
+                    &supported,
+                ));
+                None
+            }
+        };
+        if errors.is_empty() {
+            Ok(options)
+        } else {
+            Err(ApiError::invalid_options("DeleteOptions", &errors))
+        }
+    }
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct DeleteBody {
+    kind: String,
+    dry_run: Vec<String>,
+    grace_period_seconds: Option<i64>,
+    preconditions: Preconditions,
+    propagation_policy: Option<String>,
+    orphan_dependents: Option<bool>,
+}
+
+impl DeleteBody {
+    /// Parses the body. Null counts as absent.
+    fn parse(body: &[u8]) -> Result<Self, serde_json::Error> {
+        let mut value: Value = serde_json::from_slice(body)?;
+        if let Some(fields) = value.as_object_mut() {
+            fields.retain(|_, field| !field.is_null());
+        }
+        serde_json::from_value(value)
+    }
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Preconditions {
+    uid: Option<String>,
+    resource_version: Option<String>,
+}
+
+/// Returns whether finalizers hold the object because of its dependents.
+pub(crate) fn awaits_dependents(object: &Value) -> bool {
+    object.meta_list("finalizers").iter().any(|name| [ORPHAN, FOREGROUND].contains(&name.as_str()))
+}
+
+/// The result of a deletion.
+#[derive(Debug)]
+pub(crate) enum Deleted {
+    /// The object is removed, or would be; this is its last state.
+    Gone(Arc<Stored>),
+    /// The object waits for its finalizers or its grace period.
+    Waiting(Arc<Stored>),
+    /// A dry run: the object would wait.
+    WouldWait(Value),
+}
+
+/// Deletes an object, or begins its deletion.
+pub(crate) fn delete(
+    api: &Arc<ApiServer>,
+    ty: &ResourceType,
+    key: &Key,
+    options: &DeleteOptions,
+) -> Result<Deleted, ApiError> {
+    ty.strategy
+        .check_delete(&key.name)
+        .map_err(|why| ApiError::forbidden(ty.resource(), &key.name, why))?;
+    let dry_run = options.dry_run;
+    loop {
+        let stored = api
+            .store
+            .get(&ty.table, key)
+            .ok_or_else(|| ApiError::not_found(ty.resource(), &key.name))?;
+        check_preconditions(ty, &stored, options)?;
+        let old = ty.load(&stored);
+        let new = marked_for_deletion(ty, &old, options);
+        match &new {
+            Some(new) if *new == old => return Ok(Deleted::Waiting(stored)),
+            Some(new) if dry_run => return Ok(Deleted::WouldWait(new.clone())),
+            None if dry_run => return Ok(Deleted::Gone(stored)),
+            _ => {}
+        }
+        let draft = new.as_ref().map(|new| encode::draft(ty, new));
+        let written = api.store.write(|write| {
+            if write.get(&ty.table, key)?.revision != stored.revision {
+                return None;
+            }
+            match draft {
+                Some(draft) => Some(Deleted::Waiting(write.put(&ty.table, draft))),
+                None => write.delete(&ty.table, key).map(Deleted::Gone),
+            }
+        });
+        if let Some(written) = written {
+            if let Deleted::Gone(_) = written {
+                ty.strategy.after_delete(api.context(), &old);
+            }
+            return Ok(written);
+        }
+    }
+}
+
+fn check_preconditions(
+    ty: &ResourceType,
+    stored: &Stored,
+    options: &DeleteOptions,
+) -> Result<(), ApiError> {
+    let reject = |what: &str, given: &str, found: &str| {
+        let why = format!(
+            "the {what} in the precondition ({given}) does not match the {what} in record ({found})"
+        );
+        Err(ApiError::conflict(ty.resource(), &stored.key.name, &why))
+    };
+    if let Some(uid) = &options.uid
+        && *uid != stored.facts.uid
+    {
+        return reject("UID", uid, &stored.facts.uid);
+    }
+    let version = stored.revision.to_string();
+    if let Some(given) = &options.version
+        && *given != version
+    {
+        return reject("ResourceVersion", given, &version);
+    }
+    Ok(())
+}
+
+/// Returns the object with its deletion marks, or none if it can be removed now.
+fn marked_for_deletion(ty: &ResourceType, old: &Value, options: &DeleteOptions) -> Option<Value> {
+    let mut new = old.clone();
+    let mut finalizers = old.meta_list("finalizers");
+    let (drop, add) = match options.propagation {
+        None => (None, None),
+        Some(Propagation::Orphan) => (Some([FOREGROUND, FOREGROUND]), Some(ORPHAN)),
+        Some(Propagation::Foreground) => (Some([ORPHAN, ORPHAN]), Some(FOREGROUND)),
+        Some(Propagation::Background) => (Some([ORPHAN, FOREGROUND]), None),
+    };
+    if let Some(drop) = drop {
+        finalizers.retain(|name| !drop.contains(&name.as_str()));
+    }
+    finalizers
+        .extend(add.filter(|add| !finalizers.iter().any(|name| name == add)).map(str::to_owned));
+    if let Some(own) = ty.strategy.deletion_finalizer().filter(|_| !old.is_deleting())
+        && !finalizers.iter().any(|name| name == own)
+    {
+        finalizers.push(own.to_owned());
+    }
+    let grace = ty.strategy.grace_period(old, options.grace);
+    if finalizers.is_empty() && grace == 0 && !ty.strategy.holds_deletion(old) {
+        return None;
+    }
+    if finalizers.is_empty() {
+        new.unset_meta("finalizers");
+    } else {
+        new.set_meta("finalizers", json!(finalizers));
+    }
+    let left = old.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
+    if left.is_none_or(|left| grace < left) {
+        new.set_meta("deletionTimestamp", timestamp(grace));
+        new.set_meta("deletionGracePeriodSeconds", grace);
+        if old.generation() > 0 && !old.is_deleting() {
+            new.set_meta("generation", old.generation() + 1);
+        }
+    }
+    ty.strategy.mark_deleting(&mut new);
+    Some(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::disabled::DisabledCapabilities;
+    use crate::registry::crd::strategy::CLEANUP_FINALIZER;
+    use crate::registry::{Lookup, Registry};
+
+    const PODS: (&str, &str) = ("", "pods");
+    const MAPS: (&str, &str) = ("", "configmaps");
+    const NAMESPACES: (&str, &str) = ("", "namespaces");
+    const CRDS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
+
+    /// Returns the object after a deletion, or null.
+    fn left((group, plural): (&str, &str), old: &Value, grace: Option<i64>) -> Option<Value> {
+        let Lookup::Found(ty) =
+            Registry::new(DisabledCapabilities::none()).current().find(group, "v1", plural)
+        else {
+            panic!("{plural} is served")
+        };
+        marked_for_deletion(&ty, old, &DeleteOptions { grace, ..DeleteOptions::default() })
+    }
+
+    #[rstest]
+    #[case(json!([]), false)]
+    #[case(json!(["example.com/hold"]), false)]
+    #[case(json!(["example.com/hold", "orphan"]), true)]
+    #[case(json!(["foregroundDeletion"]), true)]
+    fn two_finalizers_are_about_what_is_owned(#[case] finalizers: Value, #[case] expected: bool) {
+        assert_eq!(awaits_dependents(&json!({"metadata": {"finalizers": finalizers}})), expected);
+    }
+
+    #[rstest]
+    #[case("node", "Running", None, None, 30)]
+    #[case("node", "Running", Some(5), None, 5)]
+    #[case("node", "Running", Some(5), Some(9), 9)]
+    #[case("node", "Running", Some(5), Some(0), 0)]
+    #[case("node", "Running", Some(5), Some(-7), 1)]
+    #[case("node", "Succeeded", Some(5), Some(9), 0)]
+    #[case("node", "Failed", Some(5), None, 0)]
+    #[case("", "Pending", Some(5), Some(9), 0)]
+    fn a_pod_that_may_run_gets_time(
+        #[case] node: &str,
+        #[case] phase: &str,
+        #[case] own: Option<i64>,
+        #[case] asked: Option<i64>,
+        #[case] expected: i64,
+    ) {
+        let spec = json!({"nodeName": node, "terminationGracePeriodSeconds": own});
+        let pod = json!({"spec": spec, "status": {"phase": phase}});
+        let (soonest, left, latest) =
+            (timestamp(expected), left(PODS, &pod, asked), timestamp(expected));
+        let Some(left) = left else { return assert_eq!(expected, 0) };
+        assert_eq!(left["metadata"]["deletionGracePeriodSeconds"], expected);
+        let end = left.meta("deletionTimestamp");
+        assert!((soonest.as_str()..=latest.as_str()).contains(&end), "{end}");
+    }
+
+    #[test]
+    fn a_second_deletion_may_only_hasten_the_end() {
+        let end = "2020-01-01T00:00:30Z";
+        let metadata =
+            json!({"generation": 2, "deletionTimestamp": end, "deletionGracePeriodSeconds": 30});
+        let pod = json!({
+            "metadata": metadata, "spec": {"nodeName": "node"}, "status": {"phase": "Running"},
+        });
+        for later in [None, Some(30), Some(40)] {
+            assert_eq!(left(PODS, &pod, later).as_ref(), Some(&pod));
+        }
+        let sooner = left(PODS, &pod, Some(5)).expect("it waits");
+        assert_eq!(sooner["metadata"]["deletionGracePeriodSeconds"], 5);
+        assert_ne!(sooner["metadata"]["deletionTimestamp"], end);
+        assert_eq!(sooner["metadata"]["generation"], 2);
+        assert_eq!(left(PODS, &pod, Some(0)), None);
+    }
+
+    #[rstest]
+    #[case(json!(null), json!(null))]
+    #[case(json!(3), json!(4))]
+    fn a_deletion_that_begins_is_a_generation_where_these_are_counted(
+        #[case] old: Value,
+        #[case] new: Value,
+    ) {
+        let old = json!({"metadata": {"finalizers": ["example.com/hold"], "generation": old}});
+        assert_eq!(left(MAPS, &old, None).expect("it waits")["metadata"]["generation"], new);
+    }
+
+    #[rstest]
+    #[case(NAMESPACES, json!(["kubernetes"]), Some("Terminating"))]
+    #[case(NAMESPACES, json!([]), None)]
+    #[case(MAPS, json!(["kubernetes"]), None)]
+    fn a_spec_has_finalizers_in_namespaces_alone(
+        #[case] ty: (&str, &str),
+        #[case] finalizers: Value,
+        #[case] phase: Option<&str>,
+    ) {
+        let left = left(ty, &json!({"metadata": {}, "spec": {"finalizers": finalizers}}), None);
+        assert_eq!(left.as_ref().and_then(|left| left["status"]["phase"].as_str()), phase);
+        assert_eq!(left.is_some(), phase.is_some());
+    }
+
+    #[rstest]
+    #[case(json!({}), &[CLEANUP_FINALIZER])]
+    #[case(json!({"finalizers": ["example.com/hold"]}), &["example.com/hold", CLEANUP_FINALIZER])]
+    #[case(json!({"finalizers": [CLEANUP_FINALIZER]}), &[CLEANUP_FINALIZER])]
+    #[case(
+        json!({"finalizers": ["example.com/hold"], "deletionTimestamp": "2020-01-01T00:00:00Z"}),
+        &["example.com/hold"]
+    )]
+    fn a_definition_waits_for_its_objects_once(#[case] metadata: Value, #[case] expected: &[&str]) {
+        let left = left(CRDS, &json!({ "metadata": metadata }), None).expect("it waits");
+        assert_eq!(left.meta_list("finalizers"), expected);
+    }
+}

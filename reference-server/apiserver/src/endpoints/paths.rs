@@ -1,0 +1,195 @@
+//! Non-resource paths: the version, and the documents that describe the API.
+
+use std::collections::BTreeSet;
+
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use serde_json::{Value, json};
+
+use crate::disabled::Capability;
+use crate::discovery;
+use crate::endpoints::{health, present};
+use crate::http::negotiate::{Form, Target, negotiate};
+use crate::http::respond::ApiResponse;
+use crate::metrics;
+use crate::openapi;
+use crate::server::ApiServer;
+use kubeproof_apimachinery::request::Query;
+use kubeproof_apimachinery::status::ApiError;
+
+/// The Kubernetes version that the server reports.
+const MAJOR: &str = "1";
+const MINOR: &str = "36";
+
+pub(crate) fn handle(
+    api: &ApiServer,
+    method: &Method,
+    path: &str,
+    query: &Query,
+    headers: &HeaderMap,
+) -> Result<ApiResponse, ApiError> {
+    if let Some(response) = health::handle(path, query) {
+        return response;
+    }
+    let trimmed = path.trim_end_matches('/');
+    let document = match trimmed {
+        "" => roots(api),
+        "/version" => version(),
+        "/metrics" if method == Method::GET => {
+            let text = api.metrics.text();
+            let content_type = metrics::MEDIA_TYPE;
+            return Ok(ApiResponse { content_type, ..ApiResponse::text(StatusCode::OK, text) });
+        }
+        "/metrics" => return Err(ApiError::method_not_allowed()),
+        "/openid/v1/jwks" | "/.well-known/openid-configuration" => {
+            return openid(api, method, trimmed);
+        }
+        "/openapi/v2" if api.disabled_capabilities.on(Capability::OpenapiV2) => {
+            return Err(ApiError::no_such_path());
+        }
+        path if path.starts_with("/openapi/v3")
+            && api.disabled_capabilities.on(Capability::OpenapiV3) =>
+        {
+            return Err(ApiError::no_such_path());
+        }
+        path if path.starts_with("/openapi/") => {
+            return openapi::handle(
+                &api.publisher,
+                api.documents.resources(&api.registry),
+                (method, &path["/openapi/".len()..]),
+                query,
+                headers,
+            );
+        }
+        _ => return discovery(api, method, trimmed, headers),
+    };
+    if method != Method::GET {
+        return Err(ApiError::method_not_allowed());
+    }
+    Ok(ApiResponse::json(StatusCode::OK, &document))
+}
+
+/// Serves the documents with which other servers verify tokens of service accounts.
+fn openid(api: &ApiServer, method: &Method, path: &str) -> Result<ApiResponse, ApiError> {
+    if method != Method::GET {
+        return Err(ApiError::method_not_allowed());
+    }
+    let (document, content_type) = if path == "/openid/v1/jwks" {
+        (api.service_accounts.key_set(), "application/jwk-set+json")
+    } else {
+        (api.service_accounts.configuration(&api.address), "application/json")
+    };
+    let cached = HeaderValue::from_static("public, max-age=3600");
+    let response = ApiResponse { content_type, ..ApiResponse::json(StatusCode::OK, &document) };
+    Ok(response.header(header::CACHE_CONTROL, cached))
+}
+
+/// Serves the documents about groups, versions and resources.
+fn discovery(
+    api: &ApiServer,
+    method: &Method,
+    path: &str,
+    headers: &HeaderMap,
+) -> Result<ApiResponse, ApiError> {
+    let resources = api.documents.resources(&api.registry);
+    let segments: Vec<&str> = path.split('/').skip(1).collect();
+    let target = if segments.len() == 1 { Target::DiscoveryRoot } else { Target::Document };
+    let representation = || {
+        negotiate(headers, target, api.disabled_capabilities, false)
+            .map_err(|error| ApiError::not_acceptable(error.to_string()))
+    };
+    let document = match segments.as_slice() {
+        [root @ ("api" | "apis")] => {
+            let core = *root == "api";
+            if core && !resources.iter().any(|resource| resource.group.is_empty()) {
+                return Err(ApiError::no_such_path());
+            }
+            match representation()?.form {
+                Form::AggregatedDiscovery => discovery::aggregated(&resources, core),
+                _ if core => discovery::versions(&resources, &api.address),
+                _ => discovery::groups(&resources),
+            }
+        }
+        ["api", version] => {
+            discovery::resources(&resources, "", version).ok_or_else(ApiError::no_such_resource)?
+        }
+        ["apis", group] => {
+            discovery::group(&resources, group).ok_or_else(ApiError::no_such_path)?
+        }
+        ["apis", group, version] => {
+            let served =
+                resources.iter().any(|resource| resource.group == *group && !resource.custom);
+            discovery::resources(&resources, group, version).ok_or_else(|| {
+                if served { ApiError::no_such_resource() } else { ApiError::no_such_path() }
+            })?
+        }
+        _ => return Err(ApiError::no_such_path()),
+    };
+    if method != Method::GET && method != Method::HEAD {
+        return Err(ApiError::method_not_allowed());
+    }
+    let representation = representation()?;
+    let response = present::document(representation, StatusCode::OK, &document);
+    if representation.form != Form::AggregatedDiscovery {
+        return Ok(response);
+    }
+    // Clients poll this long document. The tag shows whether it has changed.
+    let tag = discovery::etag(document.to_string().as_bytes());
+    let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    let response = match known {
+        Some(known) if known.split(',').any(|one| one.trim() == tag) => {
+            ApiResponse::bytes(StatusCode::NOT_MODIFIED, Vec::new())
+        }
+        _ => response,
+    };
+    let response = response.header(header::VARY, HeaderValue::from_static("Accept"));
+    match HeaderValue::from_str(&tag) {
+        Ok(tag) => Ok(response.header(header::ETAG, tag)),
+        Err(_) => Ok(response),
+    }
+}
+
+/// Returns the document of `/`: the served paths.
+fn roots(api: &ApiServer) -> Value {
+    let mut paths: BTreeSet<String> = [
+        "/.well-known/openid-configuration",
+        "/apis",
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openid/v1/jwks",
+        "/readyz",
+        "/version",
+    ]
+    .map(str::to_owned)
+    .into();
+    for (capability, path) in
+        [(Capability::OpenapiV2, "/openapi/v2"), (Capability::OpenapiV3, "/openapi/v3")]
+    {
+        if !api.disabled_capabilities.on(capability) {
+            paths.insert(path.to_owned());
+        }
+    }
+    for resource in api.documents.resources(&api.registry).iter() {
+        if resource.group.is_empty() {
+            paths.extend(["/api".to_owned(), format!("/api/{}", resource.version)]);
+        } else {
+            paths.insert(format!("/apis/{}", resource.group));
+            paths.insert(format!("/apis/{}/{}", resource.group, resource.version));
+        }
+    }
+    json!({ "paths": paths })
+}
+
+fn version() -> Value {
+    json!({
+        "major": MAJOR,
+        "minor": MINOR,
+        "gitVersion": format!("v{MAJOR}.{MINOR}.0+kubeproof.{}", env!("CARGO_PKG_VERSION")),
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+    })
+}

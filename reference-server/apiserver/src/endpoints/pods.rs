@@ -1,0 +1,105 @@
+//! Binds a pod to a node.
+
+use http::StatusCode;
+use hyper::body::Incoming;
+use serde_json::{Map, Value, json};
+
+use super::Call;
+use super::modify::{self, UpdateOptions};
+use super::update::Part;
+
+use crate::endpoints::present;
+use crate::http::negotiate::Target;
+use crate::http::query::WriteOptions;
+use crate::http::respond::ApiResponse;
+use crate::registry::builtin::bodies;
+use kubeproof_apimachinery::object::{Object, timestamp};
+use kubeproof_apimachinery::schema::FieldError;
+use kubeproof_apimachinery::serializer::json as decoder;
+use kubeproof_apimachinery::status::ApiError;
+
+/// Handles POST to `pods/binding`.
+pub(super) async fn bind(call: &Call, body: &mut Incoming) -> Result<ApiResponse, ApiError> {
+    let representation = call.accept(Target::Document)?;
+    let options = WriteOptions::parse(&call.query, "CreateOptions")?;
+    let bytes = call.json_body(body).await?;
+    let binding = decoder::decode(&bytes)?.value;
+    bodies::binding().check_types(&binding).map_err(|error| {
+        ApiError::bad_request(format!(
+            "Binding in version \"v1\" cannot be handled as a Binding: {error}"
+        ))
+    })?;
+    let node = target(call, &binding)?;
+    let change = UpdateOptions {
+        part: Part::Binding,
+        dry_run: options.dry_run,
+        needs_version: false,
+        owned: false,
+    };
+    modify::modify(call, change, |pod| assign(call, pod, &binding, node))?;
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": Map::new(), "status": "Success",
+        "code": 201,
+    });
+    Ok(present::document(representation, StatusCode::CREATED, &status))
+}
+
+/// Returns the node of a binding.
+fn target<'a>(call: &Call, binding: &'a Value) -> Result<&'a str, ApiError> {
+    let text = |field: &str| binding["target"][field].as_str().unwrap_or_default();
+    let mut errors = Vec::new();
+    if !matches!(text("kind"), "" | "Node") {
+        errors.push(FieldError::not_supported(
+            "target.kind",
+            &binding["target"]["kind"],
+            &["Node".into(), "".into()],
+        ));
+    }
+    if text("name").is_empty() {
+        errors.push(FieldError::required("target.name", ""));
+    }
+    if errors.is_empty() {
+        return Ok(text("name"));
+    }
+    let subject = kubeproof_apimachinery::status::Subject { group: "", word: "Binding" };
+    Err(ApiError::invalid(subject, &call.info.name, &errors))
+}
+
+fn assign(call: &Call, pod: &Value, binding: &Value, node: &str) -> Result<Value, ApiError> {
+    let conflict = |why: String| Err(ApiError::conflict(call.ty.resource(), &call.info.name, &why));
+    let uid = binding.meta("uid");
+    if !uid.is_empty() && uid != pod.meta("uid") {
+        return conflict(format!("the pod has another uid than {uid}"));
+    }
+    if pod.is_deleting() {
+        return conflict(format!(
+            "pod {} is being deleted, cannot be assigned to a host",
+            call.info.name
+        ));
+    }
+
+    if let Some(assigned) =
+        pod.pointer("/spec/nodeName").and_then(Value::as_str).filter(|node| !node.is_empty())
+    {
+        return conflict(format!(
+            "pod {} is already assigned to node {assigned:?}",
+            call.info.name
+        ));
+    }
+    let mut pod = pod.clone();
+    pod["spec"]["nodeName"] = node.into();
+    let scheduled = json!({
+        "type": "PodScheduled",
+        "status": "True",
+        "lastProbeTime": null,
+        "lastTransitionTime": timestamp(0),
+    });
+    match pod["status"]["conditions"].as_array_mut() {
+        Some(conditions) => {
+            conditions.retain(|condition| condition["type"] != "PodScheduled");
+            conditions.push(scheduled);
+        }
+        None => pod["status"]["conditions"] = json!([scheduled]),
+    }
+    Ok(pod)
+}

@@ -1,0 +1,405 @@
+//! The proxy subresources of pods, services and nodes.
+//!
+//! They forward any request to a port of a pod, or to the kubelet of a node.
+
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header,
+};
+use http_body::Body;
+use http_body_util::{BodyExt as _, Empty, StreamBody};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use kubeproof_streaming::Connection;
+use rand::seq::IndexedRandom as _;
+use serde_json::Value;
+use tokio::io::DuplexStream;
+use tokio::sync::mpsc;
+
+use super::{Call, streams};
+use crate::http::respond::{ApiResponse, Payload};
+use crate::kubelet_client::PodRef;
+use crate::registry::strategy::ProxyTarget;
+use kubeproof_apimachinery::object::Object as _;
+use kubeproof_apimachinery::status::ApiError;
+
+/// The headers that a proxy must not forward.
+const HOP_BY_HOP: [HeaderName; 8] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// The name in the URL, as `[scheme:]name[:port]`.
+struct Target<'a> {
+    https: bool,
+    name: &'a str,
+    /// Empty for the first port.
+    port: &'a str,
+}
+
+impl<'a> Target<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let parts: Vec<&str> = text.split(':').collect();
+        let (scheme, name, port) = match parts.as_slice() {
+            [name] => ("", *name, ""),
+            [name, port] => ("", *name, *port),
+            [scheme @ ("" | "http" | "https"), name, port] => (*scheme, *name, *port),
+            _ => return None,
+        };
+        (!name.is_empty()).then_some(Self { https: scheme == "https", name, port })
+    }
+}
+
+/// The destination of a request.
+struct Backend {
+    /// None for the kubelet of a node.
+    pod: Option<PodRef>,
+    /// None if the requested port is invalid.
+    port: Option<u16>,
+    host: String,
+}
+
+/// Forwards a request.
+pub(super) async fn handle(
+    mut call: Call,
+    method: &Method,
+    body: &mut Incoming,
+) -> Result<ApiResponse, ApiError> {
+    let asked = call.info.name.clone();
+    let name = Target::parse(&asked).ok_or_else(|| {
+        ApiError::bad_request(format!("invalid {} request {asked:?}", call.ty.singular))
+    })?;
+    name.name.clone_into(&mut call.info.name);
+    let stored = call.api.store.get(&call.ty.table, &call.key()).ok_or_else(|| call.not_found())?;
+    let object = call.ty.load(&stored);
+    let backend = match call.ty.strategy.proxy_target() {
+        Some(ProxyTarget::Service) => of_service(&call, &object, &name)?,
+        Some(ProxyTarget::Node) => of_node(&object, &name),
+        Some(ProxyTarget::Pod) => of_pod(&object, &name)?,
+        None => return Err(ApiError::no_such_resource()),
+    };
+    let (prefix, rest) = split(&call.uri);
+    if rest.is_empty() && matches!(*method, Method::GET | Method::HEAD) {
+        return Ok(to_directory(&call.uri));
+    }
+    let connection = connect(&call, &backend, name.https && backend.pod.is_some()).await?;
+    let request = request(&call, method, &backend, rest)?;
+    let prefix = prefix.to_owned();
+    if call.upgrade.is_some() {
+        return upgrade(call, connection, request).await;
+    }
+    let response = if body.is_end_stream() {
+        send(connection, request.map(|()| Empty::<Bytes>::new())).await?
+    } else {
+        let (pieces, taken) = mpsc::channel(1);
+        let pass_on = async {
+            while let Some(Ok(frame)) = body.frame().await
+                && pieces.send(Ok::<_, Infallible>(frame)).await.is_ok()
+            {}
+            drop(pieces);
+        };
+        let frames = stream::unfold(taken, |mut taken| async move {
+            let frame = taken.recv().await?;
+            Some((frame, taken))
+        });
+        tokio::join!(send(connection, request.map(|()| StreamBody::new(frames))), pass_on).0?
+    };
+    Ok(to_response(response, &prefix))
+}
+
+/// Splits the path after `/proxy`.
+fn split(uri: &Uri) -> (&str, &str) {
+    let path = uri.path();
+    // The prefix is `/api/v1/namespaces/…/pods/…/proxy` or `/api/v1/nodes/…/proxy`.
+    let segments = if path.starts_with("/api/v1/namespaces/") { 7 } else { 5 };
+    let end = path.match_indices('/').nth(segments).map_or(path.len(), |(at, _)| at);
+    path.split_at(end)
+}
+
+/// Redirects to the path with a slash, so that relative links of the backend work.
+fn to_directory(uri: &Uri) -> ApiResponse {
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let response = ApiResponse::bare(StatusCode::MOVED_PERMANENTLY);
+    match HeaderValue::try_from(format!("{}/{query}", uri.path())) {
+        Ok(location) => response.header(header::LOCATION, location),
+        Err(_) => response,
+    }
+}
+
+fn of_pod(pod: &Value, name: &Target<'_>) -> Result<Backend, ApiError> {
+    let ip = pod["status"]["podIP"].as_str().unwrap_or_default();
+    if ip.is_empty() {
+        return Err(ApiError::bad_request("address not allowed"));
+    }
+    let port =
+        if name.port.is_empty() { first_port(pod).or(Some(80)) } else { name.port.parse().ok() };
+    let host = port.map_or_else(|| format!("{ip}:{}", name.port), |port| format!("{ip}:{port}"));
+    Ok(Backend { pod: Some(streams::pod_ref(pod)), port, host })
+}
+
+/// Returns the kubelet of a node. It has one port.
+fn of_node(node: &Value, name: &Target<'_>) -> Backend {
+    let mut addresses = node["status"]["addresses"].as_array().into_iter().flatten();
+    let ip = addresses.find_map(|address| address["address"].as_str()).unwrap_or_default();
+    let own = node.pointer("/status/daemonEndpoints/kubeletEndpoint/Port").and_then(number);
+    let port = own.filter(|own| name.port.is_empty() || name.port == own.to_string());
+    Backend { pod: None, port, host: format!("{ip}:{}", port.unwrap_or_default()) }
+}
+
+fn ports(pod: &Value) -> impl Iterator<Item = &Value> {
+    let containers = pod["spec"]["containers"].as_array().into_iter().flatten();
+    containers.flat_map(|container| container["ports"].as_array().into_iter().flatten())
+}
+
+fn number(port: &Value) -> Option<u16> {
+    u16::try_from(port.as_u64()?).ok()
+}
+
+fn first_port(pod: &Value) -> Option<u16> {
+    ports(pod).find_map(|port| number(&port["containerPort"]))
+}
+
+/// Returns one of the ready pods of a service.
+fn of_service(call: &Call, service: &Value, name: &Target<'_>) -> Result<Backend, ApiError> {
+    let all = service["spec"]["ports"].as_array().into_iter().flatten();
+    let mut wanted = all.filter(|port| match name.port {
+        "" => true,
+        text => port["name"] == text || text.parse().is_ok_and(|text: u64| port["port"] == text),
+    });
+    let Some(port) = wanted.next() else {
+        let why = format!("no service port {} found for service {:?}", name.port, name.name);
+        return Err(ApiError::unavailable(why));
+    };
+    let selector = service["spec"]["selector"].as_object();
+    let Ok(pods) = call.api.find_core("pods") else { return Err(ApiError::no_such_resource()) };
+    let (candidates, _) = call.api.store.snapshot(&pods.table, Some(&call.info.namespace));
+    let mut backends = Vec::new();
+    for stored in candidates {
+        let labels = &stored.facts.labels;
+        let selected = selector.is_some_and(|selector| {
+            !selector.is_empty()
+                && selector
+                    .iter()
+                    .all(|(key, value)| labels.get(key).map(String::as_str) == value.as_str())
+        });
+        if !selected || stored.facts.deleting {
+            continue;
+        }
+        let pod = pods.load(&stored);
+        let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+        let ready = conditions.clone().any(|one| one["type"] == "Ready" && one["status"] == "True");
+        let target = match &port["targetPort"] {
+            Value::Null => number(&port["port"]),
+            Value::String(name) => ports(&pod)
+                .find(|port| port["name"] == name.as_str())
+                .and_then(|port| number(&port["containerPort"])),
+            target => number(target),
+        };
+        if let (true, Some(target)) = (ready, target) {
+            let ip = pod["status"]["podIP"].as_str().unwrap_or_default();
+            backends.push(Backend {
+                pod: Some(streams::pod_ref(&pod)),
+                port: Some(target),
+                host: format!("{ip}:{target}"),
+            });
+        }
+    }
+    let chosen = backends.choose(&mut rand::rng()).map(|chosen| Backend {
+        pod: chosen.pod.clone(),
+        port: chosen.port,
+        host: chosen.host.clone(),
+    });
+    chosen.ok_or_else(|| {
+        let why = format!("no endpoints available for service {:?}", service.meta("name"));
+        ApiError::unavailable(why)
+    })
+}
+
+async fn connect(call: &Call, backend: &Backend, https: bool) -> Result<DuplexStream, ApiError> {
+    let unreachable =
+        |why: String| ApiError::unavailable(format!("error trying to reach service: {why}"));
+    if https {
+        return Err(unreachable("tls: first record does not look like a TLS handshake".to_owned()));
+    }
+    let nobody =
+        || unreachable(format!("dial tcp {}: connect: no such host or port", backend.host));
+    let (Some(kubelet), Some(port)) = (call.api.kubelet.get(), backend.port) else {
+        return Err(nobody());
+    };
+    let Some(pod) = backend.pod.clone() else {
+        let dialled = (kubelet.node() == call.info.name).then(|| kubelet.dial()).flatten();
+        return dialled.ok_or_else(nobody);
+    };
+    let connected = kubelet.connect(pod, port).await;
+    connected.map_err(|error| unreachable(format!("dial tcp {}: {error}", backend.host)))
+}
+
+/// Returns the request for the backend.
+fn request(
+    call: &Call,
+    method: &Method,
+    backend: &Backend,
+    rest: &str,
+) -> Result<Request<()>, ApiError> {
+    let path = if rest.is_empty() { "/" } else { rest };
+    let query = call.uri.query();
+    let target = query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
+    let uri = Uri::try_from(target).map_err(|error| ApiError::bad_request(error.to_string()))?;
+    let mut headers = without_hops(&call.headers);
+    // The backend must not see the credential of the client.
+    headers.remove(header::AUTHORIZATION);
+    let host = call.headers.get(header::HOST).cloned();
+    for (name, value) in [
+        ("x-forwarded-uri", HeaderValue::try_from(call.uri.path()).ok()),
+        (
+            "x-forwarded-host",
+            host.or_else(|| HeaderValue::try_from(call.api.address.as_str()).ok()),
+        ),
+        ("x-forwarded-proto", Some(HeaderValue::from_static("http"))),
+    ] {
+        if let Some(value) = value {
+            headers.insert(name, value);
+        }
+    }
+    if let Ok(host) = HeaderValue::try_from(backend.host.as_str()) {
+        headers.insert(header::HOST, host);
+    }
+    if call.upgrade.is_some() {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+        for value in call.headers.get_all(header::UPGRADE) {
+            headers.append(header::UPGRADE, value.clone());
+        }
+    }
+    let mut request = Request::new(());
+    *request.method_mut() = method.clone();
+    *request.uri_mut() = uri;
+    *request.headers_mut() = headers;
+    Ok(request)
+}
+
+fn without_hops(headers: &HeaderMap) -> HeaderMap {
+    let mut headers = headers.clone();
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in HOP_BY_HOP.into_iter().chain(named) {
+        headers.remove(name);
+    }
+    headers
+}
+
+async fn send<B>(
+    connection: DuplexStream,
+    request: Request<B>,
+) -> Result<Response<Incoming>, ApiError>
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let failed = |error: hyper::Error| {
+        ApiError::unavailable(format!("error trying to reach service: {error}"))
+    };
+    let (mut sender, connection) =
+        http1::handshake(TokioIo::new(connection)).await.map_err(failed)?;
+    tokio::spawn(async move {
+        // The response reports an error of the connection.
+        let _ = connection.with_upgrades().await;
+    });
+    sender.send_request(request).await.map_err(failed)
+}
+
+/// Returns the response for the client.
+fn to_response(response: Response<Incoming>, prefix: &str) -> ApiResponse {
+    let (parts, body) = response.into_parts();
+    let chunks = body.into_data_stream();
+    // After an error the body is shorter than its length, which the client detects.
+    let chunks = stream::unfold(chunks, |mut chunks| async move {
+        let chunk: Bytes = chunks.next().await?.ok()?;
+        Some((chunk, chunks))
+    });
+    let mut response = ApiResponse::bare(parts.status);
+    response.payload = Payload::Stream(Box::pin(chunks));
+    response.may_pause = true;
+    for (name, value) in &without_hops(&parts.headers) {
+        response = response.header(name.clone(), relocated(name, value, prefix));
+    }
+    response
+}
+
+/// Adds the prefix of the proxy to a redirect of the backend.
+fn relocated(name: &HeaderName, value: &HeaderValue, prefix: &str) -> HeaderValue {
+    let place =
+        value.to_str().ok().filter(|place| *name == header::LOCATION && place.starts_with('/'));
+    let moved = place.and_then(|place| HeaderValue::try_from(format!("{prefix}{place}")).ok());
+    moved.unwrap_or_else(|| value.clone())
+}
+
+/// Connects client and backend if the backend accepts the upgrade.
+async fn upgrade(
+    mut call: Call,
+    connection: DuplexStream,
+    request: Request<()>,
+) -> Result<ApiResponse, ApiError> {
+    let mut response = send(connection, request.map(|()| Empty::<Bytes>::new())).await?;
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        let (prefix, _) = split(&call.uri);
+        return Ok(to_response(response, prefix));
+    }
+    let Some(upgrade) = call.upgrade.take() else {
+        return Err(ApiError::bad_request("nothing to upgrade"));
+    };
+    let far = hyper::upgrade::on(&mut response);
+    let mut agreed = Response::new(Bytes::new());
+    *agreed.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    agreed.headers_mut().clone_from(response.headers());
+    let handshake = upgrade.accept(agreed, move |mut near: Connection| async move {
+        if let Ok(far) = far.await {
+            // Either side may close the connection.
+            let _ = tokio::io::copy_bidirectional(&mut near, &mut TokioIo::new(far)).await;
+        }
+    });
+    Ok(call.switch(handshake))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("p", Some((false, "p", "")))]
+    #[case("p:80", Some((false, "p", "80")))]
+    #[case("https:p:", Some((true, "p", "")))]
+    #[case(":p:web", Some((false, "p", "web")))]
+    #[case("a:b:c:d", None)]
+    #[case("ftp:p:1", None)]
+    #[case("", None)]
+    fn names(#[case] text: &str, #[case] parts: Option<(bool, &str, &str)>) {
+        assert_eq!(Target::parse(text).map(|name| (name.https, name.name, name.port)), parts);
+    }
+
+    #[rstest]
+    #[case("/api/v1/namespaces/n/pods/p/proxy", "")]
+    #[case("/api/v1/namespaces/n/pods/p:80/proxy/", "/")]
+    #[case("/api/v1/nodes/n/proxy", "")]
+    #[case("/api/v1/nodes/n:10250/proxy/healthz", "/healthz")]
+    #[case("/api/v1/namespaces/n/services/s/proxy/a%2Fb//c/", "/a%2Fb//c/")]
+    fn what_follows_the_proxy(#[case] uri: &str, #[case] rest: &str) {
+        assert_eq!(split(&uri.parse().unwrap()).1, rest);
+    }
+}

@@ -1,0 +1,143 @@
+//! Reviews: questions about users and permissions. They are created with POST and never stored.
+
+use serde_json::{Value, json};
+
+use crate::authentication::User;
+use crate::authorization::roles::Rule;
+use crate::endpoints::Call;
+use crate::registry::strategy::Review;
+use kubeproof_apimachinery::object::Object;
+use kubeproof_apimachinery::request::ResourceInfo;
+use kubeproof_apimachinery::schema::FieldError;
+use kubeproof_apimachinery::status::ApiError;
+
+/// Returns the review with its status.
+pub(crate) fn complete(call: &Call, mut review: Value) -> Result<Value, ApiError> {
+    let errors = (call.ty.hooks.validate)(&review);
+    if !errors.is_empty() {
+        return Err(ApiError::invalid(call.ty.subject(), "", &errors));
+    }
+    let question = call.ty.strategy.review().ok_or_else(ApiError::method_not_allowed)?;
+    let status = match question {
+        Review::Token => token(call, &review)?,
+        Review::SelfSubject => json!({ "userInfo": call.user.info() }),
+        Review::SelfSubjectAccess => access(call, &call.user, &review),
+        Review::SubjectAccess => {
+            local_namespace(call, &review)?;
+            let subject = subject(&review);
+            access(call, &subject, &review)
+        }
+        Review::SelfSubjectRules => rules(call, &call.user, &review)?,
+    };
+    review["status"] = status;
+    if review.metadata().is_none_or(serde_json::Map::is_empty) {
+        review["metadata"] = json!({});
+    }
+    Ok(review)
+}
+
+fn token(call: &Call, review: &Value) -> Result<Value, ApiError> {
+    let token = review.pointer("/spec/token").and_then(Value::as_str).unwrap_or_default();
+    if token.is_empty() {
+        return Err(ApiError::bad_request("token is required for TokenReview in authentication"));
+    }
+    let audiences = review.pointer("/spec/audiences").and_then(Value::as_array);
+    let audiences = audiences.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
+    Ok(match call.api.credentials().token(token, &audiences.collect::<Vec<_>>()) {
+        Ok(known) => json!({
+            "authenticated": true, "user": known.user.info(), "audiences": known.audiences,
+        }),
+        Err(None) => json!({ "user": {}, "error": "invalid bearer token" }),
+        Err(Some(why)) => json!({ "user": {}, "error": format!("[invalid bearer token, {why}]") }),
+    })
+}
+
+/// Returns the user of a review with the groups in the review only.
+fn subject(review: &Value) -> User {
+    let text = |field: &str| review["spec"][field].as_str().unwrap_or_default().to_owned();
+    let groups = review.pointer("/spec/groups").and_then(Value::as_array);
+    let groups =
+        groups.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+    User { name: text("user"), uid: text("uid"), groups, ..User::default() }
+}
+
+/// Returns whether the user has access to the resource or path of the review.
+fn access(call: &Call, user: &User, review: &Value) -> Value {
+    let rights = call.api.rights();
+    let resource = review.pointer("/spec/resourceAttributes").filter(|value| !value.is_null());
+    let path = review.pointer("/spec/nonResourceAttributes").filter(|value| !value.is_null());
+    let text = |value: &Value, field: &str| {
+        value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let allowed = match (resource, path) {
+        (Some(resource), _) => {
+            let info = ResourceInfo {
+                group: text(resource, "group"),
+                version: text(resource, "version"),
+                namespace: text(resource, "namespace"),
+                resource: text(resource, "resource"),
+                name: text(resource, "name"),
+                subresource: text(resource, "subresource"),
+                ..ResourceInfo::default()
+            };
+            rights.may_access(user, &text(resource, "verb"), &info)
+        }
+        (None, Some(path)) => rights.may_read(user, &text(path, "verb"), &text(path, "path")),
+        (None, None) => true,
+    };
+    json!({ "allowed": allowed })
+}
+
+fn local_namespace(call: &Call, review: &Value) -> Result<(), ApiError> {
+    let requested = review
+        .pointer("/spec/resourceAttributes/namespace")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let elsewhere = call.ty.namespaced && requested != call.info.namespace;
+    if elsewhere {
+        let field = "spec.resourceAttributes.namespace";
+        let error = FieldError::invalid(field, &requested.into(), "must match metadata.namespace");
+        return Err(ApiError::invalid(call.ty.subject(), "", &[error]));
+    }
+    Ok(())
+}
+
+fn rules(call: &Call, user: &User, review: &Value) -> Result<Value, ApiError> {
+    let namespace = review.pointer("/spec/namespace").and_then(Value::as_str).unwrap_or_default();
+    if namespace.is_empty() {
+        return Err(ApiError::bad_request("no namespace on request"));
+    }
+    let everything = json!({ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] });
+    let about_self = json!({
+        "verbs": ["create"],
+        "apiGroups": ["authentication.k8s.io", "authorization.k8s.io"],
+        "resources": ["selfsubjectreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+    });
+    let reads = |paths: &[&str]| json!({ "verbs": ["get"], "nonResourceURLs": paths });
+    let public = ["/healthz", "/livez", "/readyz", "/version"];
+    let discovery = ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"];
+    let (mut resources, mut paths) = if call.api.cluster_defaults {
+        // The roles of a new cluster grant the same permissions.
+        (Vec::new(), Vec::new())
+    } else if user.is_master() {
+        (vec![everything], vec![json!({ "verbs": ["*"], "nonResourceURLs": ["*"] })])
+    } else if user.is_authenticated() {
+        (vec![about_self], vec![reads(&[discovery.as_slice(), &public].concat())])
+    } else {
+        (Vec::new(), vec![reads(&public)])
+    };
+    for Rule { verbs, api_groups, resources: of, resource_names, paths: urls } in
+        call.api.rights().rules(user, namespace)
+    {
+        if urls.is_empty() {
+            let mut rule = json!({ "verbs": verbs, "apiGroups": api_groups, "resources": of });
+            if !resource_names.is_empty() {
+                rule["resourceNames"] = json!(resource_names);
+            }
+            resources.push(rule);
+        } else {
+            paths.push(json!({ "verbs": verbs, "nonResourceURLs": urls }));
+        }
+    }
+    Ok(json!({ "resourceRules": resources, "nonResourceRules": paths, "incomplete": false }))
+}

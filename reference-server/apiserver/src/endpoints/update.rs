@@ -1,0 +1,58 @@
+//! PUT: the body is the whole object.
+
+use http::StatusCode;
+use hyper::body::Incoming;
+
+use super::Call;
+use super::create::{self, Created, Origin};
+use super::decode::{self, Decoded};
+use super::modify::{self, UpdateOptions};
+use crate::endpoints::present;
+use crate::http::negotiate::Target;
+use crate::http::query::WriteOptions;
+use crate::http::respond::ApiResponse;
+use kubeproof_apimachinery::object::Object;
+use kubeproof_apimachinery::status::ApiError;
+
+/// The part of an object that an endpoint writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Everything except the status, if the type has the status subresource.
+    Whole,
+    Status,
+    Finalize,
+    /// The node of a pod. Other endpoints must not change it.
+    Binding,
+}
+
+pub(super) async fn handle(
+    call: &Call,
+    part: Part,
+    body: &mut Incoming,
+) -> Result<ApiResponse, ApiError> {
+    let representation = call.accept(Target::Object)?;
+    let options = WriteOptions::parse(&call.query, "UpdateOptions")?;
+    let bytes = call.json_body(body).await?;
+    let validation = call.validation(options.validation);
+    let Decoded { object, warnings } = decode::decode(&call.ty, &bytes, validation)?;
+    let missing = || call.api.store.get(&call.ty.table, &call.key()).is_none();
+    let creates = call.ty.allows_create_on_update;
+    if part == Part::Whole && creates && missing() {
+        let mut object = object;
+        modify::check_identity(call, &mut object)?;
+        object.unset_meta("resourceVersion");
+        let response = match create::create(call, object, Origin::Created, options.dry_run)? {
+            Created::Stored(object) => {
+                present::stored(call, representation, StatusCode::CREATED, &object)?
+            }
+            Created::Dry(object) => {
+                present::value(call, representation, StatusCode::CREATED, &object)?
+            }
+        };
+        return Ok(response.warnings(&warnings));
+    }
+    let change =
+        UpdateOptions { part, dry_run: options.dry_run, needs_version: true, owned: false };
+    let changed = modify::modify(call, change, |_| Ok(object.clone()))?;
+    Ok(modify::respond(call, representation, &changed)?.warnings(&warnings))
+}

@@ -1,0 +1,204 @@
+//! The steps of a request: authentication, authorization, the registry, and the endpoint, which
+//! runs admission and storage.
+//!
+//! [`ApiServer::dispatch`] runs the steps in order. The listener (`http::listener`) comes before
+//! it, the response (`http::respond`) after it.
+
+use std::sync::Arc;
+
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version, header};
+use hyper::body::Incoming;
+use kubeproof_apimachinery::status::ApiError;
+use kubeproof_streaming::Upgrade;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::authentication::User;
+use crate::authorization;
+use crate::client_certificates::PeerCertificates;
+use crate::config::{Limits, Options};
+use crate::endpoints::{self, Call, paths};
+use crate::http::body;
+use crate::http::limits::ConnectionState;
+use crate::http::listener::{self, RequestHandler};
+use crate::http::negotiate::negotiate_error;
+use crate::http::request_info::RequestInfo;
+use crate::http::respond::{self, ApiResponse, Payload};
+use crate::http::timeout;
+use crate::metrics;
+use crate::registry::{Lookup, ResourceType};
+use crate::server::ApiServer;
+use crate::service_accounts::KeyError;
+use kubeproof_apimachinery::request::Query;
+use kubeproof_apimachinery::request::ResourceInfo;
+
+impl RequestHandler for ApiServer {
+    async fn handle(self: Arc<Self>, request: Request<Incoming>) -> Response<Payload> {
+        self.respond(request).await
+    }
+}
+
+impl ApiServer {
+    /// Creates a server with its initial objects. Background work runs on `tasks` until `stop`.
+    pub fn start(
+        options: &Options,
+        tasks: TaskTracker,
+        stop: CancellationToken,
+    ) -> Result<Arc<Self>, KeyError> {
+        let server = Self::new(options, tasks, stop)?;
+        if let Lookup::Found(namespaces) = server.registry.current().find("", "v1", "namespaces") {
+            endpoints::bootstrap::create_namespaces(&server, &namespaces);
+        }
+        if options.cluster_defaults {
+            endpoints::bootstrap_roles::create(&server);
+            endpoints::bootstrap::create_service(&server);
+        }
+        endpoints::add_sample(&server, options.sample);
+        Ok(Arc::new(server))
+    }
+
+    /// Serves HTTP/1.1 or HTTP/2 on one connection until the peer closes it, without timeouts.
+    ///
+    /// Any byte stream is possible, for example a [`tokio::io::DuplexStream`] in memory. `peer` has
+    /// the certificates of the client.
+    pub async fn serve_connection<S>(
+        self: Arc<Self>,
+        stream: S,
+        peer: Option<Arc<PeerCertificates>>,
+    ) where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let state = ConnectionState::unlimited();
+        if let Some(peer) = peer {
+            state.set_peer(peer);
+        }
+        listener::connection(stream, self, state, &Limits::DEFAULT).await;
+    }
+
+    async fn respond(self: Arc<Self>, request: Request<Incoming>) -> Response<Payload> {
+        let pretty = request.uri().query().is_some_and(|query| Query::parse(query).flag("pretty"));
+        if request.version() == Version::HTTP_11
+            && request.headers().get_all(header::HOST).iter().count() != 1
+        {
+            let text = "400 Bad Request: one Host header is required";
+            return ApiResponse::text(StatusCode::BAD_REQUEST, text).into_response();
+        }
+        let gzip = accepts_gzip(request.headers());
+        let is_head = request.method() == Method::HEAD;
+        let labels = self.labels(&request);
+        let of_errors = negotiate_error(request.headers(), self.disabled_capabilities);
+        let server = Arc::clone(&self);
+        let response = self.route(request).await;
+        let response = response.unwrap_or_else(|error| ApiResponse::from_error(&error, of_errors));
+        if let Some(labels) = labels {
+            server.metrics.count(labels, response.status.as_u16());
+        }
+        let response = response.pretty(pretty);
+        let response = if gzip { response.compressed() } else { response };
+        let response = response.into_response();
+        if is_head { respond::without_body(response) } else { response }
+    }
+
+    /// Returns the labels under which `/metrics` counts the request. Without labels, it is not
+    /// counted.
+    fn labels(&self, request: &Request<Incoming>) -> Option<String> {
+        let (uri, method) = (request.uri(), request.method());
+        match RequestInfo::parse(uri.path()) {
+            RequestInfo::Path(path) => metrics::path_labels(&path, method),
+            RequestInfo::Resource(info) => {
+                let ty = self.find(&info).ok()?;
+                let sub = info.subresource.as_str();
+                let is_served = sub.is_empty()
+                    || (sub == "status" && ty.has_status)
+                    || (sub == "scale" && ty.scale.is_some())
+                    || ty.subresources.iter().any(|known| known.name == sub);
+                let applies = body::media_type(request.headers()).contains("apply-patch");
+                let query = Query::parse(uri.query().unwrap_or_default());
+                is_served.then(|| metrics::resource_labels(&info, method, &query, applies))
+            }
+        }
+    }
+
+    async fn route(
+        self: Arc<Self>,
+        mut request: Request<Incoming>,
+    ) -> Result<ApiResponse, ApiError> {
+        let upgrade = Upgrade::take(&mut request);
+        let (parts, mut body) = request.into_parts();
+        // A client that waits for `100 Continue` sends no body yet.
+        let sends = !parts.headers.contains_key(header::EXPECT);
+        let response = self.dispatch(parts, upgrade, &mut body).await;
+        if response.is_err() && sends {
+            body::discard(&mut body).await;
+        }
+        response
+    }
+
+    async fn dispatch(
+        self: Arc<Self>,
+        parts: Parts,
+        upgrade: Option<Upgrade>,
+        body: &mut Incoming,
+    ) -> Result<ApiResponse, ApiError> {
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let info = RequestInfo::parse(parts.uri.path());
+        timeout::check(&info, &query)?;
+        let user = self.credentials().authenticate(&parts)?;
+        let user = authorization::acting(user, &parts.headers, self.rights())?;
+        authorization::authorize(&user, &parts.method, &info, &query, self.rights())?;
+        match info {
+            RequestInfo::Path(path) => {
+                paths::handle(&self, &parts.method, &path, &query, &parts.headers)
+            }
+            RequestInfo::Resource(info) => {
+                let call = self.call(info, query, (parts.uri, parts.headers), (upgrade, user))?;
+                let warning = call.ty.deprecation.clone();
+                let response = endpoints::handle(call, &parts.method, body).await?;
+                Ok(response.warnings(warning.as_slice()))
+            }
+        }
+    }
+
+    fn call(
+        self: Arc<Self>,
+        info: ResourceInfo,
+        query: Query,
+        (uri, headers): (Uri, HeaderMap),
+        (upgrade, user): (Option<Upgrade>, Arc<User>),
+    ) -> Result<Call, ApiError> {
+        let ty = self.find(&info)?;
+        // A cluster-scoped resource has no path inside a namespace. A namespace counts as inside
+        // itself.
+        if !ty.namespaced && !info.namespace.is_empty() && !info.is_namespace() {
+            return Err(if ty.custom {
+                ApiError::no_such_path()
+            } else {
+                ApiError::no_such_resource()
+            });
+        }
+        Ok(Call { api: self, ty, info, query, uri, headers, upgrade, user })
+    }
+
+    fn find(&self, info: &ResourceInfo) -> Result<Arc<ResourceType>, ApiError> {
+        match self.registry.current().find(&info.group, &info.version, &info.resource) {
+            Lookup::Found(ty) => Ok(ty),
+            Lookup::NoResource => Err(ApiError::no_such_resource()),
+            Lookup::NoGroup => Err(ApiError::no_such_path()),
+        }
+    }
+}
+
+/// Returns whether a request accepts a compressed body. A quality of zero rejects it.
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok()).any(
+        |value| {
+            value.split(',').any(|coding| {
+                let (name, parameters) = coding.split_once(';').unwrap_or((coding, ""));
+                let rejected = parameters.trim().trim_start_matches("q=").parse() == Ok(0.0);
+                name.trim().eq_ignore_ascii_case("gzip") && !rejected
+            })
+        },
+    )
+}

@@ -1,0 +1,158 @@
+//! The TLS configuration: a given certificate, or one that is generated when the server starts.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+use rustls::ServerConfig;
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::client_certificates::{ClientCa, ClientCaError};
+use crate::config::{ServingCertificate, Tls};
+
+/// The identity of a server.
+pub struct Identity {
+    /// The certificate that clients must trust, as PEM.
+    pub ca_pem: String,
+    /// The TLS configuration of the listener.
+    pub config: Arc<ServerConfig>,
+    /// The authorities of client certificates.
+    pub client_ca: Option<ClientCa>,
+}
+
+/// The reason why there is no certificate.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// The generator rejected the input, usually a name that certificates cannot contain.
+    #[error("no certificate can be made for these names: {0}")]
+    Generate(#[from] rcgen::Error),
+    /// The certificate or the key is not PEM.
+    #[error("cannot read the {what} of the server: {source}; expected PEM")]
+    Pem {
+        /// The certificate or the private key.
+        what: &'static str,
+        /// The error of the parser.
+        source: rustls_pki_types::pem::Error,
+    },
+    /// The authorities of client certificates are invalid.
+    #[error(transparent)]
+    ClientCa(#[from] ClientCaError),
+    /// The TLS library rejected the certificate or key.
+    #[error("the certificate cannot be served: {0}; check that the key belongs to it")]
+    Serve(#[from] rustls::Error),
+}
+
+/// Reads the certificates, or generates a certificate authority and a server certificate.
+pub fn identity(tls: &Tls, addr: SocketAddr) -> Result<Identity, TlsError> {
+    let (certificate, ca_pem) = match tls.certificate.clone() {
+        Some(given) => {
+            let ca_pem = last_certificate(&given.chain_pem).to_owned();
+            (given, ca_pem)
+        }
+        None => generate(&tls.names, addr)?,
+    };
+    let client_ca = tls.client_ca_pem.as_deref().map(ClientCa::from_pem).transpose()?;
+    let config = Arc::new(server_config(&certificate, client_ca.as_ref())?);
+    Ok(Identity { ca_pem, config, client_ca })
+}
+
+/// Generates a server certificate. Returns it and the PEM of its authority.
+pub fn generate(
+    names: &[String],
+    addr: SocketAddr,
+) -> Result<(ServingCertificate, String), TlsError> {
+    let mut ca = CertificateParams::new(Vec::new())?;
+    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    ca.distinguished_name.push(DnType::CommonName, "kubeproof reference server CA");
+    let ca_key = KeyPair::generate()?;
+    let ca_pem = ca.self_signed(&ca_key)?.pem();
+    let issuer = Issuer::new(ca, ca_key);
+
+    let mut all = vec![
+        "localhost".to_owned(),
+        "127.0.0.1".to_owned(),
+        "::1".to_owned(),
+        addr.ip().to_string(),
+    ];
+    all.extend(names.iter().cloned());
+    all.sort();
+    all.dedup();
+    let mut leaf = CertificateParams::new(all)?;
+    leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    leaf.distinguished_name.push(DnType::CommonName, "kubeproof reference server");
+    let leaf_key = KeyPair::generate()?;
+    let leaf = leaf.signed_by(&leaf_key, &issuer)?;
+    let certificate =
+        ServingCertificate { chain_pem: leaf.pem(), key_pem: leaf_key.serialize_pem() };
+    Ok((certificate, ca_pem))
+}
+
+fn server_config(
+    certificate: &ServingCertificate,
+    client_ca: Option<&ClientCa>,
+) -> Result<ServerConfig, TlsError> {
+    let chain: Result<Vec<_>, _> =
+        CertificateDer::pem_slice_iter(certificate.chain_pem.as_bytes()).collect();
+    let chain = chain.map_err(|source| TlsError::Pem { what: "certificate", source })?;
+    let key = PrivateKeyDer::from_pem_slice(certificate.key_pem.as_bytes())
+        .map_err(|source| TlsError::Pem { what: "private key", source })?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder =
+        ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let builder = match client_ca {
+        Some(client_ca) => builder.with_client_cert_verifier(client_ca.handshake_verifier()),
+        None => builder.with_no_client_auth(),
+    };
+    let mut config = builder.with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// Returns the last certificate of a chain: the certificate that clients trust.
+fn last_certificate(chain_pem: &str) -> &str {
+    chain_pem.rfind("-----BEGIN ").map_or(chain_pem, |start| &chain_pem[start..])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn addr() -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, 0).into()
+    }
+
+    fn error(tls: &Tls) -> String {
+        identity(tls, addr()).err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn errors_name_the_file() {
+        let (good, ca_pem) = generate(&[], addr()).expect("a certificate");
+        let tls = |certificate: &ServingCertificate| Tls {
+            certificate: Some(certificate.clone()),
+            ..Tls::default()
+        };
+        assert_eq!(error(&tls(&good)), "");
+        let no_key = ServingCertificate { key_pem: "none".to_owned(), ..good.clone() };
+        assert!(error(&tls(&no_key)).contains("cannot read the private key of the server"));
+        let (other, _) = generate(&[], addr()).expect("a certificate");
+        let mixed = ServingCertificate { key_pem: other.key_pem, ..good };
+        assert!(error(&tls(&mixed)).contains("check that the key belongs to it"));
+        let client_ca = |pem: &str| Tls { client_ca_pem: Some(pem.to_owned()), ..Tls::default() };
+        assert_eq!(error(&client_ca(&ca_pem)), "");
+        assert!(error(&client_ca("none")).contains("the client CA has no usable certificate"));
+    }
+
+    #[test]
+    fn clients_trust_the_last_certificate() {
+        let chain = "-----BEGIN A\na\n-----END A\n-----BEGIN B\nb\n-----END B\n";
+        assert_eq!(last_certificate(chain), "-----BEGIN B\nb\n-----END B\n");
+    }
+}

@@ -1,0 +1,232 @@
+//! A client in the process of the server, as Kubernetes has one for its own controllers.
+//!
+//! The client has all permissions and needs no HTTP. Reads share the objects of the store and parse
+//! them on demand. A write starts again if another client changed the object in the meantime.
+
+mod object;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Weak};
+
+use serde_json::Value;
+
+use crate::endpoints::commit::{Commit, commit};
+use crate::endpoints::{bootstrap, lifecycle};
+use crate::registry::{Lookup, ResourceType};
+use crate::server::ApiServer;
+use kubeproof_apimachinery::patch::apply::{Operation, Owner, Reach, Write};
+use kubeproof_apimachinery::status::ApiError;
+use kubeproof_storage::{Change, Key};
+
+pub use self::object::{Changes, Event, Expired, Object, ObjectList, ObjectRef, Resource};
+pub use crate::endpoints::lifecycle::{DeleteOptions, FOREGROUND, ORPHAN, Propagation};
+pub use crate::registry::crd::strategy::CLEANUP_FINALIZER;
+
+/// A client of the server in the same process.
+#[derive(Clone)]
+pub struct Client {
+    api: Arc<ApiServer>,
+}
+
+/// A client that does not keep the server in memory.
+#[derive(Clone)]
+pub struct WeakClient(Weak<ApiServer>);
+
+impl WeakClient {
+    /// Returns the client if the server still exists.
+    pub fn upgrade(&self) -> Option<Client> {
+        self.0.upgrade().map(|api| Client { api })
+    }
+}
+
+/// The field manager of a change.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldManager {
+    /// The name of the manager.
+    pub name: &'static str,
+    /// The subresource that the change goes to. It is empty for the object itself.
+    pub subresource: &'static str,
+}
+
+impl Client {
+    /// Creates a client of a server.
+    pub fn new(api: &Arc<ApiServer>) -> Self {
+        Self { api: api.clone() }
+    }
+
+    /// Returns a client that does not keep the server in memory.
+    pub fn downgrade(&self) -> WeakClient {
+        WeakClient(Arc::downgrade(&self.api))
+    }
+
+    /// Runs work in the background until it is done or the server stops.
+    pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.api.spawn(work);
+    }
+
+    /// Returns a served resource.
+    pub fn resource(&self, group: &str, version: &str, plural: &str) -> Option<Resource> {
+        match self.api.registry.current().find(group, version, plural) {
+            Lookup::Found(ty) => Some(Resource(ty)),
+            Lookup::NoResource | Lookup::NoGroup => None,
+        }
+    }
+
+    /// Returns the served resource of a kind.
+    pub fn resource_of_kind(&self, api_version: &str, kind: &str) -> Option<Resource> {
+        self.find_type(|ty| ty.kind == kind && ty.api_version() == api_version)
+    }
+
+    /// Returns the custom resource that a definition with this name defines.
+    pub fn custom_resource(&self, definition: &str) -> Option<Resource> {
+        let (plural, group) = definition.split_once('.')?;
+        self.find_type(|ty| ty.group == group && ty.plural == plural)
+    }
+
+    /// Returns all served resources, each in one version.
+    pub fn resources(&self) -> Vec<Resource> {
+        let catalogue = self.api.registry.current();
+        let mut tables = BTreeSet::new();
+        let first_versions = catalogue.types().iter().filter(|ty| tables.insert(&ty.table));
+        first_versions.map(|ty| Resource(ty.clone())).collect()
+    }
+
+    /// Returns an object. The namespace of a cluster-scoped object is empty.
+    pub fn get(&self, resource: &Resource, namespace: &str, name: &str) -> Option<Object> {
+        self.read(resource, &Key::new(namespace, name))
+    }
+
+    /// Returns the object that a reference names.
+    pub fn resolve(&self, ObjectRef((table, key)): &ObjectRef) -> Option<Object> {
+        self.read(&self.find_type(|ty| ty.table == *table)?, key)
+    }
+
+    /// Returns the objects of a namespace, or of all namespaces.
+    pub fn list(&self, resource: &Resource, namespace: Option<&str>) -> ObjectList {
+        let (items, revision) = self.api.store.snapshot(&resource.0.table, namespace);
+        let items = items.into_iter().map(|stored| Object::new(resource, stored)).collect();
+        ObjectList { items, revision }
+    }
+
+    /// Returns a receiver of the changes of a resource.
+    pub fn subscribe(&self, resource: &Resource) -> Changes {
+        Changes(self.api.store.subscribe(&resource.0.table))
+    }
+
+    /// Returns a receiver of all changes.
+    pub fn subscribe_all(&self) -> Changes {
+        Changes(self.api.store.subscribe_all())
+    }
+
+    /// Returns up to `max` events of a resource after a revision, and the revision up to which they
+    /// are complete.
+    pub fn events_after(
+        &self,
+        resource: &Resource,
+        revision: u64,
+        max: usize,
+    ) -> Result<(Vec<Event>, u64), Expired> {
+        let news = self
+            .api
+            .store
+            .news(&resource.0.table, revision, max)
+            .map_err(|_| Expired { revision })?;
+        let events = news.events.iter().map(|event| Event {
+            object: Object::new(resource, event.object.clone()),
+            is_removal: event.change == Change::Deleted,
+        });
+        Ok((events.collect(), news.revision))
+    }
+
+    /// Creates or replaces an object. The client sets its status, too. Creation sets the UID, the
+    /// creation time and the defaults.
+    pub fn create(&self, resource: &Resource, object: Value) {
+        bootstrap::create(&self.api, &resource.0, object);
+    }
+
+    /// Changes an object unless it was replaced by another one with its name. An object whose
+    /// deletion can complete is removed.
+    pub fn modify(
+        &self,
+        object: &Object,
+        manager: Option<FieldManager>,
+        change: impl Fn(&mut Value),
+    ) {
+        let ty = &object.resource.0;
+        let mut stored = object.stored.clone();
+        loop {
+            let old = ty.load(&stored);
+            let mut new = old.clone();
+            change(&mut new);
+            if new == old {
+                return;
+            }
+            if let Some(manager) = manager {
+                ownership(ty, manager).track(Some(&old), &mut new, None);
+            }
+            match commit(&self.api, ty, (&stored, &old), &new, |_| true) {
+                // Try again with the version of the faster writer.
+                Commit::Rejected(Some(newer)) if newer.facts.uid == stored.facts.uid => {
+                    stored = newer;
+                }
+                Commit::Stored(_) | Commit::Removed(_) | Commit::Rejected(_) => return,
+            }
+        }
+    }
+
+    /// Changes a namespace if it contains no object and this is still its newest version. Returns
+    /// false otherwise. A namespace whose deletion can complete is removed.
+    pub fn finalize_namespace(&self, namespace: &Object, change: impl Fn(&mut Value)) -> bool {
+        let old = namespace.value();
+        let mut new = old.clone();
+        change(&mut new);
+        let is_empty =
+            |store: &kubeproof_storage::Write<'_>| !store.has_namespace(namespace.name());
+        let (ty, stored) = (&namespace.resource.0, &namespace.stored);
+        let committed = commit(&self.api, ty, (stored, &old), &new, is_empty);
+        !matches!(committed, Commit::Rejected(_))
+    }
+
+    /// Deletes an object, or begins its deletion. If the options have no UID, another object with
+    /// its name is deleted, too.
+    pub fn delete(&self, object: &Object, options: &DeleteOptions) -> Result<(), ApiError> {
+        lifecycle::delete(&self.api, &object.resource.0, &object.stored.key, options).map(drop)
+    }
+
+    /// Waits for owners that were deleted, started to be deleted, or gained or lost a dependent.
+    /// Returns their UIDs.
+    pub async fn pending_owners(&self) -> BTreeSet<String> {
+        self.api.store.pending_owners().await
+    }
+
+    /// Returns the object with this UID if its deletion waits for its dependents.
+    pub fn waiting_owner(&self, uid: &str) -> Option<ObjectRef> {
+        self.api.store.waiting_owner(uid).map(ObjectRef)
+    }
+
+    /// Returns the dependents of the object with this UID, even if it does not exist.
+    pub fn dependents(&self, uid: &str) -> Vec<ObjectRef> {
+        self.api.store.dependents(uid).into_iter().map(ObjectRef).collect()
+    }
+
+    fn find_type(&self, is_wanted: impl Fn(&ResourceType) -> bool) -> Option<Resource> {
+        let catalogue = self.api.registry.current();
+        catalogue.types().iter().find(|ty| is_wanted(ty)).cloned().map(Resource)
+    }
+
+    fn read(&self, resource: &Resource, key: &Key) -> Option<Object> {
+        let stored = self.api.store.get(&resource.0.table, key)?;
+        Some(Object::new(resource, stored))
+    }
+}
+
+fn ownership(ty: &ResourceType, manager: FieldManager) -> Write<'_> {
+    let owner = Owner {
+        manager: manager.name.to_owned(),
+        operation: Operation::Update,
+        api_version: ty.api_version(),
+        subresource: manager.subresource.to_owned(),
+    };
+    let reach = if manager.subresource == "status" { Reach::Status } else { Reach::Whole };
+    Write { owner, reach, schema: &ty.schema }
+}

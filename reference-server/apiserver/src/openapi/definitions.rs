@@ -1,0 +1,174 @@
+//! The named schemas of a document, and references to them.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::{common, descriptions};
+use crate::discovery::Resource;
+
+use kubeproof_apimachinery::schema::Schema;
+
+/// The version of OpenAPI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    V2,
+    V3,
+}
+
+/// The keywords that belong to the use of a schema, not to its definition.
+const OF_THE_USE: [&str; 3] =
+    ["default", "x-kubernetes-patch-strategy", "x-kubernetes-patch-merge-key"];
+
+impl Dialect {
+    /// Returns the reference to a definition.
+    pub(super) fn pointer(self, name: &str) -> String {
+        match self {
+            Self::V2 => format!("#/definitions/{name}"),
+            Self::V3 => format!("#/components/schemas/{name}"),
+        }
+    }
+}
+
+/// Returns every schema of the resources and their operations by name.
+pub(super) fn definitions(resources: &[&Resource], dialect: Dialect) -> Map<String, Value> {
+    let mut named: BTreeMap<String, &Schema> = BTreeMap::new();
+    for (schema, _) in common::schemas() {
+        collect(schema, &mut named);
+    }
+    for resource in resources {
+        collect(&resource.schema, &mut named);
+        named.entry(definition_name(resource)).or_insert(&resource.schema);
+    }
+    let mut written: Map<String, Value> = named
+        .iter()
+        .map(|(name, schema)| (name.clone(), Value::Object(define(schema, dialect))))
+        .collect();
+    for resource in resources.iter().filter(|resource| !resource.list_kind.is_empty()) {
+        let list = list_of(&definition_name(resource), dialect);
+        written.insert(list_definition_name(resource), list);
+    }
+
+    let common = common::schemas()
+        .iter()
+        .filter_map(|(schema, kind)| Some((schema.name?.to_owned(), (*kind)?)));
+    let own = resources.iter().flat_map(|resource| {
+        let kind = |kind| [&*resource.group, &*resource.version, kind];
+        let list = (list_definition_name(resource), kind(&resource.list_kind));
+        [(definition_name(resource), kind(&resource.kind)), list]
+    });
+    for (name, [group, version, kind]) in common.chain(own) {
+        if let Some(Value::Object(definition)) = written.get_mut(&name) {
+            let kinds = definition.entry(KINDS).or_insert_with(|| json!([]));
+            if let Some(kinds) = kinds.as_array_mut() {
+                kinds.push(json!({"group": group, "version": version, "kind": kind}));
+            }
+        }
+    }
+    written
+}
+
+/// Returns the schema of a list of the objects that `item` defines.
+fn list_of(item: &str, dialect: Dialect) -> Value {
+    json!({
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"$ref": dialect.pointer(common::LIST_META)},
+            "items": {"type": "array", "items": {"$ref": dialect.pointer(item)}},
+        },
+    })
+}
+
+/// Returns the definition of a schema without the keywords that belong to its uses.
+fn define(schema: &Schema, dialect: Dialect) -> Map<String, Value> {
+    let mut written = write(schema, dialect);
+    written.retain(|keyword, _| !OF_THE_USE.contains(&keyword.as_str()));
+    if let Some(name) = schema.name {
+        descriptions::describe(name, &mut written, dialect);
+    }
+    written
+}
+
+/// The extension with the group, version and kind of a schema or an operation.
+pub(super) const KINDS: &str = "x-kubernetes-group-version-kind";
+
+/// Returns the name of the schema of a resource.
+pub(super) fn definition_name(resource: &Resource) -> String {
+    if let Some(name) = resource.schema.name {
+        return name.to_owned();
+    }
+    let mut labels: Vec<_> = resource.group.rsplit('.').collect();
+    labels.extend([&*resource.version, &resource.kind]);
+    labels.join(".")
+}
+
+/// Returns the name of the schema of a list.
+pub(super) fn list_definition_name(resource: &Resource) -> String {
+    let name = definition_name(resource);
+    let parent = name.rsplit_once('.').map_or("", |(parent, _)| parent);
+    format!("{parent}.{}", resource.list_kind)
+}
+
+/// Collects the named schemas in this one.
+fn collect<'s>(schema: &'s Schema, named: &mut BTreeMap<String, &'s Schema>) {
+    if let Some(name) = schema.name
+        && named.insert(name.to_owned(), schema).is_some()
+    {
+        return;
+    }
+    let children =
+        schema.properties.values().chain(&schema.additional_properties).chain(&schema.items);
+    for child in children {
+        collect(child, named);
+    }
+}
+
+/// Returns the use of a schema: a reference if it has a name.
+fn used(schema: &Schema, dialect: Dialect) -> Value {
+    let Some(name) = schema.name else { return Value::Object(write(schema, dialect)) };
+    let of_the_use = Schema {
+        default: schema.default.clone(),
+        patch_strategy: schema.patch_strategy,
+        patch_merge_key: schema.patch_merge_key,
+        ..Schema::default()
+    };
+    let mut reference = of_the_use.write(&|_| Value::Null);
+    let pointer = dialect.pointer(name);
+    if dialect == Dialect::V2 || reference.is_empty() {
+        reference.insert("$ref".to_owned(), json!(pointer));
+    } else {
+        // In v3, keywords beside a reference are ignored.
+        reference.insert("allOf".to_owned(), json!([{"$ref": pointer}]));
+    }
+    Value::Object(reference)
+}
+
+/// Returns the keywords of a schema itself.
+fn write(schema: &Schema, dialect: Dialect) -> Map<String, Value> {
+    let mut written = schema.write(&|child| used(child, dialect));
+    if schema.int_or_string {
+        written.insert("format".to_owned(), json!("int-or-string"));
+        let types = json!([{"type": "integer"}, {"type": "string"}]);
+        match dialect {
+            Dialect::V2 => drop(written.insert("type".to_owned(), json!("string"))),
+            Dialect::V3 => drop(written.entry("oneOf").or_insert(types)),
+        }
+    }
+    if dialect == Dialect::V2 {
+        // Clients that validate with v2 ignore these extensions and would reject valid fields.
+        let is_open = schema.preserve_unknown || schema.embedded_resource;
+        written.retain(|keyword, _| {
+            !(V3_ONLY.contains(&keyword.as_str()) || is_open && CLOSING.contains(&keyword.as_str()))
+        });
+    }
+    written
+}
+
+/// Keywords that v2 lacks or that its clients cannot process.
+const V3_ONLY: [&str; 5] = ["nullable", "anyOf", "oneOf", "not", "allOf"];
+
+/// Keywords that restrict the values of a schema.
+const CLOSING: [&str; 5] = ["type", "properties", "required", "items", "additionalProperties"];

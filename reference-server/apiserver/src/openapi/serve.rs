@@ -1,0 +1,151 @@
+//! Serves `/openapi/v2` and `/openapi/v3`. The first request writes a document, which is cached
+//! until the API changes.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use jiff::{Timestamp, ToSpan};
+
+use super::{Document, PROTOBUF_REQUEST, PROTOBUF_RESPONSE, v2, v2_protobuf, v3, v3_index};
+
+use crate::config::SERVER_VERSION;
+use crate::discovery::{Resource, etag};
+use crate::http::negotiate::{Entry, preferred};
+use crate::http::respond::ApiResponse;
+use kubeproof_apimachinery::request::Query;
+use kubeproof_apimachinery::status::ApiError;
+
+#[derive(Debug, Default)]
+pub(crate) struct Publisher {
+    current: RwLock<Option<Arc<Published>>>,
+}
+
+/// The documents about some resources. Each is written once.
+#[derive(Debug)]
+struct Published {
+    of: Arc<Vec<Resource>>,
+    v3: OnceLock<BTreeMap<String, Document>>,
+    v2: OnceLock<Bytes>,
+    v2_protobuf: OnceLock<Bytes>,
+}
+
+impl Publisher {
+    fn published(&self, resources: Arc<Vec<Resource>>) -> Arc<Published> {
+        let kept = self.current.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(kept) = kept.filter(|kept| Arc::ptr_eq(&kept.of, &resources)) {
+            return kept;
+        }
+        let (v3, v2, v2_protobuf) = Default::default();
+        let published = Arc::new(Published { of: resources, v3, v2, v2_protobuf });
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) =
+            Some(Arc::clone(&published));
+        published
+    }
+}
+
+/// Serves a path below `/openapi/`.
+pub(crate) fn handle(
+    publisher: &Publisher,
+    resources: Arc<Vec<Resource>>,
+    (method, path): (&Method, &str),
+    query: &Query,
+    headers: &HeaderMap,
+) -> Result<ApiResponse, ApiError> {
+    let documents = publisher.published(resources);
+    let response = match path {
+        "v2" => version_2(&documents, headers)?,
+        "v3" => {
+            let index = v3_index(documents.version_3());
+            ApiResponse::json(StatusCode::OK, &index)
+        }
+        path => {
+            let group_version = path.strip_prefix("v3/").ok_or_else(ApiError::no_such_path)?;
+            version_3(group_version, documents.version_3(), query)?
+        }
+    };
+    if *method == Method::GET { Ok(response) } else { Err(ApiError::method_not_allowed()) }
+}
+
+impl Published {
+    fn version_3(&self) -> &BTreeMap<String, Document> {
+        self.v3.get_or_init(|| v3(&self.of, SERVER_VERSION))
+    }
+}
+
+/// Serves the complete API in one document, in the form that the client prefers.
+fn version_2(published: &Published, headers: &HeaderMap) -> Result<ApiResponse, ApiError> {
+    let document = || v2(&published.of, SERVER_VERSION);
+    let wants_protobuf = |entry: &Entry<'_>| match entry.media_range {
+        "*/*" | "application/*" | "application/json" => Some(false),
+        PROTOBUF_REQUEST | PROTOBUF_RESPONSE => Some(true),
+        _ => None,
+    };
+    let wants_protobuf = preferred(headers, false, wants_protobuf).ok_or_else(|| {
+        ApiError::not_acceptable(format!(
+            "only the following media types are accepted: application/json, {PROTOBUF_REQUEST}"
+        ))
+    })?;
+    let mut response = if wants_protobuf {
+        let bytes = published.v2_protobuf.get_or_init(|| v2_protobuf(&document()).into());
+        tagged(bytes, headers)
+    } else {
+        tagged(published.v2.get_or_init(|| document().to_string().into()), headers)
+    };
+    if wants_protobuf {
+        response.content_type = PROTOBUF_RESPONSE;
+    }
+    Ok(response.header(header::VARY, HeaderValue::from_static("Accept")))
+}
+
+/// Returns the document, or 304 if the client has it already.
+fn tagged(bytes: &Bytes, headers: &HeaderMap) -> ApiResponse {
+    let tag = etag(bytes);
+    let known = headers
+        .get(header::IF_NONE_MATCH)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let is_known = known.split(',').any(|one| one.trim() == tag);
+    let response = if is_known {
+        ApiResponse::bytes(StatusCode::NOT_MODIFIED, Vec::new())
+    } else {
+        ApiResponse::bytes(StatusCode::OK, bytes.clone())
+    };
+    with_header(response, header::ETAG, &tag)
+}
+
+/// Serves one group and version. With a hash in the query, clients may cache the response for ever.
+fn version_3(
+    group_version: &str,
+    documents: &BTreeMap<String, Document>,
+    query: &Query,
+) -> Result<ApiResponse, ApiError> {
+    let document = documents.get(group_version).ok_or_else(ApiError::no_such_path)?;
+    let response = ApiResponse::bytes(StatusCode::OK, document.bytes.clone());
+    match query.get("hash") {
+        None | Some("") => Ok(response),
+        Some(hash) if hash == document.hash => {
+            let response = with_header(response, header::CACHE_CONTROL, "public, immutable");
+            let next_year = Timestamp::now() + (365 * 24).hours();
+            match jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&next_year)
+            {
+                Ok(date) => Ok(with_header(response, header::EXPIRES, &date)),
+                Err(_) => Ok(response),
+            }
+        }
+        Some(_) => {
+            let url = format!("/openapi/v3/{group_version}?hash={}", document.hash);
+            let response = ApiResponse::text(StatusCode::MOVED_PERMANENTLY, "");
+            Ok(with_header(response, header::LOCATION, &url))
+        }
+    }
+}
+
+/// Adds a header with a value of this server, which is always plain text.
+fn with_header(response: ApiResponse, name: header::HeaderName, value: &str) -> ApiResponse {
+    match HeaderValue::from_str(value) {
+        Ok(value) => response.header(name, value),
+        Err(_) => response,
+    }
+}

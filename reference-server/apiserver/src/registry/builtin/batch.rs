@@ -1,0 +1,272 @@
+//! The group `batch/v1`: jobs and cron jobs.
+
+mod schedule;
+
+use serde_json::{Value, json};
+
+use super::core::pod::{complete_spec, validate_spec};
+use super::data::{container_columns, hooks, of_containers, resource};
+use super::{BuiltinType, FieldLabel, Hooks, NameRule, workload};
+use kubeproof_apimachinery::object::Object;
+use kubeproof_apimachinery::schema::{FieldError, Path};
+use kubeproof_apimachinery::table::column::{Cell, age, column, count, wide};
+
+pub(super) fn types() -> Vec<BuiltinType> {
+    vec![cron_jobs(), jobs()]
+}
+
+/// The longest name of a cron job, since its jobs get a suffix.
+const MAX_CRON_JOB_NAME: usize = 52;
+
+const JOB_LABELS: &[FieldLabel] =
+    &[FieldLabel { label: "status.successful", pointer: "/status/succeeded", absent: "0" }];
+
+fn jobs() -> BuiltinType {
+    let mut columns = vec![
+        column("Status", "string", Cell::Computed(job_status)),
+        column("Completions", "string", Cell::Computed(completions)),
+        column("Duration", "string", Cell::Computed(duration)),
+        age(),
+    ];
+    columns.extend(container_columns(
+        |job| of_containers(&job["spec"]["template"], "name"),
+        |job| of_containers(&job["spec"]["template"], "image"),
+    ));
+    columns.push(wide("Selector", "string", Cell::Computed(|job| selector(&job["spec"]))));
+    BuiltinType {
+        field_labels: JOB_LABELS,
+        columns,
+        hooks: Hooks {
+            default: |job| {
+                complete_job_spec(&mut job["spec"]);
+                let labels = job["spec"]["template"]["metadata"]["labels"].clone();
+                if labels.is_object() && count(job, "/metadata/labels") == 0 {
+                    job["metadata"]["labels"] = labels;
+                }
+            },
+            validate: |job| {
+                let root = Path::Root;
+                let mut errors = validate_job_spec(&job["spec"], root.field("spec"));
+                if job["spec"]["selector"].is_null() {
+                    errors.push(FieldError::required("spec.selector", ""));
+                }
+                errors
+            },
+            validate_update: validate_job_update,
+            prepare_create: generate_selector,
+            ..hooks(true)
+        },
+        ..resource("batch", "v1", "jobs")
+    }
+}
+
+fn cron_jobs() -> BuiltinType {
+    let mut columns = vec![
+        column("Schedule", "string", Cell::Pointer("/spec/schedule")),
+        column("Timezone", "string", Cell::Pointer("/spec/timeZone")),
+        column("Suspend", "boolean", Cell::Pointer("/spec/suspend")),
+        column("Active", "integer", Cell::Computed(|cron| json!(count(cron, "/status/active")))),
+        column("Last Schedule", "string", Cell::Computed(last_schedule)),
+        age(),
+    ];
+    columns.extend(container_columns(
+        |cron| of_containers(&cron["spec"]["jobTemplate"]["spec"]["template"], "name"),
+        |cron| of_containers(&cron["spec"]["jobTemplate"]["spec"]["template"], "image"),
+    ));
+    let selects = |cron: &Value| selector(&cron["spec"]["jobTemplate"]["spec"]);
+    columns.push(wide("Selector", "string", Cell::Computed(selects)));
+    BuiltinType {
+        name_rule: NameRule::DnsSubdomain,
+        columns,
+        hooks: Hooks {
+            // The jobs get the other defaults when the controller creates them.
+            default: |cron| {
+                complete_spec(&mut cron["spec"]["jobTemplate"]["spec"]["template"]["spec"]);
+            },
+            validate: validate_cron_job,
+            ..hooks(true)
+        },
+        ..resource("batch", "v1", "cronjobs")
+    }
+}
+
+/// Sets the defaults that depend on other fields.
+fn complete_job_spec(spec: &mut Value) {
+    complete_spec(&mut spec["template"]["spec"]);
+    if spec["completions"].is_null() && spec["parallelism"].is_null() {
+        spec["completions"] = json!(1);
+    }
+    if spec["parallelism"].is_null() {
+        spec["parallelism"] = json!(1);
+    }
+    if spec["backoffLimit"].is_null() {
+        let limit = if spec["backoffLimitPerIndex"].is_null() { 6 } else { i32::MAX };
+        spec["backoffLimit"] = json!(limit);
+    }
+    let fixed = [
+        ("completionMode", json!("NonIndexed")),
+        ("manualSelector", json!(false)),
+        ("suspend", json!(false)),
+    ];
+    for (field, default) in fixed {
+        if spec[field].is_null() {
+            spec[field] = default;
+        }
+    }
+    if spec["podReplacementPolicy"].is_null() {
+        let has_policy = spec["podFailurePolicy"].is_object();
+        let policy = if has_policy { "Failed" } else { "TerminatingOrFailed" };
+        spec["podReplacementPolicy"] = json!(policy);
+    }
+}
+
+/// Labels the pods of a job with its uid and selects them, unless the client has a selector.
+fn generate_selector(job: &mut Value) {
+    if job["spec"]["manualSelector"] == true {
+        return;
+    }
+    let (uid, name) = (job.meta("uid").to_owned(), job.meta("name").to_owned());
+    let Some(spec) = job.get_mut("spec").filter(|spec| spec["template"].is_object()) else {
+        return;
+    };
+    let labels = [
+        ("batch.kubernetes.io/controller-uid", uid.clone()),
+        ("batch.kubernetes.io/job-name", name.clone()),
+        ("controller-uid", uid.clone()),
+        ("job-name", name),
+    ];
+    for (label, value) in labels {
+        spec["template"]["metadata"]["labels"][label] = value.into();
+    }
+    spec["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid.into();
+}
+
+fn validate_job_spec(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if spec["selector"].is_object() {
+        errors.extend(workload::validate_selector(&spec["selector"], path.field("selector")));
+    }
+    let template = path.field("template");
+    let pod = template.field("spec");
+    errors.extend(validate_spec(&spec["template"]["spec"], pod));
+    let policy = &spec["template"]["spec"]["restartPolicy"];
+    if policy.as_str() == Some("Always") {
+        let why = "valid values: \"OnFailure\", \"Never\"";
+        errors.push(FieldError::required(pod.field("restartPolicy"), why));
+    }
+    if spec["completionMode"] == "Indexed" && spec["completions"].is_null() {
+        let why = "when completion mode is Indexed";
+        errors.push(FieldError::required(path.field("completions"), why));
+    }
+    if spec["completionMode"] != "Indexed" {
+        for field in ["backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"] {
+            if !spec[field].is_null() {
+                let why = "requires indexed completion mode";
+                errors.push(FieldError::invalid(path.field(field), &spec[field], why));
+            }
+        }
+    }
+    errors
+}
+
+fn validate_job_update(new: &Value, old: &Value) -> Vec<FieldError> {
+    let (now, before) = (&new["spec"], &old["spec"]);
+    let mut fixed = vec!["completionMode", "selector", "podFailurePolicy", "backoffLimitPerIndex"];
+    fixed.push("managedBy");
+    if now["completionMode"] != "Indexed" || now["parallelism"] != now["completions"] {
+        fixed.push("completions");
+    }
+    // A suspended job that never started may get another placement of its pods.
+    let is_open = before["suspend"] == true && old["status"]["startTime"].is_null();
+    if !is_open {
+        fixed.push("template");
+    }
+    let changed = fixed.into_iter().filter(|field| now[field] != before[field]);
+    let error = |field: &str| {
+        FieldError::invalid(format!("spec.{field}"), &now[field], "field is immutable")
+    };
+    changed.map(error).collect()
+}
+
+fn validate_cron_job(cron: &Value) -> Vec<FieldError> {
+    let root = Path::Root;
+    let spec = root.field("spec");
+    let template = spec.field("jobTemplate");
+    let job = template.field("spec");
+    let mut errors = validate_job_spec(&cron["spec"]["jobTemplate"]["spec"], job);
+    if cron["spec"]["jobTemplate"]["spec"]["manualSelector"] == true {
+        let value = &cron["spec"]["jobTemplate"]["spec"]["manualSelector"];
+        let supported = [json!("nil"), json!("false")];
+        errors.push(FieldError::not_supported(job.field("manualSelector"), value, &supported));
+    }
+    let schedule = cron["spec"]["schedule"].as_str().unwrap_or_default();
+    let place = spec.field("schedule");
+    if let Some(why) = (!schedule.is_empty()).then(|| schedule::mistake(schedule)).flatten() {
+        errors.push(FieldError::invalid(place, &cron["spec"]["schedule"], &why));
+    }
+    if let Some(zone) = cron["spec"]["timeZone"].as_str()
+        && let Some(why) = schedule::zone_mistake(zone)
+    {
+        errors.push(FieldError::invalid(spec.field("timeZone"), &json!(zone), why));
+    }
+    if cron.meta("name").len() > MAX_CRON_JOB_NAME {
+        let why = "must be no more than 52 characters";
+        errors.push(FieldError::invalid("metadata.name", &cron["metadata"]["name"], why));
+    }
+    errors
+}
+
+fn job_status(job: &Value) -> Value {
+    let is_true = |kind: &str| {
+        let conditions = job["status"]["conditions"].as_array().into_iter().flatten();
+        conditions.into_iter().any(|it| it["type"] == kind && it["status"] == "True")
+    };
+    let kinds = [
+        ("Complete", "Complete"),
+        ("Failed", "Failed"),
+        ("Suspended", "Suspended"),
+        ("FailureTarget", "FailureTarget"),
+        ("SuccessCriteriaMet", "SuccessCriteriaMet"),
+    ];
+    if !job["metadata"]["deletionTimestamp"].is_null() && !is_true("Complete") {
+        return json!("Terminating");
+    }
+    let known = kinds.iter().find(|(kind, _)| is_true(kind));
+    json!(known.map_or("Running", |(_, text)| *text))
+}
+
+fn completions(job: &Value) -> Value {
+    let number = |pointer: &str| job.pointer(pointer).and_then(Value::as_i64);
+    let succeeded = number("/status/succeeded").unwrap_or(0);
+    if let Some(completions) = number("/spec/completions") {
+        return json!(format!("{succeeded}/{completions}"));
+    }
+    let parallelism = number("/spec/parallelism").unwrap_or(0);
+    if parallelism > 1 {
+        json!(format!("{succeeded}/1 of {parallelism}"))
+    } else {
+        json!(format!("{succeeded}/1"))
+    }
+}
+
+fn duration(job: &Value) -> Value {
+    let time = |field: &str| job["status"][field].as_str();
+    match (time("startTime"), time("completionTime")) {
+        (None, _) => json!(""),
+        (Some(start), end) => schedule::between(start, end),
+    }
+}
+
+fn last_schedule(cron: &Value) -> Value {
+    match cron["status"]["lastScheduleTime"].as_str() {
+        None => json!("<none>"),
+        Some(time) => schedule::between(time, None),
+    }
+}
+
+fn selector(spec: &Value) -> Value {
+    super::core::selector_text(&spec["selector"]["matchLabels"])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,328 @@
+//! Small groups of resources of the whole cluster: API services, runtime classes, priority classes
+//! and dynamic resources.
+
+use serde_json::{Value, json};
+
+use super::data::{hooks, resource};
+use super::{BuiltinType, FieldLabel, Hooks, immutable};
+use kubeproof_apimachinery::object::Object;
+use kubeproof_apimachinery::object::validation::names;
+use kubeproof_apimachinery::schema::FieldError;
+use kubeproof_apimachinery::table::column::{Cell, age, column};
+
+pub(super) fn types() -> Vec<BuiltinType> {
+    vec![
+        api_services(),
+        runtime_classes(),
+        device_classes(),
+        resource_claims(),
+        resource_claim_templates(),
+        resource_slices(),
+        priority_classes(),
+    ]
+}
+
+fn api_services() -> BuiltinType {
+    BuiltinType {
+        has_generation: false,
+        columns: vec![
+            column("Service", "string", Cell::Computed(service)),
+            column("Available", "string", Cell::Computed(available)),
+            age(),
+        ],
+        hooks: Hooks {
+            validate: validate_api_service,
+            is_new_generation: |_, _| false,
+            ..hooks(true)
+        },
+        ..resource("apiregistration.k8s.io", "v1", "apiservices")
+    }
+}
+
+fn validate_api_service(service: &Value) -> Vec<FieldError> {
+    let spec = &service["spec"];
+    let text = |field: &str| spec[field].as_str().unwrap_or_default();
+    let mut errors = Vec::new();
+    let expected = format!("{}.{}", text("version"), text("group"));
+    if service.meta("name") != expected {
+        let why = format!("must be `spec.version+\".\"+spec.group`: \"{expected}\"");
+        errors.push(FieldError::invalid("metadata.name", &service["metadata"]["name"], &why));
+    }
+    if spec["service"].is_null() {
+        return errors;
+    }
+    let skips = spec["insecureSkipTLSVerify"] == true;
+    if skips && !text("caBundle").is_empty() {
+        let why = "may not be true if caBundle is present";
+        let value = &spec["insecureSkipTLSVerify"];
+        errors.push(FieldError::invalid("spec.insecureSkipTLSVerify", value, why));
+    }
+    errors
+}
+
+fn service(api: &Value) -> Value {
+    let service = &api["spec"]["service"];
+    let text = |field: &str| service[field].as_str().unwrap_or_default();
+    if service.is_null() {
+        return json!("Local");
+    }
+    json!(format!("{}/{}", text("namespace"), text("name")))
+}
+
+fn available(api: &Value) -> Value {
+    let conditions = api["status"]["conditions"].as_array().into_iter().flatten();
+    let condition = conditions.into_iter().find(|condition| condition["type"] == "Available");
+    match condition {
+        None => json!("Unknown"),
+        Some(condition) if condition["status"] == "True" => json!("True"),
+        Some(condition) => {
+            let text = |field: &str| condition[field].as_str().unwrap_or_default();
+            json!(format!("{} ({})", text("status"), text("reason")))
+        }
+    }
+}
+
+fn runtime_classes() -> BuiltinType {
+    BuiltinType {
+        has_generation: false,
+        allows_create_on_update: true,
+        allows_unconditional_update: false,
+        columns: vec![column("Handler", "string", Cell::Pointer("/handler")), age()],
+        hooks: Hooks {
+            validate: |class| {
+                let handler = class["handler"].as_str().unwrap_or_default();
+                let wrong = if handler.is_empty() { Vec::new() } else { names::dns_label(handler) };
+                let error = |why: &String| FieldError::invalid("handler", &class["handler"], why);
+                wrong.iter().map(error).collect()
+            },
+            validate_update: |new, old| immutable(new, old, &["handler"]),
+            is_new_generation: |_, _| false,
+            ..Hooks::NONE
+        },
+        ..resource("node.k8s.io", "v1", "runtimeclasses")
+    }
+}
+
+/// The highest value of a priority class of a user.
+const MAX_PRIORITY: i64 = 1_000_000_000;
+
+fn priority_classes() -> BuiltinType {
+    BuiltinType {
+        has_generation: true,
+        columns: vec![
+            column("Value", "integer", Cell::Pointer("/value")),
+            column(
+                "Global-Default",
+                "boolean",
+                Cell::Computed(|class| json!(class["globalDefault"].as_bool().unwrap_or(false))),
+            ),
+            age(),
+            column("PreemptionPolicy", "string", Cell::Pointer("/preemptionPolicy")),
+        ],
+        hooks: Hooks {
+            validate: validate_priority_class,
+            validate_update: |new, old| immutable(new, old, &["value", "preemptionPolicy"]),
+            is_new_generation: |_, _| false,
+            ..Hooks::NONE
+        },
+        ..resource("scheduling.k8s.io", "v1", "priorityclasses")
+    }
+}
+
+fn validate_priority_class(class: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let is_system = class.meta("name").starts_with("system-");
+    if is_system {
+        let known = ["system-cluster-critical", "system-node-critical"];
+        if !known.contains(&class.meta("name")) {
+            let why = "priority class names with 'system-' prefix are reserved for system use only";
+            errors.push(FieldError::forbidden("metadata.name", why));
+        }
+    } else if class["value"].as_i64().is_some_and(|value| value > MAX_PRIORITY) {
+        let why = format!("maximum allowed value of a user defined priority is {MAX_PRIORITY}");
+        errors.push(FieldError::forbidden("value", &why));
+    }
+    errors
+}
+
+const DYNAMIC: &str = "resource.k8s.io";
+
+fn device_classes() -> BuiltinType {
+    resource(DYNAMIC, "v1", "deviceclasses")
+}
+
+fn resource_claims() -> BuiltinType {
+    BuiltinType {
+        has_generation: false,
+        columns: vec![column("State", "string", Cell::Computed(claim_state)), age()],
+        hooks: Hooks {
+            default: |claim| complete_requests(&mut claim["spec"]),
+            validate: |claim| validate_requests(&claim["spec"], "spec"),
+            validate_update: |new, old| whole_spec(new, old),
+            is_new_generation: |_, _| false,
+            ..hooks(true)
+        },
+        ..resource(DYNAMIC, "v1", "resourceclaims")
+    }
+}
+
+fn resource_claim_templates() -> BuiltinType {
+    BuiltinType {
+        has_generation: false,
+        hooks: Hooks {
+            default: |template| complete_requests(&mut template["spec"]["spec"]),
+            validate: |template| validate_requests(&template["spec"]["spec"], "spec.spec"),
+            validate_update: whole_spec,
+            is_new_generation: |_, _| false,
+            ..Hooks::NONE
+        },
+        ..resource(DYNAMIC, "v1", "resourceclaimtemplates")
+    }
+}
+
+const SLICE_LABELS: &[FieldLabel] = &[
+    FieldLabel { label: "spec.nodeName", pointer: "/spec/nodeName", absent: "" },
+    FieldLabel { label: "spec.driver", pointer: "/spec/driver", absent: "" },
+];
+
+fn resource_slices() -> BuiltinType {
+    BuiltinType {
+        field_labels: SLICE_LABELS,
+        columns: vec![
+            column(
+                "Node",
+                "string",
+                Cell::Computed(|slice| {
+                    json!(slice["spec"]["nodeName"].as_str().unwrap_or("<all>"))
+                }),
+            ),
+            column("Driver", "string", Cell::Pointer("/spec/driver")),
+            column("Pool", "string", Cell::Pointer("/spec/pool/name")),
+            age(),
+        ],
+        hooks: Hooks {
+            validate_update: |new, old| {
+                immutable(new, old, &["spec.driver", "spec.nodeName", "spec.pool.name"])
+            },
+            ..Hooks::NONE
+        },
+        ..resource(DYNAMIC, "v1", "resourceslices")
+    }
+}
+
+/// A request for a fixed number of devices is for one device.
+fn complete_requests(spec: &mut Value) {
+    let requests = spec["devices"]["requests"].as_array_mut().into_iter().flatten();
+    for request in requests {
+        let (exactly, rest) = (request.get("exactly").is_some(), "firstAvailable");
+        let subrequests = if exactly {
+            vec![&mut request["exactly"]]
+        } else {
+            request.get_mut(rest).and_then(Value::as_array_mut).into_iter().flatten().collect()
+        };
+        for one in subrequests {
+            if one["allocationMode"] == "ExactCount" && one["count"].is_null() {
+                one["count"] = json!(1);
+            }
+        }
+    }
+}
+
+fn validate_requests(spec: &Value, place: &str) -> Vec<FieldError> {
+    let requests = spec["devices"]["requests"].as_array().into_iter().flatten().enumerate();
+    let wrong = requests.filter(|(_, request)| {
+        let first = request["firstAvailable"].as_array().is_some_and(|list| !list.is_empty());
+        request["exactly"].is_object() == first
+    });
+    let error = |(index, request): (usize, &Value)| {
+        let place = format!("{place}.devices.requests[{index}]");
+        if request["exactly"].is_object() {
+            let why = "exactly one of `exactly` or `firstAvailable` is required, but multiple \
+                       fields are set";
+            FieldError::invalid(place, &json!("{exactly, firstAvailable}"), why)
+        } else {
+            let why = "exactly one of `exactly` or `firstAvailable` is required";
+            FieldError::required(place, why)
+        }
+    };
+    wrong.map(error).collect()
+}
+
+fn whole_spec(new: &Value, old: &Value) -> Vec<FieldError> {
+    immutable(new, old, &["spec"])
+}
+
+fn claim_state(claim: &Value) -> Value {
+    let status = &claim["status"];
+    let is_reserved = status["reservedFor"].as_array().is_some_and(|users| !users.is_empty());
+    let mut words = Vec::new();
+    if !claim["metadata"]["deletionTimestamp"].is_null() {
+        words.push("deleted");
+    }
+    match (status["allocation"].is_object(), is_reserved) {
+        (false, _) => words.push("pending"),
+        (true, false) => words.push("allocated"),
+        (true, true) => words.extend(["allocated", "reserved"]),
+    }
+    json!(words.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(errors: Vec<FieldError>) -> Vec<String> {
+        errors.into_iter().map(|error| error.field).collect()
+    }
+
+    #[test]
+    fn an_api_service_is_named_after_its_version() {
+        let mut service = json!({
+            "metadata": {"name": "v1.a.b"}, "spec": {"group": "a.b", "version": "v1"},
+        });
+        assert_eq!(fields(validate_api_service(&service)), [""; 0]);
+        service["spec"]["version"] = json!("v2");
+        assert_eq!(fields(validate_api_service(&service)), ["metadata.name"]);
+        assert_eq!(super::service(&service), "Local");
+    }
+
+    #[test]
+    fn system_priorities_are_reserved() {
+        let class = |name: &str, value: i64| json!({"metadata": {"name": name}, "value": value});
+        assert_eq!(fields(validate_priority_class(&class("a", MAX_PRIORITY))), [""; 0]);
+        assert_eq!(fields(validate_priority_class(&class("a", MAX_PRIORITY + 1))), ["value"]);
+        assert_eq!(fields(validate_priority_class(&class("system-a", 1))), ["metadata.name"]);
+    }
+
+    #[test]
+    fn a_request_is_exact_or_a_choice() {
+        let claim = |request: Value| json!({"spec": {"devices": {"requests": [request]}}});
+        let ty = resource_claims();
+        let exactly = json!({"deviceClassName": "c"});
+        let mut one = claim(json!({"name": "r", "exactly": exactly}));
+        ty.schema.apply_defaults(&mut one);
+        (ty.hooks.default)(&mut one);
+        assert_eq!(one["spec"]["devices"]["requests"][0]["exactly"]["count"], 1);
+        assert_eq!(fields((ty.hooks.validate)(&one)), [""; 0]);
+        let expected = ["spec.devices.requests[0]"];
+        assert_eq!(fields((ty.hooks.validate)(&claim(json!({"name": "r"})))), expected);
+        assert_eq!(claim_state(&one), "pending");
+    }
+
+    #[test]
+    fn a_resource_slice_stays_in_its_pool() {
+        let validate = resource_slices().hooks.validate_update;
+        let slice = |driver: &str, pool: &str| json!({"spec": {"driver": driver, "nodeName": "n", "pool": {"name": pool}}});
+        let old = slice("a", "p");
+        assert_eq!(fields(validate(&old, &old)), [""; 0]);
+        assert_eq!(fields(validate(&slice("a", "q"), &old)), ["spec.pool.name"]);
+        assert_eq!(fields(validate(&slice("b", "p"), &old)), ["spec.driver"]);
+    }
+
+    #[test]
+    fn the_handler_of_a_runtime_class_is_a_label() {
+        let validate = runtime_classes().hooks.validate;
+        assert_eq!(fields(validate(&json!({"handler": "runc"}))), [""; 0]);
+        assert_eq!(fields(validate(&json!({"handler": "Run C"}))), ["handler"]);
+    }
+}

@@ -1,0 +1,46 @@
+//! The core group, `v1`.
+
+mod configmap;
+mod endpoints;
+pub(super) mod event;
+mod limits;
+mod namespace;
+mod node;
+pub(crate) mod pod;
+mod replicationcontroller;
+mod secret;
+pub(crate) mod service;
+mod service_strategy;
+mod serviceaccount;
+mod volume_claims;
+
+use serde_json::{Value, json};
+
+pub(super) use self::event::object_reference;
+use super::BuiltinType;
+
+pub(super) fn types() -> Vec<BuiltinType> {
+    let mut types = vec![
+        configmap::configmaps(),
+        endpoints::endpoints(),
+        event::events(),
+        namespace::namespaces(),
+        node::nodes(),
+        pod::pods(),
+        replicationcontroller::replication_controllers(),
+        secret::secrets(),
+        service::services(),
+        serviceaccount::service_accounts(),
+    ];
+    types.extend(limits::types());
+    types.extend(volume_claims::types());
+    types
+}
+
+/// Returns labels as text for a table: `a=b,c=d`.
+pub(super) fn selector_text(labels: &Value) -> Value {
+    let pairs = labels.as_object().into_iter().flatten();
+    let pairs: Vec<String> =
+        pairs.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+    if pairs.is_empty() { json!("<none>") } else { json!(pairs.join(",")) }
+}

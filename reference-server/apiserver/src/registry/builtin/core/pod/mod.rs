@@ -1,0 +1,244 @@
+//! `pods`: the type, and the rules that pods and pod templates share.
+
+mod columns;
+mod container;
+mod defaults;
+mod scheduling;
+mod security;
+mod spec;
+mod status;
+mod strategy;
+mod update;
+mod validate;
+mod volume;
+
+use std::sync::{Arc, LazyLock};
+
+use serde_json::{Value, json};
+
+pub(crate) use self::defaults::complete_spec;
+pub(super) use self::scheduling::taint;
+pub(super) use self::spec::local_object_reference;
+pub(super) use self::validate::port_name;
+pub(crate) use self::validate::validate_spec;
+use crate::registry::builtin::{
+    BuiltinType, FieldLabel, Hooks, Subresource, restore, take_status_and_metadata,
+};
+use kubeproof_apimachinery::object::Object;
+
+use kubeproof_apimachinery::schema::build::object;
+use kubeproof_apimachinery::schema::meta::with_type_meta;
+use kubeproof_apimachinery::schema::{FieldError, Path, Schema};
+
+pub(super) fn pods() -> BuiltinType {
+    let schema = with_type_meta(object("io.k8s.api.core.v1.Pod"))
+        .field("spec", spec::pod_spec().or_empty())
+        .field("status", status::pod_status());
+    BuiltinType {
+        short_names: &["po"],
+        categories: &["all"],
+        has_status: true,
+        has_generation: true,
+        subresources: SUBRESOURCES,
+        field_labels: FIELD_LABELS,
+        columns: columns::columns(),
+        strategy: || Arc::new(strategy::PodStrategy),
+        hooks: Hooks {
+            default: complete,
+            validate,
+            validate_update: update::validate_update,
+            prepare_create,
+            prepare_update: |new, old| restore(new, old, "status"),
+            prepare_status_update: |new, old| {
+                take_status_and_metadata(new, old);
+                new.adopt_meta("ownerReferences", old);
+            },
+            ..Hooks::NONE
+        },
+        ..BuiltinType::namespaced("", "v1", "Pod", "pods", Arc::new(schema))
+    }
+}
+
+/// Returns the schema of `PodTemplateSpec`.
+pub(crate) fn pod_template() -> Arc<Schema> {
+    static SCHEMA: LazyLock<Arc<Schema>> =
+        LazyLock::new(|| Arc::new(spec::pod_template_spec().or_empty()));
+    Arc::clone(&SCHEMA)
+}
+
+const SUBRESOURCES: &[Subresource] = &[
+    subresource("attach", CONNECT, "PodAttachOptions"),
+    subresource("binding", &["create"], "Binding"),
+    Subresource {
+        name: "eviction",
+        verbs: &["create"],
+        group: "policy",
+        version: "v1",
+        kind: "Eviction",
+    },
+    subresource("exec", CONNECT, "PodExecOptions"),
+    subresource("log", &["get"], "Pod"),
+    subresource("portforward", CONNECT, "PodPortForwardOptions"),
+    subresource("proxy", ANY, "PodProxyOptions"),
+];
+
+/// The verbs of streams: browsers send GET, other clients POST.
+const CONNECT: &[&str] = &["create", "get"];
+
+/// The verbs of proxies.
+pub(in crate::registry::builtin) const ANY: &[&str] =
+    &["create", "delete", "get", "patch", "update"];
+
+const fn subresource(
+    name: &'static str,
+    verbs: &'static [&'static str],
+    kind: &'static str,
+) -> Subresource {
+    Subresource { name, verbs, group: "", version: "v1", kind }
+}
+
+const FIELD_LABELS: &[FieldLabel] = &[
+    FieldLabel { label: "spec.nodeName", pointer: "/spec/nodeName", absent: "" },
+    FieldLabel { label: "spec.restartPolicy", pointer: "/spec/restartPolicy", absent: "" },
+    FieldLabel { label: "spec.schedulerName", pointer: "/spec/schedulerName", absent: "" },
+    FieldLabel {
+        label: "spec.serviceAccountName",
+        pointer: "/spec/serviceAccountName",
+        absent: "",
+    },
+    FieldLabel { label: "spec.hostNetwork", pointer: "/spec/hostNetwork", absent: "false" },
+    FieldLabel { label: "status.phase", pointer: "/status/phase", absent: "" },
+    FieldLabel { label: "status.podIP", pointer: "/status/podIP", absent: "" },
+    FieldLabel {
+        label: "status.nominatedNodeName",
+        pointer: "/status/nominatedNodeName",
+        absent: "",
+    },
+];
+
+fn complete(pod: &mut Value) {
+    // Only pods have this default. Templates do not.
+    if pod["spec"].get("enableServiceLinks").is_none() {
+        pod["spec"]["enableServiceLinks"] = json!(true);
+    }
+    complete_spec(&mut pod["spec"]);
+}
+
+fn prepare_create(pod: &mut Value) {
+    pod["status"] = json!({"phase": "Pending", "qosClass": qos_class(&pod["spec"])});
+}
+
+fn validate(pod: &Value) -> Vec<FieldError> {
+    validate_spec(&pod["spec"], Path::Root.field("spec"))
+}
+
+/// Returns the `QoS` class of a pod. Guaranteed means that every container has limits for both
+/// resources and requests the same. Best effort means that no container requests anything.
+fn qos_class(spec: &Value) -> &'static str {
+    let containers = || {
+        ["containers", "initContainers"]
+            .into_iter()
+            .flat_map(|list| spec[list].as_array().into_iter().flatten())
+            .map(|container| &container["resources"])
+    };
+    // The default of a request is its limit.
+    let amount = |resources: &Value, kind: &str, name: &str| {
+        let amount = resources[kind][name].as_str().or_else(|| resources["limits"][name].as_str());
+        amount.map(str::to_owned)
+    };
+    let asks = |resources: &&Value| {
+        ["limits", "requests"].iter().any(|kind| {
+            ["cpu", "memory"].iter().any(|name| amount(resources, kind, name).is_some())
+        })
+    };
+    let is_full = |resources: &Value| {
+        ["cpu", "memory"].iter().all(|name| {
+            let limit = amount(resources, "limits", name);
+            limit.is_some() && limit == amount(resources, "requests", name)
+        })
+    };
+    if !containers().any(|resources| asks(&resources)) {
+        "BestEffort"
+    } else if containers().all(is_full) {
+        "Guaranteed"
+    } else {
+        "Burstable"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn pod(body: &Value) -> Value {
+        let pods = pods();
+        let mut pod = body.clone();
+        pods.schema.check_types(&pod).unwrap();
+        pods.schema.prune(&mut pod);
+        pods.schema.apply_defaults(&mut pod);
+        (pods.hooks.default)(&mut pod);
+        (pods.hooks.prepare_create)(&mut pod);
+        pod
+    }
+
+    #[test]
+    fn a_pod_of_one_line_is_filled_in() {
+        let pod = pod(&json!({
+            "spec": {
+                "containers": [{"name": "c", "image": "img:1", "ports": [{"containerPort": 80}]}],
+            },
+            "status": {"phase": "Running"},
+        }));
+        assert_eq!(
+            pod,
+            json!({
+                "spec": {
+                    "containers": [{
+                        "name": "c",
+                        "image": "img:1",
+                        "imagePullPolicy": "IfNotPresent",
+                        "ports": [{"containerPort": 80, "protocol": "TCP"}],
+                        "resources": {},
+                        "terminationMessagePath": "/dev/termination-log",
+                        "terminationMessagePolicy": "File",
+                    }],
+                    "dnsPolicy": "ClusterFirst",
+                    "enableServiceLinks": true,
+                    "restartPolicy": "Always",
+                    "schedulerName": "default-scheduler",
+                    "securityContext": {},
+                    "terminationGracePeriodSeconds": 30,
+                },
+                "status": {"phase": "Pending", "qosClass": "BestEffort"},
+            })
+        );
+    }
+
+    #[rstest]
+    #[case(json!({}), "BestEffort")]
+    #[case(json!({"limits": {"cpu": "1", "memory": "1Gi"}}), "Guaranteed")]
+    #[case(json!({"limits": {"cpu": "1"}}), "Burstable")]
+    #[case(
+        json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}),
+        "Burstable"
+    )]
+    fn the_class_follows_from_the_resources(#[case] resources: Value, #[case] class: &str) {
+        let pod = pod(
+            &json!({"spec": {"containers": [{"name": "c", "image": "i", "resources": resources}]}}),
+        );
+        assert_eq!(pod["status"]["qosClass"], class);
+    }
+
+    #[test]
+    fn quantities_and_empty_values_become_canonical() {
+        let pod = pod(&json!({"spec": {"containers": [{
+            "name": "c", "image": "i", "command": [], "env": null,
+            "resources": {"limits": {"cpu": 0.5, "memory": "1024Mi"}},
+        }]}}));
+        let container = &pod["spec"]["containers"][0];
+        assert_eq!(container["resources"]["limits"], json!({"cpu": "500m", "memory": "1Gi"}));
+        assert!(container.get("command").is_none() && container.get("env").is_none());
+    }
+}

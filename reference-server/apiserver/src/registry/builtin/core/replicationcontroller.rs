@@ -1,0 +1,105 @@
+//! `replicationcontrollers`.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::pod::{complete_spec, pod_template};
+use crate::registry::builtin::{BuiltinType, FieldLabel, Hooks, restore};
+use crate::registry::builtin::{apps, workload};
+use kubeproof_apimachinery::table::column::{Cell, age, column};
+
+use kubeproof_apimachinery::schema::build::{
+    definitions, int32, int64, list, map, object, string, time,
+};
+use kubeproof_apimachinery::schema::meta::with_type_meta;
+use kubeproof_apimachinery::schema::{FieldError, Schema};
+
+definitions! {
+    "io.k8s.api.core.v1"
+
+    replication_controller_spec ReplicationControllerSpec {
+        minReadySeconds: int32().at_least(0), replicas: int32().at_least(0).or(1),
+        selector: map(string()).atomic(), template: pod_template(),
+    }
+    replication_controller_status ReplicationControllerStatus {
+        availableReplicas: int32(),
+        conditions: list(replication_controller_condition()).merge_by("type"),
+        fullyLabeledReplicas: int32(), observedGeneration: int64(), readyReplicas: int32(),
+        always replicas: int32(),
+    }
+    replication_controller_condition ReplicationControllerCondition {
+        lastTransitionTime: time(), message: string(), reason: string(), always status: string(),
+        always type: string(),
+    }
+}
+
+pub(super) fn replication_controllers() -> BuiltinType {
+    let schema = with_type_meta(object("io.k8s.api.core.v1.ReplicationController"))
+        .field("spec", replication_controller_spec().or_empty())
+        .field("status", replication_controller_status().or_empty());
+    BuiltinType {
+        short_names: &["rc"],
+        categories: &["all"],
+        has_status: true,
+        scale: Some(workload::scale("/spec/selector")),
+        has_generation: true,
+        field_labels: &[FieldLabel {
+            label: "status.replicas",
+            pointer: "/status/replicas",
+            absent: "0",
+        }],
+        columns: vec![
+            column("Desired", "integer", Cell::Pointer("/spec/replicas")),
+            column("Current", "integer", Cell::Pointer("/status/replicas")),
+            column(
+                "Ready",
+                "integer",
+                Cell::Computed(|object| workload::number(object, "/status/readyReplicas")),
+            ),
+            age(),
+        ]
+        .into_iter()
+        .chain(apps::template_columns())
+        .collect(),
+        hooks: Hooks {
+            default: complete,
+            validate,
+            validate_status: workload::validate_status,
+            prepare_create: workload::prepare_create,
+            prepare_update: |new, old| restore(new, old, "status"),
+            ..Hooks::NONE
+        },
+        ..BuiltinType::namespaced(
+            "",
+            "v1",
+            "ReplicationController",
+            "replicationcontrollers",
+            Arc::new(schema),
+        )
+    }
+}
+
+/// The labels of the template are the defaults of the selector and of the labels of the controller.
+fn complete(controller: &mut Value) {
+    complete_spec(&mut controller["spec"]["template"]["spec"]);
+    let labels = controller["spec"]["template"]["metadata"]["labels"].clone();
+    if labels.is_object() {
+        if controller["spec"].get("selector").is_none_or(|selector| *selector == json!({})) {
+            controller["spec"]["selector"] = labels.clone();
+        }
+        if controller["metadata"].get("labels").is_none_or(|own| *own == json!({})) {
+            controller["metadata"]["labels"] = labels;
+        }
+    }
+}
+
+fn validate(controller: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let selector = &controller["spec"]["selector"];
+    if selector.as_object().is_none_or(serde_json::Map::is_empty) {
+        errors.push(FieldError::required("spec.selector", ""));
+    }
+    errors.extend(workload::validate_template(controller, &json!({ "matchLabels": selector })));
+    errors
+}

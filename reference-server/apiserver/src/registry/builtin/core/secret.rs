@@ -1,0 +1,123 @@
+//! `secrets`: bytes in base64, with a type that requires certain keys.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+use super::configmap::sealed;
+use crate::registry::builtin::{BuiltinType, FieldLabel, Hooks};
+use kubeproof_apimachinery::object::validation::names::config_key;
+use kubeproof_apimachinery::table::column::{Cell, age, column, count};
+
+use kubeproof_apimachinery::schema::FieldError;
+use kubeproof_apimachinery::schema::build::{boolean, bytes, map, object, string};
+use kubeproof_apimachinery::schema::meta::with_type_meta;
+
+const DATA_LIMIT: usize = 1024 * 1024;
+
+/// The keys that a type requires.
+const PROMISES: [(&str, &[&str]); 4] = [
+    ("kubernetes.io/tls", &["tls.crt", "tls.key"]),
+    ("kubernetes.io/dockerconfigjson", &[".dockerconfigjson"]),
+    ("kubernetes.io/dockercfg", &[".dockercfg"]),
+    ("kubernetes.io/ssh-auth", &["ssh-privatekey"]),
+];
+
+pub(super) fn secrets() -> BuiltinType {
+    let schema = with_type_meta(object("io.k8s.api.core.v1.Secret"))
+        .field("data", map(bytes()))
+        .field("stringData", map(string()))
+        .field("type", string().or("Opaque"))
+        .field("immutable", boolean());
+    BuiltinType {
+        field_labels: &[FieldLabel { label: "type", pointer: "/type", absent: "" }],
+        columns: vec![
+            column("Type", "string", Cell::Pointer("/type")),
+            column("Data", "string", Cell::Computed(|object| json!(count(object, "/data")))),
+            age(),
+        ],
+        hooks: Hooks { default: fold_string_data, validate, validate_update, ..Hooks::NONE },
+        ..BuiltinType::namespaced("", "v1", "Secret", "secrets", Arc::new(schema))
+    }
+}
+
+/// `stringData` overrides `data` and is never stored.
+fn fold_string_data(object: &mut Value) {
+    let Some(fields) = object.as_object_mut() else { return };
+    let Some(Value::Object(texts)) = fields.remove("stringData") else { return };
+    let data = fields.entry("data").or_insert_with(|| Value::Object(Map::new()));
+    let Some(data) = data.as_object_mut() else { return };
+    for (key, text) in texts {
+        data.insert(key, json!(STANDARD.encode(text.as_str().unwrap_or_default())));
+    }
+}
+
+fn validate(object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let mut size = 0;
+    for (key, value) in object.get("data").and_then(Value::as_object).into_iter().flatten() {
+        let wrong = config_key(key);
+        errors.extend(
+            wrong.iter().map(|why| FieldError::invalid(format!("data[{key}]"), &json!(key), why)),
+        );
+        size += value.as_str().map_or(0, str::len) / 4 * 3;
+    }
+    if size > DATA_LIMIT {
+        errors.push(FieldError::too_long("data", DATA_LIMIT as u64));
+    }
+    let kind = object.get("type").and_then(Value::as_str).unwrap_or_default();
+    let has = |key: &str| object.get("data").is_some_and(|data| data.get(key).is_some());
+    let missing = |key: &str| FieldError::required(format!("data[{key}]"), "");
+    if let Some((_, keys)) = PROMISES.iter().find(|(promised, _)| *promised == kind) {
+        errors.extend(keys.iter().filter(|key| !has(key)).map(|key| missing(key)));
+    }
+    if kind == "kubernetes.io/basic-auth" && !has("username") && !has("password") {
+        errors.extend(["username", "password"].map(missing));
+    }
+    if kind == "kubernetes.io/service-account-token" {
+        let annotation = "kubernetes.io/service-account.name";
+        let named = object.pointer("/metadata/annotations").and_then(|all| all.get(annotation));
+        if named.and_then(Value::as_str).unwrap_or_default().is_empty() {
+            errors.push(FieldError::required(format!("metadata.annotations[{annotation}]"), ""));
+        }
+    }
+    errors
+}
+
+fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if new.get("type") != old.get("type") {
+        errors.push(FieldError::invalid("type", &new["type"], "field is immutable"));
+    }
+    errors.extend(sealed(new, old, &["data"]));
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn string_data_wins_and_disappears() {
+        let mut secret = json!({"data": {"a": "QQ=="}, "stringData": {"a": "x", "b": "y"}});
+        fold_string_data(&mut secret);
+        assert_eq!(secret, json!({"data": {"a": "eA==", "b": "eQ=="}}));
+    }
+
+    #[test]
+    fn a_type_promises_keys() {
+        let secret = json!({"type": "kubernetes.io/tls", "data": {}});
+        let fields: Vec<_> = validate(&secret).into_iter().map(|error| error.field).collect();
+        assert_eq!(fields, ["data[tls.crt]", "data[tls.key]"]);
+        let secret = json!({"type": "kubernetes.io/basic-auth", "data": {"username": "YQ=="}});
+        assert!(validate(&secret).is_empty());
+    }
+
+    #[test]
+    fn the_type_is_forever() {
+        let errors = validate_update(&json!({"type": "b"}), &json!({"type": "a"}));
+        assert_eq!(errors[0].field, "type");
+    }
+}

@@ -1,0 +1,268 @@
+//! Persistent volumes and claims.
+
+use serde_json::{Value, json};
+
+use crate::registry::builtin::data::{hooks, resource};
+use crate::registry::builtin::{BuiltinType, Hooks};
+use kubeproof_apimachinery::object::Object;
+use kubeproof_apimachinery::schema::FieldError;
+use kubeproof_apimachinery::table::column::{Cell, age, column, wide};
+
+pub(super) fn types() -> Vec<BuiltinType> {
+    vec![volumes(), claims()]
+}
+
+fn volumes() -> BuiltinType {
+    BuiltinType {
+        has_generation: false,
+        columns: vec![
+            column("Capacity", "string", Cell::Computed(|it| capacity(&it["spec"]["capacity"]))),
+            column(
+                "Access Modes",
+                "string",
+                Cell::Computed(|it| modes(&it["spec"]["accessModes"])),
+            ),
+            column(
+                "Reclaim Policy",
+                "string",
+                Cell::Pointer("/spec/persistentVolumeReclaimPolicy"),
+            ),
+            column("Status", "string", Cell::Computed(phase)),
+            column("Claim", "string", Cell::Computed(claim)),
+            column("StorageClass", "string", Cell::Computed(class)),
+            column("VolumeAttributesClass", "string", Cell::Computed(attributes_class)),
+            column("Reason", "string", Cell::Computed(|it| text(&it["status"]["reason"], ""))),
+            age(),
+            wide(
+                "VolumeMode",
+                "string",
+                Cell::Computed(|it| text(&it["spec"]["volumeMode"], "<unset>")),
+            ),
+        ],
+        hooks: Hooks {
+            validate: validate_volume,
+            validate_update: |new, old| {
+                if sources(&new["spec"]) == sources(&old["spec"]) {
+                    return Vec::new();
+                }
+                let why = "spec.persistentvolumesource is immutable after creation";
+                vec![FieldError::forbidden("spec.persistentvolumesource", why)]
+            },
+            prepare_create: |volume| volume["status"] = json!({"phase": "Pending"}),
+            is_new_generation: |_, _| false,
+            ..hooks(true)
+        },
+        ..resource("", "v1", "persistentvolumes")
+    }
+}
+
+fn claims() -> BuiltinType {
+    BuiltinType {
+        has_generation: false,
+        columns: vec![
+            column("Status", "string", Cell::Computed(phase)),
+            column("Volume", "string", Cell::Computed(|it| text(&it["spec"]["volumeName"], ""))),
+            column("Capacity", "string", Cell::Computed(|it| capacity(&it["status"]["capacity"]))),
+            column(
+                "Access Modes",
+                "string",
+                Cell::Computed(|it| modes(&it["status"]["accessModes"])),
+            ),
+            column("StorageClass", "string", Cell::Computed(class)),
+            column("VolumeAttributesClass", "string", Cell::Computed(attributes_class)),
+            age(),
+            wide(
+                "VolumeMode",
+                "string",
+                Cell::Computed(|it| text(&it["spec"]["volumeMode"], "<unset>")),
+            ),
+        ],
+        hooks: Hooks {
+            validate: validate_claim,
+            validate_update: validate_claim_update,
+            prepare_create: |claim| claim["status"] = json!({"phase": "Pending"}),
+            is_new_generation: |_, _| false,
+            ..hooks(true)
+        },
+        ..resource("", "v1", "persistentvolumeclaims")
+    }
+}
+
+/// The fields of a volume that are not its source.
+const NO_SOURCES: [&str; 9] = [
+    "accessModes",
+    "capacity",
+    "claimRef",
+    "mountOptions",
+    "nodeAffinity",
+    "persistentVolumeReclaimPolicy",
+    "storageClassName",
+    "volumeAttributesClassName",
+    "volumeMode",
+];
+
+/// Returns the sources of a volume; a valid volume has one.
+fn sources(spec: &Value) -> Vec<(&String, &Value)> {
+    let fields = spec.as_object().into_iter().flatten();
+    fields.filter(|(name, _)| !NO_SOURCES.contains(&name.as_str())).collect()
+}
+
+fn validate_volume(volume: &Value) -> Vec<FieldError> {
+    let spec = &volume["spec"];
+    let mut errors = validate_modes(spec);
+    if spec["capacity"].as_object().is_none_or(serde_json::Map::is_empty) {
+        errors.push(FieldError::required("spec.capacity", ""));
+    }
+    if spec["capacity"]["storage"].is_null() {
+        let supported = [json!("storage")];
+        errors.push(FieldError::not_supported("spec.capacity", &spec["capacity"], &supported));
+    }
+    let sources = sources(spec);
+    if sources.is_empty() {
+        errors.push(FieldError::required("spec", "must specify a volume type"));
+    }
+    for (name, _) in sources.iter().skip(1) {
+        let why = "may not specify more than 1 volume type";
+        errors.push(FieldError::forbidden(format!("spec.{name}"), why));
+    }
+    errors
+}
+
+fn validate_claim(claim: &Value) -> Vec<FieldError> {
+    let mut errors = validate_modes(&claim["spec"]);
+    let amount = &claim["spec"]["resources"]["requests"]["storage"];
+    let place = "spec.resources[storage]";
+    match amount.as_str() {
+        None => errors.push(FieldError::required(place, "")),
+        Some(text) if text == "0" || text.starts_with('-') => {
+            errors.push(FieldError::invalid(place, amount, "must be greater than zero"));
+        }
+        Some(_) => {}
+    }
+    errors
+}
+
+fn validate_modes(spec: &Value) -> Vec<FieldError> {
+    let modes = spec["accessModes"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if modes.is_empty() {
+        return vec![FieldError::required(
+            "spec.accessModes",
+            "at least 1 access mode is required",
+        )];
+    }
+    let once = modes.iter().any(|mode| mode == "ReadWriteOncePod");
+    if once && modes.len() > 1 {
+        let why = "may not use ReadWriteOncePod with other access modes";
+        return vec![FieldError::forbidden("spec.accessModes", why)];
+    }
+    Vec::new()
+}
+
+/// Only the requested size, the class of attributes and an unset volume may change.
+fn validate_claim_update(new: &Value, old: &Value) -> Vec<FieldError> {
+    let fixed = |claim: &Value| {
+        let mut spec = claim["spec"].as_object().cloned().unwrap_or_default();
+        spec.retain(|name, _| !["resources", "volumeAttributesClassName"].contains(&name.as_str()));
+        if old["spec"]["volumeName"].is_null() {
+            spec.remove("volumeName");
+        }
+        if old["spec"]["storageClassName"].is_null() {
+            spec.remove("storageClassName");
+        }
+        spec
+    };
+    if fixed(new) == fixed(old) {
+        return Vec::new();
+    }
+    let why = "spec is immutable after creation except resources.requests and \
+               volumeAttributesClassName for bound claims";
+    vec![FieldError::forbidden("spec", why)]
+}
+
+fn text(value: &Value, absent: &str) -> Value {
+    json!(value.as_str().unwrap_or(absent))
+}
+
+fn phase(object: &Value) -> Value {
+    if object.meta("deletionTimestamp").is_empty() {
+        text(&object["status"]["phase"], "")
+    } else {
+        json!("Terminating")
+    }
+}
+
+fn capacity(capacity: &Value) -> Value {
+    text(&capacity["storage"], "")
+}
+
+fn modes(modes: &Value) -> Value {
+    let known = [
+        ("ReadWriteOnce", "RWO"),
+        ("ReadOnlyMany", "ROX"),
+        ("ReadWriteMany", "RWX"),
+        ("ReadWriteOncePod", "RWOP"),
+    ];
+    let modes = modes.as_array().map(Vec::as_slice).unwrap_or_default();
+    let texts = known.iter().filter(|(mode, _)| modes.iter().any(|one| one == mode));
+    json!(texts.map(|(_, text)| *text).collect::<Vec<_>>().join(","))
+}
+
+fn claim(volume: &Value) -> Value {
+    let reference = &volume["spec"]["claimRef"];
+    match (reference["namespace"].as_str(), reference["name"].as_str()) {
+        (None, None) => json!(""),
+        (namespace, name) => {
+            json!(format!("{}/{}", namespace.unwrap_or_default(), name.unwrap_or_default()))
+        }
+    }
+}
+
+fn class(object: &Value) -> Value {
+    text(&object["spec"]["storageClassName"], "")
+}
+
+fn attributes_class(object: &Value) -> Value {
+    text(&object["spec"]["volumeAttributesClassName"], "<unset>")
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn fields(errors: Vec<FieldError>) -> Vec<String> {
+        errors.into_iter().map(|error| error.field).collect()
+    }
+
+    #[rstest]
+    #[case(json!({"hostPath": {"path": "/"}}), &[])]
+    #[case(json!({}), &["spec"])]
+    #[case(json!({"hostPath": {}, "nfs": {}}), &["spec.nfs"])]
+    #[case(json!({"hostPath": {}, "accessModes": []}), &["spec.accessModes"])]
+    #[case(json!({"hostPath": {}, "capacity": {}}), &["spec.capacity", "spec.capacity"])]
+    fn a_volume_has_one_source(#[case] more: Value, #[case] expected: &[&str]) {
+        let mut spec = json!({"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}});
+        for (name, value) in more.as_object().unwrap() {
+            spec[name] = value.clone();
+        }
+        assert_eq!(fields(validate_volume(&json!({ "spec": spec }))), expected);
+    }
+
+    #[test]
+    fn a_claim_asks_for_storage() {
+        let claim = |storage: Value| {
+            let resources = json!({"requests": {"storage": storage}});
+            json!({"spec": {"accessModes": ["ReadWriteMany"], "resources": resources}})
+        };
+        assert_eq!(fields(validate_claim(&claim(json!("1Gi")))), [""; 0]);
+        let place = ["spec.resources[storage]"];
+        assert_eq!(fields(validate_claim(&claim(json!("0")))), place);
+        assert_eq!(fields(validate_claim(&claim(Value::Null))), place);
+        let (old, mut new) = (claim(json!("1Gi")), claim(json!("2Gi")));
+        assert_eq!(fields(validate_claim_update(&new, &old)), [""; 0]);
+        new["spec"]["accessModes"] = json!(["ReadWriteOnce"]);
+        assert_eq!(fields(validate_claim_update(&new, &old)), ["spec"]);
+        assert_eq!(modes(&old["spec"]["accessModes"]), "RWX");
+    }
+}

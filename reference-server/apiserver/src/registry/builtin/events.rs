@@ -1,0 +1,217 @@
+//! The group `events.k8s.io/v1`: the events of the core group with newer field names.
+//!
+//! An event is stored once, in the form of the core group, and served in both groups.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::core::event::{self, event_source, object_reference};
+use super::{BuiltinType, FieldLabel, Hooks, Storage};
+use kubeproof_apimachinery::object::validation::names::qualified_name;
+
+use kubeproof_apimachinery::object::Object;
+use kubeproof_apimachinery::schema::build::{definitions, int32, micro_time, object, string, time};
+use kubeproof_apimachinery::schema::meta::with_type_meta;
+use kubeproof_apimachinery::schema::{FieldError, Schema};
+
+definitions! {
+    "io.k8s.api.events.v1"
+
+    event_series EventSeries { need count: int32(), need lastObservedTime: micro_time() }
+}
+
+/// Fields with different names in this group and in the core group.
+const RENAMED: [(&str, &str); 7] = [
+    ("deprecatedCount", "count"),
+    ("deprecatedFirstTimestamp", "firstTimestamp"),
+    ("deprecatedLastTimestamp", "lastTimestamp"),
+    ("deprecatedSource", "source"),
+    ("note", "message"),
+    ("regarding", "involvedObject"),
+    ("reportingController", "reportingComponent"),
+];
+
+/// Deprecated fields, which only events from the core group have.
+const DEPRECATED: [&str; 4] =
+    ["deprecatedCount", "deprecatedFirstTimestamp", "deprecatedLastTimestamp", "deprecatedSource"];
+
+/// The fields of an event that may change.
+const MUTABLE: [&str; 4] = ["apiVersion", "kind", "metadata", "series"];
+
+/// The longest note.
+const MAX_NOTE: usize = 1024;
+
+pub(super) fn types() -> Vec<BuiltinType> {
+    let schema = with_type_meta(object("io.k8s.api.events.v1.Event"))
+        .field("action", string())
+        .field("deprecatedCount", int32())
+        .field("deprecatedFirstTimestamp", time())
+        .field("deprecatedLastTimestamp", time())
+        .field("deprecatedSource", event_source())
+        .field("eventTime", micro_time())
+        .field("note", string())
+        .field("reason", string())
+        .field("regarding", object_reference())
+        .field("related", object_reference())
+        .field("reportingController", string())
+        .field("reportingInstance", string())
+        .field("series", event_series())
+        .field("type", string());
+    vec![BuiltinType {
+        short_names: &["ev"],
+        field_labels: FIELD_LABELS,
+        columns: event::columns(),
+        hooks: Hooks { validate, validate_update, ..Hooks::NONE },
+        storage: Some(Storage { ty: event::events, encode: to_core, decode: from_core }),
+        ..BuiltinType::namespaced("events.k8s.io", "v1", "Event", "events", Arc::new(schema))
+    }]
+}
+
+const FIELD_LABELS: &[FieldLabel] = &[
+    FieldLabel { label: "regarding.kind", pointer: "/involvedObject/kind", absent: "" },
+    FieldLabel { label: "regarding.namespace", pointer: "/involvedObject/namespace", absent: "" },
+    FieldLabel { label: "regarding.name", pointer: "/involvedObject/name", absent: "" },
+    FieldLabel { label: "regarding.uid", pointer: "/involvedObject/uid", absent: "" },
+    FieldLabel { label: "regarding.apiVersion", pointer: "/involvedObject/apiVersion", absent: "" },
+    FieldLabel {
+        label: "regarding.resourceVersion",
+        pointer: "/involvedObject/resourceVersion",
+        absent: "",
+    },
+    FieldLabel { label: "regarding.fieldPath", pointer: "/involvedObject/fieldPath", absent: "" },
+    FieldLabel { label: "reason", pointer: "/reason", absent: "" },
+    FieldLabel { label: "reportingController", pointer: "/reportingComponent", absent: "" },
+    FieldLabel { label: "type", pointer: "/type", absent: "" },
+];
+
+/// A new event must be complete. An event from the core group needs no more checks.
+fn validate(event: &Value) -> Vec<FieldError> {
+    if !event.meta("resourceVersion").is_empty() {
+        return Vec::new();
+    }
+    let mut errors = Vec::new();
+    if !event::lives_beside(event, &event["regarding"]) {
+        let about = &event["regarding"]["namespace"];
+        errors.push(FieldError::invalid("regarding.namespace", about, "must be that of the event"));
+    }
+    for field in ["eventTime", "reportingController", "reportingInstance", "action", "reason"] {
+        if event[field].as_str().unwrap_or_default().is_empty() {
+            errors.push(FieldError::required(field, ""));
+        }
+    }
+    let controller = event["reportingController"].as_str().unwrap_or_default();
+    for why in qualified_name(controller).iter().filter(|_| !controller.is_empty()) {
+        errors.push(FieldError::invalid("reportingController", &event["reportingController"], why));
+    }
+    if !matches!(event["type"].as_str(), Some("Normal" | "Warning")) {
+        errors.push(FieldError::invalid("type", &event["type"], "must be Normal or Warning"));
+    }
+    if event["note"].as_str().is_some_and(|note| note.len() > MAX_NOTE) {
+        errors.push(FieldError::too_long("note", MAX_NOTE as u64));
+    }
+    for field in DEPRECATED {
+        let given = &event[field];
+        if !(given.is_null() || *given == json!({})) {
+            errors.push(FieldError::invalid(field, given, "must not be set"));
+        }
+    }
+    errors
+}
+
+/// The fields of an event do not change. The series counts later occurrences.
+fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
+    let (Some(is), Some(was)) = (new.as_object(), old.as_object()) else { return Vec::new() };
+    let mut fields: Vec<&String> = is.keys().chain(was.keys()).collect();
+    fields.sort_unstable();
+    fields.dedup();
+    fields.retain(|field| !MUTABLE.contains(&field.as_str()) && is.get(*field) != was.get(*field));
+    fields
+        .into_iter()
+        .map(|field| FieldError::invalid(field, &new[field], "field is immutable"))
+        .collect()
+}
+
+fn to_core(event: &mut Value) {
+    rename(event, &RENAMED.iter().map(|(here, core)| (*here, *core)));
+    if let Some(fields) = event.as_object_mut() {
+        for (field, value) in [("involvedObject", json!({})), ("source", json!({}))] {
+            fields.entry(field).or_insert(value);
+        }
+        for field in ["reportingComponent", "reportingInstance"] {
+            fields.entry(field).or_insert_with(|| json!(""));
+        }
+    }
+}
+
+fn from_core(event: &mut Value) {
+    rename(event, &RENAMED.iter().map(|(here, core)| (*core, *here)));
+    let filled_in = |value: &Value| *value == json!({}) || *value == json!("");
+    if let Some(fields) = event.as_object_mut() {
+        fields.retain(|name, value| name == "metadata" || !filled_in(value));
+    }
+}
+
+fn rename<'a>(event: &mut Value, names: &(impl Iterator<Item = (&'a str, &'a str)> + Clone)) {
+    let Some(fields) = event.as_object_mut() else { return };
+    let renamed: Map<String, Value> = std::mem::take(fields)
+        .into_iter()
+        .map(|(name, value)| match names.clone().find(|(from, _)| *from == name) {
+            Some((_, to)) => (to.to_owned(), value),
+            None => (name, value),
+        })
+        .collect();
+    *fields = renamed;
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn event() -> Value {
+        json!({
+            "metadata": {"namespace": "a"}, "regarding": {"namespace": "a"}, "note": "n",
+            "action": "Act",
+            "eventTime": "2024-05-06T07:08:09.000000Z", "reportingController": "example.com/c",
+            "reportingInstance": "i", "reason": "Because", "type": "Normal",
+        })
+    }
+
+    #[test]
+    fn what_goes_to_the_core_group_comes_back_the_same() {
+        let mut stored = event();
+        to_core(&mut stored);
+        assert_eq!(stored["message"], "n");
+        assert_eq!(stored["involvedObject"], json!({"namespace": "a"}));
+        assert_eq!(stored["reportingComponent"], "example.com/c");
+        assert!(stored.get("note").is_none() && stored.get("regarding").is_none());
+        from_core(&mut stored);
+        assert_eq!(stored, event());
+    }
+
+    #[rstest]
+    #[case("eventTime", Value::Null)]
+    #[case("action", json!(""))]
+    #[case("type", json!("Odd"))]
+    #[case("reportingController", json!("a b"))]
+    #[case("note", json!("x".repeat(1025)))]
+    #[case("deprecatedCount", json!(1))]
+    fn a_new_event_is_complete(#[case] field: &str, #[case] value: Value) {
+        assert_eq!(validate(&event()), []);
+        let mut wrong = event();
+        wrong[field] = value;
+        let errors = validate(&wrong);
+        assert_eq!(errors.iter().map(|error| error.field.as_str()).collect::<Vec<_>>(), [field]);
+    }
+
+    #[test]
+    fn only_the_series_changes() {
+        let mut new = event();
+        new["series"] = json!({"count": 2});
+        assert_eq!(validate_update(&new, &event()), []);
+        new["note"] = json!("other");
+        assert_eq!(validate_update(&new, &event()).len(), 1);
+    }
+}

@@ -1,0 +1,132 @@
+//! Validates the conversion between the versions of a definition.
+//!
+//! The server accepts webhooks and does not call them. It converts as with the strategy `None`: it
+//! changes `apiVersion` and prunes the fields that the other version lacks.
+
+use kubeproof_apimachinery::object::validation::names;
+use kubeproof_apimachinery::schema::{FieldError, Path};
+use serde_json::{Value, json};
+
+/// The versions of `ConversionReview` that a server can send.
+const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
+
+/// Returns the errors of `spec.conversion`.
+pub(super) fn validate(conversion: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let webhook = conversion.get("webhook").filter(|webhook| !webhook.is_null());
+    let client = path.field("webhookClientConfig");
+    let versions = path.field("conversionReviewVersions");
+    if conversion["strategy"] != "Webhook" {
+        let why = "should not be set when strategy is not set to Webhook";
+        let set = |field: &str| webhook.and_then(|webhook| webhook.get(field)).is_some();
+        let fields = [("clientConfig", client), ("conversionReviewVersions", versions)];
+        let set = fields.into_iter().filter(|(field, _)| set(field));
+        return set.map(|(_, path)| FieldError::forbidden(path, why)).collect();
+    }
+    let webhook = webhook.unwrap_or(&Value::Null);
+    let config = webhook.get("clientConfig").filter(|config| !config.is_null());
+    let missing = || vec![FieldError::required(client, "required when strategy is set to Webhook")];
+    let mut errors = config.map_or_else(missing, |config| validate_client(config, client));
+    errors.extend(validate_versions(&webhook["conversionReviewVersions"], versions));
+    errors
+}
+
+fn validate_client(config: &Value, path: Path<'_>) -> Vec<FieldError> {
+    match (config["url"].as_str(), config.get("service").filter(|service| !service.is_null())) {
+        (Some(url), None) => {
+            let host = url.strip_prefix("https://").map(|rest| rest.split('/').next());
+            let why = match host {
+                None => {
+                    "'https' is the only allowed URL scheme; desired format: \
+                         https://host[/path]"
+                }
+                Some(None | Some("")) => {
+                    "host must be specified; desired format: \
+                                          https://host[/path]"
+                }
+                Some(Some(_)) if url.contains(['?', '#', '@']) => {
+                    "user information, query parameters and fragments are not permitted in the URL"
+                }
+                Some(Some(_)) => return Vec::new(),
+            };
+            vec![FieldError::invalid(path.field("url"), &json!(url), why)]
+        }
+        (None, Some(service)) => {
+            let at = path.field("service");
+            let port = service["port"].as_i64().unwrap_or(443);
+            if (1..=65535).contains(&port) {
+                return Vec::new();
+            }
+            let why = "port is not valid: must be between 1 and 65535, inclusive";
+            vec![FieldError::invalid(at.field("port"), &json!(port), why)]
+        }
+        _ => vec![FieldError::required(path, "exactly one of url or service is required")],
+    }
+}
+
+fn validate_versions(versions: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let list: Vec<&str> =
+        versions.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if list.is_empty() {
+        return vec![FieldError::required(path, "must name at least one version")];
+    }
+    let mut errors = Vec::new();
+    for (index, version) in list.iter().enumerate() {
+        let at = path.index(index);
+        if list[..index].contains(version) {
+            errors.push(FieldError::invalid(at, &json!(version), "duplicate version"));
+        }
+        for why in names::rfc1035_label(version) {
+            errors.push(FieldError::invalid(at, &json!(version), &why));
+        }
+    }
+    if !list.iter().any(|version| REVIEWS.contains(version)) {
+        let why = format!("must include at least one of {}", REVIEWS.join(", "));
+        errors.push(FieldError::invalid(path, versions, &why));
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn webhook(client: &Value) -> Value {
+        let webhook = json!({"clientConfig": client, "conversionReviewVersions": ["v1"]});
+        json!({"strategy": "Webhook", "webhook": webhook})
+    }
+
+    #[rstest]
+    #[case(json!({"strategy": "None"}), &[])]
+    #[case(webhook(&json!({"url": "https://a.example/x"})), &[])]
+    #[case(webhook(&json!({"service": {"name": "n", "namespace": "ns"}})), &[])]
+    #[case(
+        json!({"strategy": "Webhook"}),
+        &["c.webhookClientConfig", "c.conversionReviewVersions"],
+    )]
+    #[case(webhook(&json!({})), &["c.webhookClientConfig"])]
+    #[case(webhook(&json!({"url": "http://a"})), &["c.webhookClientConfig.url"])]
+    #[case(webhook(&json!({"url": "https://"})), &["c.webhookClientConfig.url"])]
+    #[case(
+        webhook(&json!({"service": {"name": "n", "namespace": "ns", "port": 0}})),
+        &["c.webhookClientConfig.service.port"],
+    )]
+    #[case(
+        json!({"strategy": "Webhook", "webhook": {
+            "clientConfig": {"url": "https://a"}, "conversionReviewVersions": ["v2", "v2", "a b"],
+        }}),
+        &["c.conversionReviewVersions[1]", "c.conversionReviewVersions[2]",
+          "c.conversionReviewVersions"],
+    )]
+    #[case(
+        json!({"strategy": "None", "webhook": {"clientConfig": {"url": "https://a"}}}),
+        &["c.webhookClientConfig"],
+    )]
+    fn a_conversion_has_errors(#[case] conversion: Value, #[case] expected: &[&str]) {
+        let root = Path::Root;
+        let found: Vec<String> =
+            validate(&conversion, root.field("c")).into_iter().map(|error| error.field).collect();
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,138 @@
+//! The strategy of CRDs: a stored definition adds types to the registry.
+
+use std::sync::Arc;
+
+use kubeproof_apimachinery::object::{Object, timestamp};
+use kubeproof_apimachinery::status::{ApiError, Subject};
+use serde_json::Value;
+
+use super::{CustomType, Version};
+use crate::registry::builtin::{ALL_VERBS, Hooks, NameRule, take_status};
+use crate::registry::strategy::{Context, Plain, Strategy, Update};
+use crate::registry::{BODY_TYPES, PATCH_TYPES, Registry, ResourceType, Selectable, table_name};
+
+const GROUP: &str = "apiextensions.k8s.io";
+/// The table of CRDs.
+const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
+/// The finalizer of a CRD until its objects are deleted.
+pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// Adds the types of definitions to the registry.
+#[derive(Debug)]
+pub(crate) struct DefinitionStrategy;
+
+impl Strategy for DefinitionStrategy {
+    fn begin_create(
+        &self,
+        context: Context<'_>,
+        new: &mut Value,
+        _dry_run: bool,
+    ) -> Result<(), ApiError> {
+        accept(context, new)
+    }
+
+    fn after_create(&self, context: Context<'_>, new: &Value) {
+        serve(context.registry, new);
+    }
+
+    fn begin_update(&self, context: Context<'_>, update: Update<'_>) -> Result<(), ApiError> {
+        if update.whole { accept(context, update.new) } else { Ok(()) }
+    }
+
+    fn after_update(&self, context: Context<'_>, new: &Value, _old: &Value) {
+        if new.is_deleting()
+            && !new.meta_list("finalizers").iter().any(|it| it == CLEANUP_FINALIZER)
+        {
+            // Its objects are deleted, and no new ones may be created.
+            withdraw(context.registry, new);
+        } else {
+            serve(context.registry, new);
+        }
+    }
+
+    fn deletion_finalizer(&self) -> Option<&'static str> {
+        Some(CLEANUP_FINALIZER)
+    }
+
+    fn after_delete(&self, context: Context<'_>, object: &Value) {
+        withdraw(context.registry, object);
+    }
+}
+
+/// Checks a CRD before it is stored, and sets its status.
+fn accept(context: Context<'_>, object: &mut Value) -> Result<(), ApiError> {
+    context.disabled_capabilities.trim_definition(object);
+    let subject = Subject { group: GROUP, word: "CustomResourceDefinition" };
+    CustomType::from_manifest(object)
+        .map_err(|errors| ApiError::invalid(subject, object.meta("name"), &errors))?;
+    let (others, _) = context.store.snapshot(TABLE, None);
+    // This server wrote the stored definitions, so they are valid.
+    let others: Vec<Value> =
+        others.iter().filter_map(|other| serde_json::from_slice(other.object()).ok()).collect();
+    object["status"] = super::status(object, &others, &timestamp(0));
+    Ok(())
+}
+
+/// Serves the types of a stored CRD if its names were accepted.
+pub(crate) fn serve(registry: &Registry, object: &Value) {
+    // The CRD was checked before it was stored.
+    let Ok(custom) = CustomType::from_manifest(object) else { return };
+    if super::is_established(object) {
+        let types = custom.versions.iter().filter(|version| version.served);
+        let types: Vec<_> = types.map(|version| resource_type(&custom, version)).collect();
+        registry.replace(&custom.group, &custom.names.plural, types);
+    }
+}
+
+/// Removes the types of a CRD from the registry.
+fn withdraw(registry: &Registry, object: &Value) {
+    if let Some((plural, group)) = object.meta("name").split_once('.') {
+        registry.replace(group, plural, Vec::new());
+    }
+}
+
+fn resource_type(custom: &CustomType, version: &Version) -> ResourceType {
+    let names = &custom.names;
+    let mut ty = ResourceType {
+        group: custom.group.clone(),
+        version: version.name.clone(),
+        kind: names.kind.clone(),
+        list_kind: names.list_kind.clone(),
+        plural: names.plural.clone(),
+        singular: names.singular.clone(),
+        short_names: names.short_names.clone(),
+        categories: names.categories.clone(),
+        namespaced: custom.namespaced,
+        verbs: ALL_VERBS.iter().map(|verb| (*verb).to_owned()).collect(),
+        has_status: version.has_status,
+        scale: version.scale.clone(),
+        subresources: Vec::new(),
+        schema: version.schema.clone(),
+        custom: true,
+        deprecation: version.deprecation_warning.clone(),
+        name_rule: NameRule::DnsSubdomain,
+        has_generation: true,
+        allows_create_on_update: false,
+        allows_unconditional_update: false,
+        body_types: BODY_TYPES[..2].to_vec(),
+        patch_types: PATCH_TYPES
+            .into_iter()
+            .filter(|media_type| *media_type != "application/strategic-merge-patch+json")
+            .collect(),
+        selects_by_name: true,
+        selectable: version
+            .selectable_fields
+            .iter()
+            .map(|(label, pointer)| Selectable::new(label, pointer))
+            .collect(),
+        columns: version.columns.clone(),
+        hooks: Hooks { prepare_status_update: take_status, ..Hooks::NONE },
+        strategy: Arc::new(Plain),
+        table: table_name(&custom.group, &names.plural),
+        head: String::new(),
+        schema_id: 0,
+        storage: None,
+    };
+    ty.head = format!(r#"{{"apiVersion":"{}","kind":"{}","#, ty.api_version(), ty.kind);
+    ty
+}

@@ -1,0 +1,422 @@
+//! The served resources: built-in types from the start, and custom types when they are defined.
+//!
+//! Endpoints use one [`ResourceType`] for both. Differences are data of the type,
+//! [`builtin::Hooks`] for what depends on the object alone, and a [`Strategy`] for what needs the
+//! rest of the server.
+
+pub(crate) mod builtin;
+mod capabilities;
+pub(crate) mod crd;
+pub(crate) mod strategy;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use serde_json::Value;
+
+use self::builtin::{BuiltinType, Column, FieldLabel, Hooks, NameRule, Scale};
+use self::strategy::Strategy;
+use crate::disabled::DisabledCapabilities;
+use kubeproof_apimachinery::object::Object;
+use kubeproof_apimachinery::schema::{CauseReason, FieldError, Schema};
+use kubeproof_apimachinery::serializer::json;
+use kubeproof_apimachinery::serializer::protobuf;
+use kubeproof_apimachinery::status::Subject;
+use kubeproof_storage::Stored;
+
+/// One version of one resource.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent facts about a resource")]
+pub(crate) struct ResourceType {
+    /// The API group. It is empty for the core group.
+    pub group: String,
+    pub(crate) version: String,
+    /// The kind.
+    pub kind: String,
+    pub(crate) list_kind: String,
+    /// The plural name in URLs.
+    pub plural: String,
+    pub(crate) singular: String,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    /// Objects belong to namespaces.
+    pub namespaced: bool,
+    pub(crate) verbs: Vec<String>,
+    pub(crate) has_status: bool,
+    pub(crate) scale: Option<Scale>,
+    /// Subresources besides status and scale.
+    pub(crate) subresources: Vec<builtin::Subresource>,
+    /// The schema of an object.
+    pub schema: Arc<Schema>,
+    /// A CRD defines the type.
+    pub(crate) custom: bool,
+    /// The deprecation warning.
+    pub(crate) deprecation: Option<String>,
+    pub(crate) name_rule: NameRule,
+    pub(crate) has_generation: bool,
+    pub(crate) allows_create_on_update: bool,
+    pub(crate) allows_unconditional_update: bool,
+    /// The media types of bodies of POST and PUT.
+    pub(crate) body_types: Vec<&'static str>,
+    /// The media types of bodies of PATCH.
+    pub(crate) patch_types: Vec<&'static str>,
+    /// Field selectors may name `metadata.name` and `metadata.namespace`.
+    pub(crate) selects_by_name: bool,
+    pub(crate) selectable: Vec<Selectable>,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) hooks: Hooks,
+    /// The behaviour of the type around writes.
+    pub strategy: Arc<dyn Strategy>,
+    /// The table of its objects in the store.
+    pub table: String,
+    /// The beginning of the text of an object, up to `metadata`.
+    pub(crate) head: String,
+    /// Distinguishes the schemas of one table.
+    pub(crate) schema_id: u64,
+    /// The type of the stored objects, if it is another one.
+    pub(crate) storage: Option<Arc<StoredAs>>,
+}
+
+/// The type of the stored objects of another type.
+#[derive(Debug)]
+pub(crate) struct StoredAs {
+    pub(crate) ty: ResourceType,
+    pub(crate) encode: fn(&mut Value),
+    decode: fn(&mut Value),
+}
+
+/// The media types of bodies of POST and PUT. Custom resources lack the third.
+pub(crate) const BODY_TYPES: [&str; 3] =
+    ["application/json", "application/yaml", protobuf::MEDIA_TYPE];
+
+/// The media types of bodies of PATCH. Custom resources lack the third.
+pub(crate) const PATCH_TYPES: [&str; 4] = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+];
+
+/// A field that field selectors support.
+#[derive(Clone, Debug)]
+pub(crate) struct Selectable {
+    pub(crate) label: String,
+    pub(crate) pointer: String,
+    pub(crate) absent: String,
+}
+
+impl From<&FieldLabel> for Selectable {
+    fn from(field: &FieldLabel) -> Self {
+        Self {
+            label: field.label.to_owned(),
+            pointer: field.pointer.to_owned(),
+            absent: field.absent.to_owned(),
+        }
+    }
+}
+
+impl Selectable {
+    /// Creates a field of a custom resource. An absent value counts as empty.
+    pub(crate) fn new(label: &str, pointer: &str) -> Self {
+        Self { label: label.to_owned(), pointer: pointer.to_owned(), absent: String::new() }
+    }
+
+    fn value(&self, object: &Value) -> String {
+        match object.pointer(&self.pointer) {
+            None | Some(Value::Null) => self.absent.clone(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        }
+    }
+}
+
+/// The types whose deletion returns the object instead of a Status.
+const DELETION_RETURNS_OBJECT: [&str; 4] = ["pods", "services", "serviceaccounts", "namespaces"];
+
+impl ResourceType {
+    /// Returns the resource for messages.
+    pub(crate) fn resource(&self) -> Subject<'_> {
+        Subject { group: &self.group, word: &self.plural }
+    }
+
+    /// Returns the kind for messages about an invalid name.
+    pub(crate) fn subject(&self) -> Subject<'_> {
+        Subject { group: &self.group, word: &self.kind }
+    }
+
+    /// Returns `v1` or `apps/v1`.
+    pub(crate) fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    pub(crate) fn allows(&self, verb: &str) -> bool {
+        self.verbs.iter().any(|allowed| allowed == verb)
+    }
+
+    /// Returns whether this is a built-in resource of the core group.
+    pub(crate) fn is_core(&self, plural: &str) -> bool {
+        self.group.is_empty() && self.plural == plural
+    }
+
+    /// Returns whether a deletion that removes an object returns it.
+    pub(crate) fn deletion_returns_object(&self) -> bool {
+        self.group.is_empty() && DELETION_RETURNS_OBJECT.contains(&self.plural.as_str())
+    }
+
+    pub(crate) fn selectable_fields(&self, object: &Value) -> Vec<(String, String)> {
+        self.selectable.iter().map(|field| (field.label.clone(), field.value(object))).collect()
+    }
+
+    /// Returns the name of a selectable field in the store.
+    pub(crate) fn stored_label<'a>(&'a self, label: &'a str) -> &'a str {
+        let pointer = |ty: &ResourceType| {
+            ty.selectable.iter().find(|own| own.label == label).map(|own| own.pointer.clone())
+        };
+        let stored = self.storage.as_ref().and_then(|storage| {
+            let pointer = pointer(self)?;
+            storage.ty.selectable.iter().find(|known| known.pointer == pointer)
+        });
+        stored.map_or(label, |known| &known.label)
+    }
+
+    /// Returns whether the stored text is in this API version.
+    pub(crate) fn serves_as_stored(&self, stored: &Stored) -> bool {
+        stored.facts.schema == self.schema_id
+    }
+
+    /// Returns the object in this API version.
+    pub(crate) fn load(&self, stored: &Stored) -> Value {
+        // This server wrote the stored text, so it is valid and its depth is limited.
+        let mut object = json::parse(stored.object()).unwrap_or_default();
+        if !self.serves_as_stored(stored) {
+            object["apiVersion"] = self.api_version().into();
+            if let Some(storage) = &self.storage {
+                (storage.decode)(&mut object);
+            }
+            self.schema.prune(&mut object);
+            self.schema.apply_defaults(&mut object);
+        }
+        object
+    }
+
+    /// Prepares a decoded body for its creation.
+    pub(crate) fn prepare_create(&self, object: &mut Value) {
+        if self.has_status
+            && !self.hooks.keeps_status
+            && let Some(fields) = object.as_object_mut()
+        {
+            fields.remove("status");
+        }
+        (self.hooks.prepare_create)(object);
+        if self.has_generation {
+            object.set_meta("generation", i64::from(true));
+        } else {
+            object.unset_meta("generation");
+        }
+    }
+
+    /// Sets defaults: first those of the schema, then those of the kind.
+    pub(crate) fn default(&self, object: &mut Value) {
+        self.schema.apply_defaults(object);
+        (self.hooks.default)(object);
+    }
+
+    pub(crate) fn validate(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = self.schema.validate(object, None);
+        errors.extend(self.check_rules(&errors, object, None));
+        errors.extend((self.hooks.validate)(object));
+        errors
+    }
+
+    pub(crate) fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+        let mut errors = self.schema.validate(new, Some(old));
+        errors.extend(self.check_rules(&errors, new, Some(old)));
+        errors.extend((self.hooks.validate_update)(new, old));
+        errors.extend((self.hooks.validate)(new));
+        errors
+    }
+
+    /// Returns the violated rules. If the structure is wrong, rules are not evaluated.
+    fn check_rules(
+        &self,
+        wrong: &[FieldError],
+        new: &Value,
+        old: Option<&Value>,
+    ) -> Vec<FieldError> {
+        let structural = |error: &FieldError| error.reason != CauseReason::FieldValueInvalid;
+        if wrong.iter().any(structural) {
+            Vec::new()
+        } else {
+            self.schema.rule_violations(new, old)
+        }
+    }
+
+    /// Returns whether an update is a new generation.
+    pub(crate) fn is_new_generation(&self, new: &Value, old: &Value) -> bool {
+        if self.custom {
+            let same = |field: &str| new.get(field) == old.get(field);
+            let fields =
+                new.as_object().into_iter().chain(old.as_object()).flat_map(|fields| fields.keys());
+            return fields
+                .filter(|field| {
+                    field.as_str() != "metadata" && !(self.has_status && field.as_str() == "status")
+                })
+                .any(|field| !same(field));
+        }
+        (self.hooks.is_new_generation)(new, old)
+    }
+}
+
+impl From<BuiltinType> for ResourceType {
+    fn from(ty: BuiltinType) -> Self {
+        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let mut built = Self {
+            group: ty.group.to_owned(),
+            version: ty.version.to_owned(),
+            kind: ty.kind.to_owned(),
+            list_kind: ty.list_kind.clone(),
+            plural: ty.plural.to_owned(),
+            singular: ty.singular.clone(),
+            short_names: owned(ty.short_names),
+            categories: owned(ty.categories),
+            namespaced: ty.namespaced,
+            verbs: owned(ty.verbs),
+            has_status: ty.has_status,
+            scale: ty.scale,
+            subresources: ty.subresources.to_vec(),
+            schema: ty.schema,
+            custom: false,
+            deprecation: None,
+            name_rule: ty.name_rule,
+            has_generation: ty.has_generation,
+            allows_create_on_update: ty.allows_create_on_update,
+            allows_unconditional_update: ty.allows_unconditional_update,
+            body_types: BODY_TYPES.to_vec(),
+            patch_types: PATCH_TYPES.to_vec(),
+            selects_by_name: true,
+            selectable: ty.field_labels.iter().map(Selectable::from).collect(),
+            columns: ty.columns,
+            hooks: ty.hooks,
+            strategy: (ty.strategy)(),
+            table: table_name(ty.group, ty.plural),
+            head: String::new(),
+            schema_id: 0,
+            storage: None,
+        };
+        if let Some(builtin::Storage { ty, encode, decode }) = ty.storage {
+            let ty = Self::from(ty());
+            built.table.clone_from(&ty.table);
+            built.schema_id = OTHER_VERSION;
+            built.storage = Some(Arc::new(StoredAs { ty, encode, decode }));
+        }
+        built.head =
+            format!(r#"{{"kind":"{}","apiVersion":"{}","#, built.kind, built.api_version());
+        built
+    }
+}
+
+/// Returns the table of a resource: `configmaps`, `deployments.apps`.
+pub(crate) fn table_name(group: &str, plural: &str) -> String {
+    if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") }
+}
+
+/// The schema of a built-in type that is stored as another type, which has schema 0.
+const OTHER_VERSION: u64 = 1;
+
+/// The resources at one moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Catalogue {
+    /// The types in the order of discovery.
+    types: Vec<Arc<ResourceType>>,
+    /// The types by group, version and plural.
+    index: HashMap<String, HashMap<String, HashMap<String, Arc<ResourceType>>>>,
+}
+
+/// The result of the look-up of a path.
+#[derive(Clone, Debug)]
+pub(crate) enum Lookup {
+    /// The type.
+    Found(Arc<ResourceType>),
+    /// The group is served, but it has no such resource.
+    NoResource,
+    /// The group is not served, or a CRD defines it.
+    NoGroup,
+}
+
+impl Catalogue {
+    /// Returns all types in the order of discovery.
+    pub(crate) fn types(&self) -> &[Arc<ResourceType>] {
+        &self.types
+    }
+
+    /// Finds the type of a group, version and plural.
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Lookup {
+        let Some(versions) = self.index.get(group) else { return Lookup::NoGroup };
+        if let Some(ty) = versions.get(version).and_then(|types| types.get(plural)) {
+            return Lookup::Found(ty.clone());
+        }
+        let builtin = self.types.iter().any(|ty| ty.group == group && !ty.custom);
+        if builtin { Lookup::NoResource } else { Lookup::NoGroup }
+    }
+
+    fn add(&mut self, ty: Arc<ResourceType>) {
+        let versions = self.index.entry(ty.group.clone()).or_default();
+        versions.entry(ty.version.clone()).or_default().insert(ty.plural.clone(), ty.clone());
+        self.types.push(ty);
+    }
+
+    fn remove(&mut self, group: &str, plural: &str) {
+        let types = std::mem::take(self).types;
+        for ty in types {
+            if ty.group != group || ty.plural != plural {
+                self.add(ty);
+            }
+        }
+    }
+}
+
+/// The current catalogue, which is replaced as a whole.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    /// The disabled capabilities.
+    disabled_capabilities: DisabledCapabilities,
+    current: RwLock<Arc<Catalogue>>,
+    next_schema: AtomicU64,
+}
+
+impl Registry {
+    /// Creates a registry with the built-in resources.
+    pub(crate) fn new(disabled: DisabledCapabilities) -> Self {
+        let mut catalogue = Catalogue::default();
+        for ty in builtin::types().into_iter().filter_map(|ty| disabled.trim(ty.into())) {
+            catalogue.add(Arc::new(ty));
+        }
+        Self {
+            disabled_capabilities: disabled,
+            current: RwLock::new(Arc::new(catalogue)),
+            next_schema: AtomicU64::new(OTHER_VERSION + 1),
+        }
+    }
+
+    /// Returns the types at this moment.
+    pub(crate) fn current(&self) -> Arc<Catalogue> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces every version of a resource. An empty list removes the resource.
+    pub(crate) fn replace(&self, group: &str, plural: &str, types: Vec<ResourceType>) {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut next = Catalogue::clone(&current);
+        next.remove(group, plural);
+        for mut ty in types.into_iter().filter_map(|ty| self.disabled_capabilities.trim(ty)) {
+            ty.schema_id = self.next_schema.fetch_add(1, Ordering::Relaxed);
+            next.add(Arc::new(ty));
+        }
+        *current = Arc::new(next);
+    }
+}

@@ -1,0 +1,124 @@
+//! The state of an API server: store, registry, credentials and documents.
+//!
+//! All state of a server is here, so two servers in one process share nothing.
+
+use std::future::Future;
+use std::sync::{Arc, OnceLock};
+
+use kubeproof_apimachinery::status::ApiError;
+use kubeproof_storage::Store;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::authentication::{Authenticator, Credentials};
+use crate::authorization::Rights;
+use crate::config::{AuthorizationMode, Options};
+use crate::disabled::DisabledCapabilities;
+use crate::discovery::Documents;
+use crate::http::body::Intake;
+use crate::kubelet_client::KubeletClient;
+use crate::metrics::Metrics;
+use crate::openapi::Publisher;
+use crate::registry::strategy::Context;
+use crate::registry::{Lookup, Registry, ResourceType};
+use crate::service_accounts::{KeyError, ServiceAccounts};
+
+/// The state of an API server.
+pub struct ApiServer {
+    pub(crate) store: Store,
+    pub(crate) registry: Registry,
+    pub(crate) auth: Authenticator,
+    pub(crate) authorization: AuthorizationMode,
+    pub(crate) service_accounts: ServiceAccounts,
+    pub(crate) disabled_capabilities: DisabledCapabilities,
+    /// The store has the roles of a new cluster.
+    pub(crate) cluster_defaults: bool,
+    /// Deletions return the object instead of a Status.
+    pub(crate) deletion_returns_object: bool,
+    pub(crate) documents: Documents,
+    pub(crate) metrics: Metrics,
+    pub(crate) publisher: Publisher,
+    pub(crate) bodies: Intake,
+    /// The host and port in discovery documents.
+    pub(crate) address: String,
+    /// The kubelet of the node. A server without a node has none.
+    pub(crate) kubelet: OnceLock<Arc<dyn KubeletClient>>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl ApiServer {
+    /// Creates the state of a server without any object.
+    pub(crate) fn new(
+        options: &Options,
+        tasks: TaskTracker,
+        stop: CancellationToken,
+    ) -> Result<Self, KeyError> {
+        Ok(Self {
+            store: Store::new(options.history),
+            registry: Registry::new(options.disabled_capabilities),
+            auth: Authenticator::new(options),
+            authorization: options.authorization,
+            service_accounts: ServiceAccounts::new(&options.service_accounts)?,
+            disabled_capabilities: options.disabled_capabilities,
+            cluster_defaults: options.cluster_defaults,
+            deletion_returns_object: options.deletion_returns_object,
+            documents: Documents::default(),
+            metrics: Metrics::default(),
+            publisher: Publisher::default(),
+            bodies: Intake::new(&options.limits),
+            address: options.address.clone(),
+            kubelet: OnceLock::new(),
+            tasks,
+            stop,
+        })
+    }
+
+    /// Connects the kubelet of the node, once.
+    pub fn set_kubelet(&self, kubelet: Arc<dyn KubeletClient>) {
+        // A second kubelet would have no node.
+        let _ = self.kubelet.set(kubelet);
+    }
+
+    /// Returns the parts of the server that strategies use.
+    pub(crate) fn context(&self) -> Context<'_> {
+        Context {
+            store: &self.store,
+            registry: &self.registry,
+            disabled_capabilities: self.disabled_capabilities,
+        }
+    }
+
+    /// Returns the permissions of users.
+    pub(crate) fn rights(&self) -> Rights<'_> {
+        Rights { store: &self.store, mode: self.authorization }
+    }
+
+    /// Returns what identifies the users of requests.
+    pub(crate) fn credentials(&self) -> Credentials<'_> {
+        Credentials {
+            authenticator: &self.auth,
+            service_accounts: &self.service_accounts,
+            store: &self.store,
+        }
+    }
+
+    /// Runs work in the background until it is done or the server stops.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = work => {}
+            }
+        });
+    }
+
+    /// Returns a built-in resource of the core group.
+    pub(crate) fn find_core(&self, plural: &str) -> Result<Arc<ResourceType>, ApiError> {
+        match self.registry.current().find("", "v1", plural) {
+            Lookup::Found(ty) => Ok(ty),
+            Lookup::NoResource | Lookup::NoGroup => Err(ApiError::no_such_resource()),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Server-side apply with wrong checks of the configuration's metadata.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::support::{is_apply, meta};
+use crate::exchange::Response;
+use crate::middleware::{Middleware, around, requests};
+use crate::set::Fault;
+
+/// The fields of the metadata that managers own.
+const OWNED: [&str; 3] = ["labels", "annotations", "finalizers"];
+
+/// The middleware of a fault of this file.
+pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::ApplyRejectsLastLabel => around(|request, next| {
+            Box::pin(async move {
+                let manager = request.query().get("fieldManager").unwrap_or_default().to_owned();
+                if is_apply(&request)
+                    && request.json().is_some_and(|config| owns_nothing(&config))
+                    && let Some(current) = next.server.read(&request.path).await
+                    && owned_something(&current, &manager)
+                {
+                    let message = "the name of the object was undeterminable";
+                    return Response::failure(StatusCode::BAD_REQUEST, "BadRequest", message);
+                }
+                next.send(request).await
+            })
+        }),
+        Fault::ApplyNameOptional => requests(|request| {
+            let name = request.target().name.clone();
+            if is_apply(request) {
+                request.edit_json(|config| {
+                    if config.is_object() && meta(config, "name").is_empty() {
+                        config["metadata"]["name"] = json!(name);
+                    }
+                });
+            }
+        }),
+        _ => return None,
+    })
+}
+
+fn owns_nothing(config: &Value) -> bool {
+    OWNED.iter().all(|field| config["metadata"].get(field).is_none())
+}
+
+/// Reports whether the manager applied a field of the metadata.
+fn owned_something(object: &Value, manager: &str) -> bool {
+    let entries = object["metadata"]["managedFields"].as_array();
+    entries.into_iter().flatten().any(|entry| {
+        entry["manager"] == manager
+            && entry["operation"] == "Apply"
+            && entry["fieldsV1"].get("f:metadata").is_some()
+    })
+}

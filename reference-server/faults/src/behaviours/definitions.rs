@@ -1,0 +1,326 @@
+//! Custom resource definitions whose schemas have less effect than they declare. The middleware
+//! changes a definition on its way to the server and shows it as the client wrote it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::{Method, StatusCode};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::exchange::{Request, Response};
+use crate::middleware::{Middleware, Next, around, edit_objects, objects, uncompressed};
+use crate::set::Fault;
+
+const PRESERVES: &str = "x-kubernetes-preserve-unknown-fields";
+const RULES: &str = "x-kubernetes-validations";
+
+/// The middleware of a fault of this file.
+pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
+    if let Some(edit) = schema_edit(fault).or_else(|| rule_edit(fault)) {
+        return Some(definitions(move |crd| edit_schemas(crd, edit)));
+    }
+    Some(match fault {
+        Fault::DefaultsOfOneVersion => definitions(|crd| {
+            let schema = crd.pointer("/spec/versions/0/schema").cloned();
+            for version in crd["spec"]["versions"].as_array_mut().into_iter().flatten() {
+                version["schema"] = schema.clone().unwrap_or_default();
+            }
+        }),
+        Fault::CustomColumnsIgnored => definitions(|crd| {
+            for version in crd["spec"]["versions"].as_array_mut().into_iter().flatten() {
+                remove(version, "additionalPrinterColumns");
+            }
+        }),
+        _ => return conditions(fault),
+    })
+}
+
+fn edit_schemas(crd: &mut Value, edit: fn(&mut Value)) {
+    for version in crd["spec"]["versions"].as_array_mut().into_iter().flatten() {
+        if let Some(schema) = version.pointer_mut("/schema/openAPIV3Schema") {
+            everywhere(schema, &mut |schema| edit(schema));
+        }
+    }
+}
+
+fn schema_edit(fault: Fault) -> Option<fn(&mut Value)> {
+    let edit: fn(&mut Value) = match fault {
+        Fault::DefaultsSkipListItems => |schema| {
+            if let Some(items) = schema.get_mut("items") {
+                everywhere(items, &mut |inner| remove(inner, "default"));
+            }
+        },
+        Fault::NullableIgnored => |schema| remove(schema, "nullable"),
+        Fault::MaximumOffByOne => |schema| {
+            if let Some(maximum) = schema["maximum"].as_i64() {
+                schema["maximum"] = (maximum + 1).into();
+            }
+        },
+        Fault::PreservedFieldsPruned => |schema| {
+            // A field without a type is valid only while it preserves what it holds.
+            if schema.get("type").is_some() {
+                remove(schema, PRESERVES);
+            }
+        },
+        Fault::PreservingInherited => |schema| {
+            if schema.get(PRESERVES).is_some() {
+                everywhere(schema, &mut preserve);
+            }
+        },
+        Fault::MapValuesNotPruned => |schema| {
+            if let Some(values) = schema.get_mut("additionalProperties") {
+                preserve(values);
+            }
+        },
+        _ => return None,
+    };
+    Some(edit)
+}
+
+/// Faults in validation rules.
+fn rule_edit(fault: Fault) -> Option<fn(&mut Value)> {
+    let edit: fn(&mut Value) = match fault {
+        Fault::RulesIgnored => |schema| remove(schema, RULES),
+        Fault::TransitionRulesIgnored => |schema| {
+            if let Some(rules) = schema[RULES].as_array_mut() {
+                rules.retain(|rule| !rule["rule"].as_str().unwrap_or_default().contains("oldSelf"));
+            }
+        },
+        Fault::RuleTimesAsText => |schema| {
+            // A difference of strings does not exist, so it becomes a concatenation.
+            for rule in schema[RULES].as_array_mut().into_iter().flatten() {
+                if let Some(text) = rule["rule"].as_str().filter(|text| text.contains("duration("))
+                {
+                    rule["rule"] =
+                        text.replace(" - ", " + ").replace("duration(", "string(").into();
+                }
+            }
+            if schema["format"] == "date" || schema["format"] == "date-time" {
+                remove(schema, "format");
+            }
+        },
+        Fault::RulesCountInDoubles => |schema| {
+            if schema["type"] == "integer" {
+                for rule in schema[RULES].as_array_mut().into_iter().flatten() {
+                    let text = rule["rule"].as_str().map(in_doubles);
+                    rule["rule"] = text.into();
+                }
+            }
+        },
+        Fault::MessageExpressionIgnored => |schema| {
+            let rules = schema[RULES].as_array_mut();
+            rules.into_iter().flatten().for_each(|rule| remove(rule, "messageExpression"));
+        },
+        _ => return None,
+    };
+    Some(edit)
+}
+
+/// Conditions of definitions.
+fn conditions(fault: Fault) -> Option<Box<dyn Middleware>> {
+    let edit: fn(&mut Value) = match fault {
+        Fault::ConditionStatusIsBoolean => |crd| set_condition(crd, "status", true.into()),
+        Fault::ConditionTypesLowerCase => |crd| set_condition(crd, "type", "names_accepted".into()),
+        Fault::ConditionsObserveAhead => |crd| {
+            let ahead = crd["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
+            for condition in crd["status"]["conditions"].as_array_mut().into_iter().flatten() {
+                condition["observedGeneration"] = ahead.into();
+            }
+        },
+        Fault::ConditionsComeLate => |crd| {
+            let is_new = crd["metadata"]["generation"].as_i64().unwrap_or_default() <= 1;
+            if is_new && let Some(status) = crd["status"].as_object_mut() {
+                status.remove("conditions");
+            }
+        },
+        Fault::TransitionTimeMoves => return Some(moving_times()),
+        _ => return None,
+    };
+    Some(objects(move |_, object| {
+        if object["kind"] == "CustomResourceDefinition" {
+            edit(object);
+        }
+    }))
+}
+
+fn set_condition(crd: &mut Value, field: &str, value: Value) {
+    if let Some(condition) = crd.pointer_mut("/status/conditions/0") {
+        condition[field] = value;
+    }
+}
+
+/// Moves the times of all conditions by one second for each version of a definition after the
+/// first.
+fn moving_times() -> Box<dyn Middleware> {
+    let seen: Mutex<HashMap<String, Vec<String>>> = Mutex::default();
+    objects(move |_, object| {
+        if object["kind"] != "CustomResourceDefinition" {
+            return;
+        }
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+        let (uid, version) = (text("uid"), text("resourceVersion"));
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let versions = seen.entry(uid).or_default();
+        let index = versions.iter().position(|known| *known == version).unwrap_or_else(|| {
+            versions.push(version);
+            versions.len() - 1
+        });
+        let seconds = i64::try_from(index).unwrap_or_default();
+        for condition in object["status"]["conditions"].as_array_mut().into_iter().flatten() {
+            let time =
+                condition["lastTransitionTime"].as_str().unwrap_or_default().parse::<Timestamp>();
+            if let Ok(time) = time.map(|time| time + SignedDuration::from_secs(seconds)) {
+                condition["lastTransitionTime"] = time.to_string().into();
+            }
+        }
+    })
+}
+
+/// Changes definitions on their way to the server. The original must be valid, and clients see it
+/// unchanged.
+fn definitions(edit: impl Fn(&mut Value) + Send + Sync + 'static) -> Box<dyn Middleware> {
+    let originals: Arc<Mutex<HashMap<String, Value>>> = Arc::default();
+    let edit = Arc::new(edit);
+    around(move |mut request, next| {
+        let (originals, edit) = (originals.clone(), edit.clone());
+        Box::pin(async move {
+            uncompressed(&mut request);
+            let mut response = if is_definition(&request) {
+                define(&request, next, &originals, &*edit).await
+            } else {
+                next.send(request.clone()).await
+            };
+            edit_objects(&request, &mut response, move |object| {
+                if object["kind"] == "CustomResourceDefinition" {
+                    let originals = originals.lock().unwrap_or_else(PoisonError::into_inner);
+                    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                    if let Some(original) = originals.get(name) {
+                        restore(object, original);
+                    }
+                }
+            });
+            response
+        })
+    })
+}
+
+async fn define(
+    request: &Request,
+    next: Next<'_>,
+    originals: &Mutex<HashMap<String, Value>>,
+    edit: &(dyn Fn(&mut Value) + Send + Sync),
+) -> Response {
+    let mut dry = request.clone();
+    dry.edit_query(|query| query.set("dryRun", "All"));
+    let checked = next.send(dry).await;
+    let Some(original) = checked.value().filter(|_| checked.status.is_success()) else {
+        return checked;
+    };
+    if request.is_dry_run() {
+        return checked;
+    }
+    let name = original["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let mut edited = original.clone();
+    edit(&mut edited);
+    originals.lock().unwrap_or_else(PoisonError::into_inner).insert(name, original);
+    let mut changed = request.clone();
+    if request.method == Method::PATCH {
+        changed.method = Method::PUT;
+    }
+    remove(&mut edited["metadata"], "managedFields");
+    if request.method == Method::POST {
+        for field in ["uid", "resourceVersion", "creationTimestamp", "generation"] {
+            remove(&mut edited["metadata"], field);
+        }
+    }
+    remove(&mut edited, "status");
+    let defined = next.send(changed.with_json("application/json", &edited)).await;
+    if defined.status == StatusCode::UNPROCESSABLE_ENTITY {
+        // The changed definition is not valid, so this one keeps its effect.
+        return next.send(request.clone()).await;
+    }
+    defined
+}
+
+/// A rule on an integer as a rule on a double: `self / 2` becomes `double(self) / 2.0`.
+fn in_doubles(rule: &str) -> String {
+    let mut text = String::new();
+    let mut word = String::new();
+    for letter in rule.chars().chain([' ']) {
+        if letter.is_alphanumeric() || letter == '_' || letter == '.' {
+            word.push(letter);
+            continue;
+        }
+        match word.as_str() {
+            "self" | "oldSelf" => text.extend(["double(", &word, ")"]),
+            number if !number.is_empty() && number.chars().all(|digit| digit.is_ascii_digit()) => {
+                text.extend([number, ".0"]);
+            }
+            other => text += other,
+        }
+        word.clear();
+        text.push(letter);
+    }
+    text.truncate(text.len() - 1);
+    text
+}
+
+/// Shows the schemas and columns of the original.
+fn restore(object: &mut Value, original: &Value) {
+    let versions = object["spec"]["versions"].as_array_mut().into_iter().flatten();
+    let originals = original["spec"]["versions"].as_array().into_iter().flatten();
+    for (version, original) in versions.zip(originals) {
+        for field in ["schema", "additionalPrinterColumns"] {
+            match original.get(field) {
+                Some(value) => version[field] = value.clone(),
+                None => remove(version, field),
+            }
+        }
+    }
+}
+
+fn is_definition(request: &Request) -> bool {
+    let target = request.target();
+    target.resource == "customresourcedefinitions"
+        && target.subresource.is_empty()
+        && matches!(request.method, Method::POST | Method::PUT | Method::PATCH)
+}
+
+/// Calls `edit` for a schema and for all schemas inside of it.
+pub(super) fn everywhere(schema: &mut Value, edit: &mut dyn FnMut(&mut Value)) {
+    edit(schema);
+    for properties in ["properties", "patternProperties"] {
+        if let Some(properties) = schema.get_mut(properties).and_then(Value::as_object_mut) {
+            properties.values_mut().for_each(|property| everywhere(property, edit));
+        }
+    }
+    for inner in ["items", "additionalProperties"] {
+        if let Some(inner) = schema.get_mut(inner).filter(|inner| inner.is_object()) {
+            everywhere(inner, edit);
+        }
+    }
+}
+
+fn preserve(schema: &mut Value) {
+    if schema["type"] == "object" {
+        schema[PRESERVES] = json!(true);
+    }
+}
+
+fn remove(object: &mut Value, field: &str) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove(field);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_doubles;
+
+    #[test]
+    fn rules_on_integers_become_rules_on_doubles() {
+        assert_eq!(in_doubles("self / 2 * 2 == self"), "double(self) / 2.0 * 2.0 == double(self)");
+        assert_eq!(in_doubles("self.matches('x1')"), "self.matches('x1')");
+    }
+}

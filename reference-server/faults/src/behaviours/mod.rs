@@ -1,0 +1,171 @@
+//! The middleware of each fault, with one file for each part of the API.
+//!
+//! | files | faults of |
+//! | --- | --- |
+//! | `creates`, `generated_names`, `write_options`, `validation`, `decoding` | creates |
+//! | `reads`, `lists`, `pages`, `selectors`, `tables`, `negotiation` | reads and lists |
+//! | `updates`, `patches`, `scale`, `versions`, `generation` | updates and patches |
+//! | `status_writes` | writes to the status |
+//! | `apply`, `configurations` | server-side apply |
+//! | `deletion`, `garbage`, `evictions`, `namespaces` | deletions |
+//! | `watches`, `watch_starts`, `watch_streams` | watches |
+//! | `objects`, `values`, `identity`, `uids`, `statuses`, `config_maps` | stored objects |
+//! | `definitions`, `schemas`, `rules`, `rule_costs`, `conversion` | custom resources |
+//! | `discovery`, `openapi`, `paths`, `routing` | discovery and paths |
+//! | `authentication`, `authorization`, `reviews` | users and permissions |
+//! | `logs`, `proxies`, `proxy_credentials`, `streams` | pods |
+//! | `flashes`, `unchecked`, `timeouts` | short-lived states and missing validation |
+//!
+//! `support`, `served`, `overrides` and `overlays` have helpers for several files. Each file has a
+//! function `of`, which returns the middleware of its faults and `None` for other faults.
+
+mod apply;
+mod authentication;
+mod authorization;
+mod config_maps;
+mod configurations;
+mod conversion;
+mod creates;
+mod decoding;
+mod definitions;
+mod deletion;
+mod discovery;
+mod evictions;
+mod flashes;
+mod garbage;
+mod generated_names;
+mod generation;
+mod identity;
+mod lists;
+mod logs;
+mod namespaces;
+mod negotiation;
+mod objects;
+mod openapi;
+mod overlays;
+mod overrides;
+mod pages;
+mod patches;
+mod paths;
+mod proxies;
+mod proxy_credentials;
+mod reads;
+mod reviews;
+mod routing;
+mod rule_costs;
+mod rules;
+mod scale;
+mod schemas;
+mod selectors;
+mod served;
+mod status_writes;
+mod statuses;
+mod streams;
+mod support;
+mod tables;
+mod timeouts;
+mod uids;
+mod unchecked;
+mod updates;
+mod validation;
+mod values;
+mod versions;
+mod watch_starts;
+mod watch_streams;
+mod watches;
+mod write_options;
+
+use crate::middleware::Middleware;
+use crate::set::Fault;
+
+/// Returns the middleware of a fault; `None` if no part has one.
+pub(crate) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
+    let parts = [
+        apply::of,
+        authentication::of,
+        authorization::of,
+        config_maps::of,
+        configurations::of,
+        conversion::of,
+        flashes::of,
+        overlays::of,
+        uids::of,
+        watch_starts::of,
+        watch_streams::of,
+        creates::of,
+        decoding::of,
+        definitions::of,
+        deletion::of,
+        discovery::of,
+        evictions::of,
+        garbage::of,
+        generated_names::of,
+        generation::of,
+        lists::of,
+        logs::of,
+        namespaces::of,
+        negotiation::of,
+        objects::of,
+        openapi::of,
+        pages::of,
+        patches::of,
+        paths::of,
+        proxies::of,
+        proxy_credentials::of,
+        reads::of,
+        reviews::of,
+        routing::of,
+        rule_costs::of,
+        rules::of,
+        scale::of,
+        schemas::of,
+        selectors::of,
+        status_writes::of,
+        statuses::of,
+        streams::of,
+        tables::of,
+        timeouts::of,
+        unchecked::of,
+        updates::of,
+        validation::of,
+        values::of,
+        versions::of,
+        watches::of,
+        write_options::of,
+    ];
+    parts.into_iter().find_map(|part| part(fault))
+}
+
+/// Returns the request that a middleware passes on.
+#[cfg(test)]
+pub(crate) async fn sent(
+    middleware: Option<Box<dyn Middleware>>,
+    request: crate::exchange::Request,
+) -> Option<crate::exchange::Request> {
+    use std::sync::{Arc, Mutex};
+
+    use crate::exchange::Response;
+    use crate::middleware::{Next, around};
+
+    let seen = Arc::new(Mutex::new(None));
+    let keeper = Arc::clone(&seen);
+    let server = crate::upstream::Upstream::new("token", |_, _| ()).ok()?;
+    let rest = [around(move |request, _| {
+        *keeper.lock().expect("no test panicked") = Some(request);
+        Box::pin(async { Response::text(http::StatusCode::OK, "") })
+    })];
+    middleware?.handle(request, Next { rest: &rest, server: &server }).await;
+    seen.lock().expect("no test panicked").take()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fault_has_middleware() {
+        let missing: Vec<&str> =
+            Fault::all().filter(|fault| of(*fault).is_none()).map(Fault::name).collect();
+        assert!(missing.is_empty(), "faults without middleware: {missing:?}");
+    }
+}

@@ -1,0 +1,135 @@
+//! Namespaces that are missing, or that go without their content.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use http::{Method, StatusCode};
+use kubeproof_apimachinery::request::ResourceInfo;
+use serde_json::{Value, json};
+
+use super::support::{self, edit_delete_options, is_create, is_delete, is_dry_delete, meta};
+use crate::document;
+use crate::exchange::{Request, Response};
+use crate::middleware::{Middleware, Next, around, edit_events, uncompressed};
+use crate::set::Fault;
+
+/// The middleware of a fault of this file.
+pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::DefaultNamespaceMissing => Box::new(Hidden::new(["default".to_owned()], false)),
+        Fault::NamespacesAnswerServerError => {
+            around(|request, next| Box::pin(no_namespaces(request, next)))
+        }
+        Fault::NamespaceContentStays => Box::new(Hidden::new([], true)),
+        _ => return None,
+    })
+}
+
+/// Fails every request for a namespace.
+async fn no_namespaces(request: Request, next: Next<'_>) -> Response {
+    if request.target().is_core("namespaces") {
+        let code = StatusCode::INTERNAL_SERVER_ERROR;
+        return Response::failure(code, "InternalError", "the store of namespaces is unavailable");
+    }
+    next.send(request).await
+}
+
+/// Hides namespaces: clients see their content, and neither read them nor create in them.
+struct Hidden {
+    names: Arc<Mutex<HashSet<String>>>,
+    /// Returns whether a deletion hides a namespace instead of deleting it.
+    hides_deleted: bool,
+}
+
+impl Hidden {
+    fn new(names: impl IntoIterator<Item = String>, hides_deleted: bool) -> Self {
+        Self { names: Arc::new(Mutex::new(names.into_iter().collect())), hides_deleted }
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).contains(name)
+    }
+
+    /// Hides a namespace that the client may delete. Returns the namespace as it was.
+    async fn hide(&self, mut request: Request, next: Next<'_>) -> Response {
+        edit_delete_options(&mut request, |options| {
+            options.insert("dryRun".to_owned(), json!(["All"]));
+        });
+        let target = request.target();
+        let response = next.send(request).await;
+        if response.status.is_success() {
+            self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(target.name);
+        }
+        response
+    }
+
+    /// Shows a hidden namespace again that the client creates.
+    async fn show(&self, name: &str, next: Next<'_>) -> Option<Response> {
+        let namespace = next.server.read(&format!("/api/v1/namespaces/{name}")).await?;
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        Some(Response::json(StatusCode::CREATED, &namespace))
+    }
+
+    fn filter(&self, request: &Request, response: &mut Response) {
+        let names = self.names.clone();
+        let hidden = move |object: &Value| {
+            let names = names.lock().unwrap_or_else(PoisonError::into_inner);
+            names.contains(meta(object, "name"))
+        };
+        if request.is_watch() {
+            return edit_events(response, move |event| {
+                if hidden(&event["object"]) { Vec::new() } else { vec![event] }
+            });
+        }
+        response.edit_value(|list| {
+            if let (true, Some(items)) = (document::is_list(list), list["items"].as_array_mut()) {
+                items.retain(|item| !hidden(item));
+            }
+        });
+    }
+}
+
+impl Middleware for Hidden {
+    fn handle<'a>(&'a self, mut request: Request, next: Next<'a>) -> BoxFuture<'a, Response> {
+        async move {
+            let target = request.target();
+            if is_create(&request) && self.contains(&target.namespace) {
+                return missing(&target.namespace);
+            }
+            if !target.is_core("namespaces") {
+                return next.send(request).await;
+            }
+            if self.contains(&target.name) {
+                return missing(&target.name);
+            }
+            if self.hides_deleted && is_delete(&request) && !is_dry_delete(&request) {
+                return self.hide(request, next).await;
+            }
+            if is_create(&request) {
+                let name = request.json().map(|object| meta(&object, "name").to_owned());
+                if let Some(name) = name.filter(|name| self.contains(name))
+                    && let Some(response) = self.show(&name, next).await
+                {
+                    return response;
+                }
+            }
+            let filters = request.method == Method::GET && target.is_collection();
+            if filters {
+                uncompressed(&mut request);
+            }
+            let mut response = next.send(request.clone()).await;
+            if filters {
+                self.filter(&request, &mut response);
+            }
+            response
+        }
+        .boxed()
+    }
+}
+
+fn missing(name: &str) -> Response {
+    let target = ResourceInfo { resource: "namespaces".to_owned(), ..ResourceInfo::default() };
+    support::failure(StatusCode::NOT_FOUND, "NotFound", &target, name)
+}

@@ -1,0 +1,94 @@
+//! Reads of single objects: missing ones, names and versions.
+
+use http::{Method, StatusCode};
+use serde_json::Value;
+
+use super::support::{self, is_about, is_get, meta};
+use crate::exchange::{Request, Response};
+use crate::middleware::{Middleware, Next, around, requests, responses, uncompressed};
+use crate::set::Fault;
+
+/// The middleware of a fault of this file.
+pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::MissingObjectAsServerError => missing_objects(|| {
+            let message = "Internal error occurred: no such key";
+            Response::failure(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
+        }),
+        Fault::MissingObjectIsNull => {
+            missing_objects(|| Response::json(StatusCode::OK, &Value::Null))
+        }
+        Fault::GetByPrefix => around(|request, next| Box::pin(get_by_prefix(request, next))),
+        Fault::GetAtExactVersion => responses(at_exact_version),
+        Fault::FutureVersionAccepted => {
+            around(|request, next| Box::pin(accept_future(request, next)))
+        }
+        Fault::MalformedVersionIgnored => requests(|request| {
+            let mut query = request.query();
+            let malformed = query
+                .get("resourceVersion")
+                .is_some_and(|version| !version.is_empty() && version.parse::<u64>().is_err());
+            if request.method == Method::GET && request.target().is_resource() && malformed {
+                query.remove("resourceVersion");
+                request.set_query(&query);
+            }
+        }),
+        _ => return None,
+    })
+}
+
+/// Replaces the response to a read of an object that does not exist.
+fn missing_objects(response: impl Fn() -> Response + Send + Sync + 'static) -> Box<dyn Middleware> {
+    responses(move |request, missing| {
+        if is_get(request) && is_about(missing, "NotFound", &request.target().name) {
+            *missing = response();
+        }
+    })
+}
+
+/// Returns the first object whose name begins with the requested one.
+async fn get_by_prefix(mut request: Request, next: Next<'_>) -> Response {
+    uncompressed(&mut request);
+    let response = next.send(request.clone()).await;
+    let target = request.target();
+    if !is_get(&request) || !is_about(&response, "NotFound", &target.name) {
+        return response;
+    }
+    let list = next.send(request.by_same_client(Method::GET, &target.collection())).await;
+    let items = list.value().and_then(|mut list| list["items"].as_array_mut().map(std::mem::take));
+    let begins = |item: &Value| meta(item, "name").starts_with(&target.name);
+    match items.unwrap_or_default().into_iter().find(begins) {
+        Some(item) => {
+            next.send(Request { path: target.object(meta(&item, "name")), ..request }).await
+        }
+        None => response,
+    }
+}
+
+/// Returns 404 for an object in another version than the requested one.
+fn at_exact_version(request: &Request, response: &mut Response) {
+    let query = request.query();
+    let asked = query.get("resourceVersion").filter(|version| !version.is_empty());
+    let (true, Some(asked)) = (is_get(request), asked) else { return };
+    if response.value().is_some_and(|object| {
+        let version = meta(&object, "resourceVersion");
+        !version.is_empty() && version != asked
+    }) {
+        let target = request.target();
+        *response = support::failure(StatusCode::NOT_FOUND, "NotFound", &target, &target.name);
+    }
+}
+
+/// Ignores a resourceVersion that does not exist yet.
+async fn accept_future(mut request: Request, next: Next<'_>) -> Response {
+    uncompressed(&mut request);
+    let response = next.send(request.clone()).await;
+    if !matches!(request.verb(), "get" | "list") || response.status != StatusCode::GATEWAY_TIMEOUT {
+        return response;
+    }
+    request.edit_query(|query| {
+        query.remove("resourceVersion");
+        query.remove("resourceVersionMatch");
+    });
+    next.send(request).await
+}

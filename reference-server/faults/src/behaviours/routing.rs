@@ -1,0 +1,58 @@
+//! Paths and methods that lead to the wrong place.
+
+use http::{Method, StatusCode};
+use kubeproof_apimachinery::request::ResourceInfo;
+
+use super::served;
+use crate::exchange::{Request, Response};
+use crate::middleware::{Middleware, Next, around, requests};
+use crate::set::Fault;
+
+/// The middleware of a fault of this file.
+pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::MethodOverrideHonoured => requests(|request| {
+            if let Ok(method) =
+                Method::from_bytes(request.header("x-http-method-override").as_bytes())
+            {
+                request.method = method;
+            }
+        }),
+        Fault::UnknownAsBadRequest => {
+            around(|request, next| Box::pin(unknown_as_bad_request(request, next)))
+        }
+        Fault::ClusterResourceInNamespaces => {
+            around(|request, next| Box::pin(cluster_resource_in_namespaces(request, next)))
+        }
+        _ => return None,
+    })
+}
+
+async fn unknown_as_bad_request(request: Request, next: Next<'_>) -> Response {
+    let target = request.target();
+    let discovery = request.path.starts_with("/api/") || request.path.starts_with("/apis/");
+    let response = next.send(request).await;
+    if response.status != StatusCode::NOT_FOUND || !discovery {
+        return response;
+    }
+    if target.is_resource() && served::is_served(&target, next).await {
+        return response;
+    }
+    let message = "the server has no such group, version or resource";
+    Response::failure(StatusCode::BAD_REQUEST, "BadRequest", message)
+}
+
+async fn cluster_resource_in_namespaces(mut request: Request, next: Next<'_>) -> Response {
+    let target = request.target();
+    let response = next.send(request.clone()).await;
+    if response.status != StatusCode::NOT_FOUND || target.namespace.is_empty() {
+        return response;
+    }
+    let resource = ResourceInfo { subresource: String::new(), ..target.clone() };
+    let entry = served::entry(&resource, next).await;
+    if entry.is_none_or(|entry| entry["namespaced"] != false) {
+        return response;
+    }
+    request.path = request.path.replacen(&format!("/namespaces/{}", target.namespace), "", 1);
+    next.send(request).await
+}

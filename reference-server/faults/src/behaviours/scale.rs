@@ -1,0 +1,66 @@
+//! The scale subresource.
+
+use http::Method;
+use serde_json::Value;
+
+use crate::exchange::Request;
+use crate::middleware::{Middleware, around, documents, requests, uncompressed};
+use crate::set::Fault;
+
+/// The middleware of a fault of this file.
+pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::ScaleNotWritten => requests(|request| {
+            if is_scale(request) && matches!(request.method, Method::PUT | Method::PATCH) {
+                request.edit_query(|query| query.set("dryRun", "All"));
+            }
+        }),
+        Fault::ScaleWithoutVersion => documents(|request, document| {
+            if is_scale(request)
+                && let Some(metadata) = document["metadata"].as_object_mut()
+            {
+                metadata.remove("resourceVersion");
+            }
+        }),
+        Fault::ScaleVersionOfItsOwn => around(|mut request, next| {
+            Box::pin(async move {
+                if !is_scale(&request) {
+                    return next.send(request).await;
+                }
+                uncompressed(&mut request);
+                request.edit_json(remove_version);
+                let mut response = next.send(request.clone()).await;
+                let target = request.target();
+                let object = next.server.read(&target.object(&target.name)).await;
+                if let Some(object) = object.filter(|_| response.status.is_success()) {
+                    response.edit_value(|scale| {
+                        let generation =
+                            object["metadata"]["generation"].as_i64().unwrap_or_default();
+                        scale["metadata"]["resourceVersion"] = generation.to_string().into();
+                    });
+                }
+                response
+            })
+        }),
+        Fault::ScaleNegativeIsNone => requests(|request| {
+            if is_scale(request) {
+                request.edit_json(|scale| {
+                    if scale["spec"]["replicas"].as_i64().is_some_and(|replicas| replicas < 0) {
+                        scale["spec"]["replicas"] = 0.into();
+                    }
+                });
+            }
+        }),
+        _ => return None,
+    })
+}
+
+fn is_scale(request: &Request) -> bool {
+    request.target().subresource == "scale"
+}
+
+fn remove_version(scale: &mut Value) {
+    if let Some(metadata) = scale["metadata"].as_object_mut() {
+        metadata.remove("resourceVersion");
+    }
+}

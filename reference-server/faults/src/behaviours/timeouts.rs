@@ -1,0 +1,18 @@
+//! The timeout in the query of a request.
+
+use crate::middleware::{Middleware, requests};
+use crate::set::Fault;
+
+/// The middleware of a fault of this file.
+pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
+    match fault {
+        Fault::InvalidTimeoutsIgnored => Some(requests(|request| {
+            if request.query().get("timeout").is_some() {
+                request.edit_query(|query| {
+                    query.remove("timeout");
+                });
+            }
+        })),
+        _ => None,
+    }
+}

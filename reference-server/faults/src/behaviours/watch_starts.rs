@@ -1,0 +1,271 @@
+//! How watches begin: versions, selectors, initial events, and versions that the server compacted.
+
+use futures_util::{StreamExt as _, stream};
+use http::header::{self, HeaderValue};
+use http::{Method, StatusCode};
+use kubeproof_apimachinery::request::ResourceInfo;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+
+use super::support::{admin_headers, current_version};
+use super::watch_streams::{set_events, take_events};
+use super::watches::ends_initial_events;
+use crate::exchange::{Body, Request, Response};
+use crate::frames;
+use crate::middleware::{Middleware, Next, around, edit_events, requests, uncompressed};
+use crate::set::Fault;
+use kubeproof_apimachinery::request::Query;
+
+/// The buffer of a connection that this server makes up, in bytes.
+const PIPE: usize = 64 * 1024;
+/// A WebSocket frame that closes the connection.
+const CLOSE: [u8; 2] = [0x88, 0];
+
+/// The middleware of a fault of this file.
+pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
+    selections(fault).or_else(|| starts(fault)).or_else(|| rejections(fault))
+}
+
+/// Faults in what a watch selects, and how it shows that.
+fn selections(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::WatchIgnoresSelector => around(|request, next| {
+            Box::pin(without_selectors(request, next, &["labelSelector", "fieldSelector"]))
+        }),
+        Fault::WatchIgnoresFields => {
+            around(|request, next| Box::pin(without_selectors(request, next, &["fieldSelector"])))
+        }
+        Fault::WatchIgnoresNamespace => around(|request, next| Box::pin(everywhere(request, next))),
+        Fault::WatchIgnoresForm => requests(|request| {
+            if request.is_watch() {
+                request
+                    .headers
+                    .insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+            }
+        }),
+        _ => return None,
+    })
+}
+
+/// Faults in the version and the initial events of a watch.
+fn starts(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::WatchWithoutInitialEvents => {
+            around(|request, next| Box::pin(from_now(request, next, &["", "0"])))
+        }
+        Fault::WatchFromZeroIsFromNow => {
+            around(|request, next| Box::pin(from_now(request, next, &["0"])))
+        }
+        Fault::WatchHeadersLate => around(|request, next| Box::pin(with_event(request, next))),
+        Fault::InitialEventsAlways => {
+            around(|request, next| Box::pin(always_initial(request, next)))
+        }
+        _ => return None,
+    })
+}
+
+/// Faults in which watches the server rejects, and how.
+fn rejections(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::InitialEventsUnchecked => {
+            around(|request, next| Box::pin(accept_options(request, next)))
+        }
+        Fault::ExpiredWatchContinues => {
+            around(|request, next| Box::pin(continue_expired(request, next)))
+        }
+        Fault::ExpiredWatchEndsInSilence => {
+            around(|request, next| Box::pin(end_expired(request, next)))
+        }
+        Fault::RefusedWatchIsUpgraded => {
+            around(|request, next| Box::pin(upgrade_rejected(request, next)))
+        }
+        _ => return None,
+    })
+}
+
+/// Removes selectors that the server accepts.
+async fn without_selectors(
+    mut request: Request,
+    next: Next<'_>,
+    parameters: &'static [&'static str],
+) -> Response {
+    if request.is_watch() {
+        let query = request.query();
+        let mut check = Query::default();
+        check.set("limit", "1");
+        for name in parameters {
+            if let Some(selector) = query.get(name) {
+                check.set(name, selector);
+            }
+        }
+        let path = format!("{}?{check}", request.target().collection());
+        if next.server.as_admin(Method::GET, &path, None).await.status == StatusCode::OK {
+            request.edit_query(|query| parameters.iter().for_each(|name| drop(query.remove(name))));
+        }
+    }
+    next.send(request).await
+}
+
+/// Watches all namespaces for a client that may list one.
+async fn everywhere(mut request: Request, next: Next<'_>) -> Response {
+    let target = request.target();
+    if !request.is_watch() || target.namespace.is_empty() || !target.name.is_empty() {
+        return next.send(request).await;
+    }
+    let list = request.by_same_client(Method::GET, &format!("{}?limit=1", target.collection()));
+    if next.send(list).await.status == StatusCode::OK {
+        request.headers = admin_headers(&request, next.server);
+        request.path = ResourceInfo { namespace: String::new(), ..target }.collection();
+        request.edit_query(|query| query.set("watch", "true"));
+    }
+    next.send(request).await
+}
+
+/// Starts a watch at the newest version instead of one of these.
+async fn from_now(
+    mut request: Request,
+    next: Next<'_>,
+    versions: &'static [&'static str],
+) -> Response {
+    let query = request.query();
+    let version = query.get("resourceVersion").unwrap_or_default();
+    if request.is_watch() && versions.contains(&version) && query.get("sendInitialEvents").is_none()
+    {
+        start_now(&mut request, next.server).await;
+    }
+    next.send(request).await
+}
+
+/// Holds the head of the response back until the first event.
+async fn with_event(request: Request, next: Next<'_>) -> Response {
+    let is_watch = request.is_watch();
+    let mut response = next.send(request).await;
+    if let (true, Body::Stream(events)) = (is_watch, &mut response.body) {
+        let mut all = std::mem::replace(events, stream::empty().boxed());
+        if let Some(first) = all.next().await {
+            *events = stream::iter([first]).chain(all).boxed();
+        }
+    }
+    response
+}
+
+async fn start_now(request: &mut Request, server: &crate::upstream::Upstream) {
+    if let Some(version) = current_version(server, &request.target()).await {
+        request.edit_query(|query| query.set("resourceVersion", version));
+    }
+}
+
+/// Sends the initial events that the client declines, without the bookmark that ends them.
+async fn always_initial(mut request: Request, next: Next<'_>) -> Response {
+    let query = request.query();
+    let declines = query.get("sendInitialEvents").is_some() && !query.flag("sendInitialEvents");
+    if !request.is_watch() || !declines {
+        return next.send(request).await;
+    }
+    uncompressed(&mut request);
+    request.edit_query(|query| {
+        query.set("sendInitialEvents", "true");
+        query.set("allowWatchBookmarks", "true");
+    });
+    let mut response = next.send(request).await;
+    let bookmarks = query.flag("allowWatchBookmarks");
+    edit_events(&mut response, move |event| {
+        let drops = ends_initial_events(&event) || (!bookmarks && event["type"] == "BOOKMARK");
+        if drops { Vec::new() } else { vec![event] }
+    });
+    response
+}
+
+/// Changes options that the server rejects to some that it accepts.
+async fn accept_options(mut request: Request, next: Next<'_>) -> Response {
+    let response = next.send(request.clone()).await;
+    if !request.is_watch() || response.status != StatusCode::UNPROCESSABLE_ENTITY {
+        return response;
+    }
+    request.edit_query(|query| {
+        query.remove("continue");
+        query.remove("resourceVersionMatch");
+        if query.get("sendInitialEvents").is_some() {
+            query.set("resourceVersionMatch", "NotOlderThan");
+        }
+    });
+    next.send(request).await
+}
+
+/// Returns whether an event reports that the version of the watch is compacted.
+fn is_expired(event: &Value) -> bool {
+    event["type"] == "ERROR" && event["object"]["code"] == 410
+}
+
+/// Continues with the newest version when the server has compacted that of the watch.
+async fn continue_expired(mut request: Request, next: Next<'_>) -> Response {
+    if !request.is_watch() {
+        return next.send(request).await;
+    }
+    uncompressed(&mut request);
+    let mut response = next.send(request.clone()).await;
+    if response.status == StatusCode::GONE {
+        start_now(&mut request, next.server).await;
+        return next.send(request).await;
+    }
+    let Some(events) = take_events(&mut response) else { return response };
+    let state = (events, request, next.server.clone());
+    set_events(
+        &mut response,
+        stream::unfold(state, |(mut events, mut request, server)| async move {
+            loop {
+                let event = events.next().await?;
+                if !is_expired(&event) {
+                    return Some((event, (events, request, server)));
+                }
+                start_now(&mut request, &server).await;
+                events = take_events(&mut server.send(request.clone()).await)?;
+            }
+        }),
+    );
+    response
+}
+
+/// Ends a watch without an error when the server has compacted its version.
+async fn end_expired(mut request: Request, next: Next<'_>) -> Response {
+    if !request.is_watch() {
+        return next.send(request).await;
+    }
+    uncompressed(&mut request);
+    let mut response = next.send(request).await;
+    if response.status == StatusCode::GONE {
+        let mut ended = Response::json(StatusCode::OK, &Value::Null);
+        ended.body = Body::Stream(stream::empty().boxed());
+        return ended;
+    }
+    edit_events(&mut response, |event| if is_expired(&event) { Vec::new() } else { vec![event] });
+    response
+}
+
+/// Upgrades a WebSocket watch that the server rejects, and sends the failure as an event.
+async fn upgrade_rejected(request: Request, next: Next<'_>) -> Response {
+    let rejected = next.send(request.clone()).await;
+    if !request.is_watch() || request.upgrade.is_none() || !rejected.status.is_client_error() {
+        return rejected;
+    }
+    let Some(status) = rejected.value() else { return rejected };
+    let mut valid = request;
+    valid.edit_query(|query| {
+        query.remove("labelSelector");
+        query.remove("fieldSelector");
+    });
+    let mut upgraded = next.send(valid).await;
+    if !matches!(upgraded.body, Body::Upgraded(_)) {
+        return rejected;
+    }
+    let (client, mut server) = tokio::io::duplex(PIPE);
+    upgraded.body = Body::Upgraded(Box::new(client));
+    let event = format!("{}\n", json!({ "type": "ERROR", "object": status }));
+    tokio::spawn(async move {
+        // The client is gone if this fails.
+        let _ = server.write_all(&frames::text(event.as_bytes())).await;
+        let _ = server.write_all(&CLOSE).await;
+        let _ = server.shutdown().await;
+    });
+    upgraded
+}

@@ -1,0 +1,187 @@
+//! Events of watches: their types, their objects, and which of them arrive.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::support::{is_deleting, meta, remove_meta};
+use crate::exchange::Request;
+use crate::middleware::{Middleware, events, requests};
+use crate::set::Fault;
+
+/// The middleware of a fault of this file.
+pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
+    lost(fault).or_else(|| changed(fault)).or_else(|| bookmarks(fault))
+}
+
+/// Faults in which events arrive, and how often.
+fn lost(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::WatchLosesAnEvent => every(3, |_| Vec::new()),
+        Fault::WatchLosesUnderLoad => every(16, |_| Vec::new()),
+        Fault::WatchDoublesAnEvent => every(3, |event| vec![event.clone(), event]),
+        Fault::WatchSkipsFirstEvent => events(|request| {
+            let mut skips = starts_at_version(request);
+            move |event| {
+                let skip = is_change(&event) && std::mem::take(&mut skips);
+                if skip { Vec::new() } else { vec![event] }
+            }
+        }),
+        Fault::WatchDeletionsInARow => events(|_| {
+            let mut after_deletion = false;
+            move |event| {
+                let deletion = event["type"] == "DELETED";
+                let repeats = deletion && after_deletion;
+                if is_change(&event) {
+                    after_deletion = deletion;
+                }
+                if repeats { Vec::new() } else { vec![event] }
+            }
+        }),
+        Fault::WatchReplaysItsVersion => requests(|request| {
+            if starts_at_version(request) {
+                request.edit_query(|query| {
+                    let version = query
+                        .get("resourceVersion")
+                        .and_then(|version| version.parse::<u64>().ok());
+                    if let Some(version) = version {
+                        query.set("resourceVersion", version.saturating_sub(1).max(1).to_string());
+                    }
+                });
+            }
+        }),
+        Fault::TimeoutSecondsIgnored => requests(|request| {
+            if request.is_watch() {
+                request.edit_query(|query| drop(query.remove("timeoutSeconds")));
+            }
+        }),
+        _ => return None,
+    })
+}
+
+/// Faults in the types and objects of events.
+fn changed(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::ModifiedIsAdded => each(|event| {
+            if event["type"] == "MODIFIED" {
+                event["type"] = json!("ADDED");
+            }
+        }),
+        Fault::WatchDeletedIsBare => each(|event| {
+            if event["type"] == "DELETED" {
+                let object = &event["object"];
+                let (name, namespace) = (meta(object, "name"), meta(object, "namespace"));
+                event["object"] = json!({ "metadata": { "name": name, "namespace": namespace } });
+            }
+        }),
+        Fault::WatchMarksAsDeleted => events(|_| {
+            let mut marked = HashSet::new();
+            move |mut event| {
+                if is_deleting(&event["object"])
+                    && marked.insert(meta(&event["object"], "uid").to_owned())
+                    && event["type"] == "MODIFIED"
+                {
+                    event["type"] = json!("DELETED");
+                }
+                vec![event]
+            }
+        }),
+        _ => return None,
+    })
+}
+
+/// Faults in bookmarks.
+fn bookmarks(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::BookmarkBehind => events(|_| {
+            let mut newest: u64 = 0;
+            move |mut event| {
+                if is_change(&event) {
+                    newest = newest.max(super::support::revision(&event["object"]));
+                } else if event["type"] == "BOOKMARK" && newest > 0 {
+                    event["object"]["metadata"]["resourceVersion"] =
+                        (newest - 1).to_string().into();
+                }
+                vec![event]
+            }
+        }),
+        Fault::BookmarkWithoutVersion => each(|event| {
+            if event["type"] == "BOOKMARK" {
+                remove_meta(&mut event["object"], "resourceVersion");
+            }
+        }),
+        Fault::TableBookmarksBare => each(|event| {
+            if event["type"] == "BOOKMARK" && event["object"]["kind"] == "Table" {
+                event["object"] = event["object"]["rows"][0]["object"].take();
+            }
+        }),
+        Fault::MetadataBookmarksBare => each(|event| {
+            if event["type"] == "BOOKMARK" && event["object"]["kind"] == "PartialObjectMetadata" {
+                remove_meta(&mut event["object"], "annotations");
+            }
+        }),
+        Fault::InitialEventsEndTwice => events(|_| {
+            |event| {
+                if ends_initial_events(&event) { vec![event.clone(), event] } else { vec![event] }
+            }
+        }),
+        Fault::InitialEventsEndEarly => events(|request| {
+            let mut held = request.query().flag("sendInitialEvents").then(Vec::new);
+            move |event| {
+                if ends_initial_events(&event) {
+                    let mut all = vec![event];
+                    all.extend(held.take().unwrap_or_default());
+                    return all;
+                }
+                match &mut held {
+                    Some(held) if is_change(&event) => {
+                        held.push(event);
+                        Vec::new()
+                    }
+                    _ => vec![event],
+                }
+            }
+        }),
+        _ => return None,
+    })
+}
+
+/// Edits each event.
+fn each(edit: impl Fn(&mut Value) + Clone + Send + Sync + 'static) -> Box<dyn Middleware> {
+    events(move |_| {
+        let edit = edit.clone();
+        move |mut event| {
+            edit(&mut event);
+            vec![event]
+        }
+    })
+}
+
+/// Edits every nth change that a watch reports.
+fn every(nth: usize, edit: fn(Value) -> Vec<Value>) -> Box<dyn Middleware> {
+    events(move |_| {
+        let mut changes: usize = 0;
+        move |event| {
+            changes += usize::from(is_change(&event));
+            if is_change(&event) && changes.is_multiple_of(nth) { edit(event) } else { vec![event] }
+        }
+    })
+}
+
+/// Returns whether an event reports a change of an object.
+pub(super) fn is_change(event: &Value) -> bool {
+    matches!(event["type"].as_str(), Some("ADDED" | "MODIFIED" | "DELETED"))
+}
+
+/// Returns whether an event is the bookmark that ends the initial events.
+pub(super) fn ends_initial_events(event: &Value) -> bool {
+    event["type"] == "BOOKMARK"
+        && event["object"]["metadata"]["annotations"].get("k8s.io/initial-events-end").is_some()
+}
+
+/// Returns whether a watch starts at a version that the client names, without initial events.
+pub(super) fn starts_at_version(request: &Request) -> bool {
+    let query = request.query();
+    let version = query.get("resourceVersion").unwrap_or_default();
+    request.is_watch() && !matches!(version, "" | "0") && !query.flag("sendInitialEvents")
+}

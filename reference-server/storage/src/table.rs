@@ -1,0 +1,202 @@
+//! One resource: its current objects, and a bounded log of their changes.
+//!
+//! The log serves watches, lists at older versions and expiry. A watch is a cursor on the log, so a
+//! slow watcher has no buffer of its own. It expires when the log drops the events at its cursor. A
+//! list at an older version undoes the events since then. Versions before the oldest event are
+//! expired.
+
+use std::collections::btree_map::{BTreeMap, Entry};
+use std::collections::{HashMap, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::object::{Change, Draft, Key, Stored};
+
+/// The size at which a log drops its oldest events, in bytes.
+const MAX_WEIGHT: usize = 64 * 1024 * 1024;
+
+/// The size of the objects after which a read of the log stops, in bytes.
+const BATCH_WEIGHT: usize = 256 * 1024;
+
+/// A change of an object.
+#[derive(Debug)]
+pub struct Event {
+    /// The version of the write.
+    pub revision: u64,
+    /// The kind of change.
+    pub change: Change,
+    /// The state after the change. A deletion has the last state under the version of the deletion.
+    pub object: Arc<Stored>,
+    /// The state before the change.
+    pub previous: Option<Arc<Stored>>,
+}
+
+pub(super) struct Table {
+    objects: BTreeMap<Key, Arc<Stored>>,
+    log: VecDeque<Arc<Event>>,
+    /// The newest version whose successor may be missing from the log.
+    floor: u64,
+    capacity: usize,
+    /// The size of the objects in the log, in bytes.
+    weight: usize,
+    signal: watch::Sender<u64>,
+}
+
+impl Table {
+    pub(super) fn new(floor: u64, capacity: usize) -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            log: VecDeque::new(),
+            floor,
+            capacity: capacity.max(1),
+            weight: 0,
+            signal: watch::Sender::new(floor),
+        }
+    }
+
+    pub(super) fn get(&self, key: &Key) -> Option<&Arc<Stored>> {
+        self.objects.get(key)
+    }
+
+    pub(super) fn floor(&self) -> u64 {
+        self.floor
+    }
+
+    pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.signal.subscribe()
+    }
+
+    /// Returns the sender that wakes the watchers. The caller uses it after it releases the lock of
+    /// the store.
+    pub(super) fn announcer(&self) -> watch::Sender<u64> {
+        self.signal.clone()
+    }
+
+    /// Stores an object. Returns the new and the previous state.
+    pub(super) fn put(
+        &mut self,
+        draft: Draft,
+        revision: u64,
+    ) -> (Arc<Stored>, Option<Arc<Stored>>) {
+        let (object, previous, change) = match self.objects.entry(draft.key.clone()) {
+            Entry::Vacant(slot) => {
+                let object = Arc::new(Stored::new(draft, revision, Change::Added));
+                (slot.insert(object).clone(), None, Change::Added)
+            }
+            Entry::Occupied(mut slot) => {
+                let object = Arc::new(Stored::new(draft, revision, Change::Modified));
+                let previous = slot.insert(object.clone());
+                (object, Some(previous), Change::Modified)
+            }
+        };
+        self.record(Event { revision, change, object: object.clone(), previous: previous.clone() });
+        (object, previous)
+    }
+
+    pub(super) fn delete(&mut self, key: &Key, revision: u64) -> Option<Arc<Stored>> {
+        let previous = self.objects.remove(key)?;
+        let object = Arc::new(previous.at(revision, Change::Deleted));
+        self.record(Event {
+            revision,
+            change: Change::Deleted,
+            object: object.clone(),
+            previous: Some(previous),
+        });
+        Some(object)
+    }
+
+    fn record(&mut self, event: Event) {
+        self.weight += event.object.size();
+        self.log.push_back(Arc::new(event));
+        while self.log.len() > self.capacity || (self.weight > MAX_WEIGHT && self.log.len() > 1) {
+            let Some(expired) = self.log.pop_front() else { return };
+            self.weight -= expired.object.size();
+            self.floor = expired.revision;
+        }
+    }
+
+    /// Returns up to `max` events after `revision`, in order, and whether they are complete.
+    /// Returns `None` when that version is expired. Large objects reduce the number of events,
+    /// because the reader may be slow to pass them on.
+    pub(super) fn events_after(
+        &self,
+        revision: u64,
+        max: usize,
+    ) -> Option<(Vec<Arc<Event>>, bool)> {
+        if revision < self.floor {
+            return None;
+        }
+        let from = self.log.partition_point(|event| event.revision <= revision);
+        let mut bytes = 0;
+        let mut events = Vec::new();
+        for event in self.log.range(from..) {
+            if events.len() == max || bytes >= BATCH_WEIGHT {
+                return Some((events, false));
+            }
+            bytes += event.object.size();
+            events.push(event.clone());
+        }
+        Some((events, true))
+    }
+
+    pub(super) fn has_namespace(&self, namespace: &str) -> bool {
+        self.objects
+            .range(Key::new(namespace, "")..)
+            .next()
+            .is_some_and(|(key, _)| key.namespace == namespace)
+    }
+
+    /// Calls `visit` with the objects at `revision`, in order, starting after `after`.
+    pub(super) fn scan(
+        &self,
+        namespace: Option<&str>,
+        revision: u64,
+        after: Option<&Key>,
+        mut visit: impl FnMut(&Arc<Stored>),
+    ) {
+        let start = match (after, namespace) {
+            (Some(key), _) => Bound::Excluded(key.clone()),
+            (None, Some(namespace)) => Bound::Included(Key::new(namespace, "")),
+            (None, None) => Bound::Unbounded,
+        };
+        let within = |key: &Key| namespace.is_none_or(|namespace| key.namespace == namespace);
+        let past = self.undone(revision);
+        let mut then = past
+            .range((start.clone(), Bound::Unbounded))
+            .take_while(|(key, _)| within(key))
+            .peekable();
+        let mut now = self
+            .objects
+            .range((start, Bound::Unbounded))
+            .take_while(|(key, _)| within(key))
+            .filter(|(key, _)| !past.contains_key(key))
+            .peekable();
+        loop {
+            let from_past = match (then.peek(), now.peek()) {
+                (None, None) => return,
+                (Some((past, _)), Some((present, _))) => past < present,
+                (past, _) => past.is_some(),
+            };
+            let object = if from_past {
+                then.next().and_then(|(_, object)| object.as_ref())
+            } else {
+                now.next().map(|(_, object)| object)
+            };
+            if let Some(object) = object {
+                visit(object);
+            }
+        }
+    }
+
+    /// Returns the objects that changed after `revision`, in their state at that version.
+    fn undone(&self, revision: u64) -> BTreeMap<Key, Option<Arc<Stored>>> {
+        let from = self.log.partition_point(|event| event.revision <= revision);
+        let mut first = HashMap::new();
+        for event in self.log.range(from..) {
+            first.entry(&event.object.key).or_insert_with(|| event.previous.clone());
+        }
+        first.into_iter().map(|(key, object)| (key.clone(), object)).collect()
+    }
+}

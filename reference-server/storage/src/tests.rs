@@ -1,0 +1,287 @@
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::thread;
+
+use futures_util::FutureExt;
+
+use super::*;
+
+const TABLE: &str = "things";
+
+fn draft(namespace: &str, name: &str, text: &str) -> Draft {
+    let before = r#"{"kind":"Thing","metadata":{"resourceVersion":""#.to_owned();
+    let body = r#"{"kind":"Thing","#.len();
+    let after = format!(r#"","name":"{name}"}},"text":"{text}"}}"#);
+    Draft { key: Key::new(namespace, name), facts: Facts::default(), before, after, body }
+}
+
+fn put(store: &Store, namespace: &str, name: &str, text: &str) -> Arc<Stored> {
+    store.write(|write| write.put(TABLE, draft(namespace, name, text)))
+}
+
+fn names(page: &Page) -> Vec<&str> {
+    page.items.iter().map(|item| item.key.name.as_str()).collect()
+}
+
+fn list(store: &Store, range: Range<'_>) -> Page {
+    store.list(TABLE, range, |_| true).expect("a version that is there")
+}
+
+#[test]
+fn an_object_is_a_slice_of_the_event_that_announced_it() {
+    let store = Store::new(10);
+    let object = put(&store, "", "a", "x");
+    let text = format!(
+        r#"{{"kind":"Thing","metadata":{{"resourceVersion":"{}","name":"a"}},"text":"x"}}"#,
+        object.revision
+    );
+    assert_eq!(object.object(), text.as_bytes());
+    assert_eq!(object.body(), &text.as_bytes()[r#"{"kind":"Thing","#.len()..]);
+    let event = |kind: &str| format!("{{\"type\":\"{kind}\",\"object\":{text}}}\n");
+    assert_eq!(object.line_as(Change::Added), event("ADDED"));
+    assert_eq!(object.line_as(Change::Deleted), event("DELETED"));
+    assert_eq!(
+        object.line_as(Change::Added).as_ptr(),
+        object.line_as(Change::Added).as_ptr(),
+        "one buffer for all"
+    );
+}
+
+#[test]
+fn at_changes_only_the_version() {
+    let store = Store::new(10);
+    let object = put(&store, "", "a", "x");
+    let later = object.at(123_456_789, Change::Modified);
+    let expected =
+        String::from_utf8_lossy(object.object()).replace(&object.revision.to_string(), "123456789");
+    assert_eq!(later.object(), expected.as_bytes());
+    assert_eq!(later.body(), &expected.as_bytes()[r#"{"kind":"Thing","#.len()..]);
+    assert!(later.same_content(&draft("", "a", "x")));
+    assert!(!later.same_content(&draft("", "a", "y")));
+}
+
+#[test]
+fn an_object_exists_until_it_is_deleted() {
+    let store = Store::new(10);
+    let key = Key::new("n", "a");
+    let there = || {
+        let alone = store.get(TABLE, &key).map(|object| object.revision);
+        let within = store.write(|write| write.get(TABLE, &key).map(|object| object.revision));
+        assert_eq!(alone, within, "a write sees what a reader sees");
+        alone
+    };
+    let namespaces =
+        || store.write(|write| ["m", "n", "nn"].map(|namespace| write.has_namespace(namespace)));
+    assert_eq!((there(), namespaces()), (None, [false; 3]));
+    let put = put(&store, "n", "a", "").revision;
+    assert_eq!((there(), namespaces()), (Some(put), [false, true, false]));
+    let (items, revision) = store.snapshot(TABLE, Some("n"));
+    assert_eq!(
+        (items.iter().map(|item| item.revision).collect::<Vec<_>>(), revision),
+        (vec![put], put)
+    );
+    assert!(store.snapshot(TABLE, Some("m")).0.is_empty());
+    let deleted = store.write(|write| write.delete(TABLE, &key)).expect("it is there").revision;
+    assert_eq!((there(), namespaces()), (None, [false; 3]));
+    assert_eq!(store.snapshot(TABLE, None).1, deleted, "an empty list has the newest version");
+}
+
+#[test]
+fn a_list_at_a_version_omits_later_changes() {
+    let store = Store::new(100);
+    for name in ["a", "b", "c"] {
+        put(&store, "n", name, "1");
+    }
+    let then = store.revision();
+    put(&store, "n", "b", "2");
+    put(&store, "n", "bb", "1");
+    store.write(|write| write.delete(TABLE, &Key::new("n", "c")));
+    put(&store, "n", "c", "again");
+    store.write(|write| write.delete(TABLE, &Key::new("n", "a")));
+
+    let past = list(&store, Range { revision: Some(then), ..Range::default() });
+    assert_eq!((names(&past), past.revision), (vec!["a", "b", "c"], then));
+    assert!(
+        past.items.iter().all(|item| item.object().ends_with(br#""text":"1"}"#)),
+        "the states of then"
+    );
+    assert_eq!(names(&list(&store, Range::default())), ["b", "bb", "c"]);
+}
+
+#[test]
+fn pages_cover_a_namespace_and_count_what_remains() {
+    let store = Store::new(100);
+    for (namespace, name) in [("m", "z"), ("n", "a"), ("n", "b"), ("n", "c"), ("o", "a")] {
+        put(&store, namespace, name, "");
+    }
+    let range = Range { namespace: Some("n"), limit: Some(2), ..Range::default() };
+    let first = list(&store, range);
+    assert_eq!((names(&first), first.more, first.remaining), (vec!["a", "b"], true, 1));
+    let last = list(&store, Range { after: first.items.last().map(|item| &item.key), ..range });
+    assert_eq!((names(&last), last.more, last.remaining), (vec!["c"], false, 0));
+}
+
+#[test]
+fn versions_outside_the_log_are_expired_or_in_the_future() {
+    let store = Store::new(2);
+    let first = put(&store, "", "a", "0").revision;
+    for text in ["1", "2", "3"] {
+        put(&store, "", "a", text);
+    }
+    let current = store.revision();
+    assert_eq!(
+        store.news(TABLE, first, 10).map(|news| news.revision),
+        Err(RevisionError::Expired { oldest: current - 2 })
+    );
+    let range = |revision| Range { revision: Some(revision), ..Range::default() };
+    assert!(matches!(
+        store.list(TABLE, range(first), |_| true),
+        Err(RevisionError::Expired { .. })
+    ));
+    assert_eq!(names(&list(&store, range(current - 2))), ["a"]);
+    assert!(matches!(
+        store.list(TABLE, range(current + 1), |_| true),
+        Err(RevisionError::Future { current: now }) if now == current
+    ));
+}
+
+#[test]
+fn a_log_holds_64_mebibytes_and_at_least_its_newest_event() {
+    const ROOM: usize = 64 << 20;
+    const SMALL: usize = 200;
+    let store = Store::new(100);
+    let put = |size: usize| {
+        let first = store.get(TABLE, &Key::new("", "a")).is_none();
+        let change = if first { Change::Added } else { Change::Modified };
+        let mut draft = draft("", "a", "");
+        let bare = Stored::new(draft.clone(), FIRST_REVISION, change).size();
+        draft.before.push_str(&" ".repeat(size - bare));
+        let put = store.write(|write| write.put(TABLE, draft));
+        assert_eq!(put.size(), size);
+        put.revision
+    };
+    let oldest = || store.news(TABLE, FIRST_REVISION, 1).map(|news| news.revision);
+    let expired = |revision| Err(RevisionError::Expired { oldest: revision });
+
+    let first = put(SMALL);
+    put(ROOM / 4 - SMALL);
+    let third = put(ROOM / 4);
+    put(ROOM / 4);
+    put(ROOM / 4);
+    assert_eq!(oldest(), Ok(first), "it is full, and holds everything");
+    put(SMALL);
+    assert_eq!(oldest(), expired(first));
+    let last = put(ROOM / 4);
+    assert_eq!(oldest(), expired(third));
+    let alone = put(ROOM + 1);
+    assert_eq!(oldest(), expired(last));
+    assert_eq!(
+        store.news(TABLE, last, 2).map(|news| (news.events.len(), news.revision)),
+        Ok((1, alone))
+    );
+}
+
+#[test]
+fn news_are_in_order_and_have_their_last_version() {
+    let store = Store::new(100);
+    let start = store.revision();
+    for name in ["a", "b", "c"] {
+        put(&store, "", name, "");
+    }
+    store.write(|write| write.put("others", draft("", "x", "")));
+    let first = store.news(TABLE, start, 2).expect("fresh");
+    assert_eq!((first.events.len(), first.revision), (2, start + 2));
+    let rest = store.news(TABLE, first.revision, 2).expect("fresh");
+    assert_eq!(rest.events.len(), 1);
+    assert_eq!(
+        rest.revision,
+        start + 4,
+        "nothing is missing up to the newest version of the whole store"
+    );
+}
+
+#[test]
+fn concurrent_writers_and_readers_see_the_same_history() {
+    const WRITERS: usize = 4;
+    const WRITES: usize = 200;
+    let store = Store::new(WRITERS * WRITES + 1);
+    let start = store.revision();
+    thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let store = &store;
+            scope.spawn(move || {
+                for n in 0..WRITES {
+                    put(store, "", &format!("o{}", n % 7), &format!("{writer}-{n}"));
+                }
+            });
+        }
+        for _ in 0..2 {
+            scope.spawn(|| {
+                // Replays the log while it grows. The result must equal the store.
+                let mut seen: BTreeMap<String, u64> = BTreeMap::new();
+                let mut cursor = start;
+                let mut events = 0;
+                while events < WRITERS * WRITES {
+                    let news = store.news(TABLE, cursor, 16).expect("the log is long enough");
+                    for event in &news.events {
+                        assert!(event.revision > cursor, "in order, without gaps or repeats");
+                        let previous = event.previous.as_ref().map(|previous| previous.revision);
+                        assert_eq!(
+                            previous,
+                            seen.insert(event.object.key.name.clone(), event.revision)
+                        );
+                        cursor = event.revision;
+                        events += 1;
+                    }
+                    thread::yield_now();
+                }
+            });
+        }
+    });
+    assert_eq!(store.revision(), start + (WRITERS * WRITES) as u64);
+    let page = list(&store, Range::default());
+    assert_eq!(page.items.len(), 7);
+}
+
+#[tokio::test]
+async fn a_write_wakes_only_the_watchers_of_its_table() {
+    let store = Store::new(10);
+    let (mut mine, other) = (store.subscribe(TABLE), store.subscribe("others"));
+    mine.mark_unchanged();
+    let written = put(&store, "", "a", "").revision;
+    mine.changed().await.expect("the store is there");
+    assert_eq!(*mine.borrow(), written);
+    assert!(!other.has_changed().expect("the store is there"));
+}
+
+#[tokio::test]
+async fn pending_owners_waits_until_there_are_some() {
+    let store = Store::new(10);
+    let mut look = pin!(store.pending_owners());
+    assert_eq!(look.as_mut().now_or_never(), None);
+    put(&store, "", "a", "");
+    assert_eq!(look.as_mut().now_or_never(), None, "it has none");
+    let mut owned = draft("", "b", "");
+    owned.facts.owners = vec!["owner".to_owned()];
+    let key = owned.key.clone();
+    owned.facts.awaits_dependents = true;
+    owned.facts.uid = "b".to_owned();
+    store.write(|write| write.put(TABLE, owned));
+    let pending = BTreeSet::from(["b", "owner"].map(str::to_owned));
+    assert_eq!(look.await, pending);
+    let place = (TABLE.to_owned(), key);
+    assert_eq!(
+        (store.dependents("owner"), store.waiting_owner("b")),
+        (vec![place.clone()], Some(place))
+    );
+    assert_eq!((store.dependents("b"), store.waiting_owner("owner")), (vec![], None));
+}
+
+#[test]
+fn a_closure_without_writes_creates_no_version() {
+    let store = Store::new(10);
+    let before = store.revision();
+    assert!(store.write(|write| write.delete(TABLE, &Key::new("", "nothing"))).is_none());
+    assert_eq!(store.revision(), before);
+    assert!(!store.write(|write| write.has_namespace("n")));
+}

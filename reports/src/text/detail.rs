@@ -1,0 +1,124 @@
+//! A result with everything that decided it.
+
+use std::fmt::Write as _;
+
+use kubeproof_harness::event::Place;
+
+use super::lines::Lines;
+use super::{Limits, printable};
+use crate::document::{CheckRecord, ExchangeRecord, Record};
+use crate::paint::{Paint, verdict_name};
+use crate::requirements::Requirements;
+
+/// Returns the first line of a result: verdict, case, subject and reason.
+pub(crate) fn title(record: &Record, paint: Paint) -> String {
+    let verdict = format!("{:<9}", verdict_name(record.verdict).to_uppercase());
+    let mut line = format!(
+        "{} {}",
+        paint.verdict(record.verdict, verdict),
+        paint.bold(printable(&record.title()))
+    );
+    let headline = printable(&record.headline());
+    if !headline.is_empty() {
+        _ = write!(line, "  {headline}");
+    }
+    line
+}
+
+/// Returns the lines below the title: the rule, the failed checks and their exchanges.
+pub(crate) fn detail(
+    record: &Record,
+    requirements: &Requirements,
+    limits: Limits,
+    paint: Paint,
+) -> String {
+    let mut lines = Lines::new(limits, paint);
+    lines.block(1, "", &record.summary);
+    for id in &record.requirements {
+        lines.rule(1, id, requirements);
+    }
+    if let Some(why) = &record.why {
+        lines.block(1, "why      ", why);
+    }
+    let checks = record.failed_checks();
+    let mut shown: Vec<&str> = Vec::new();
+    for check in &checks {
+        // Checks share exchanges. An exchange is shown once, with its first check.
+        let exchanges = exchanges_of(check, record);
+        let new = exchanges.into_iter().filter(|exchange| !shown.contains(&exchange.step.as_str()));
+        let new: Vec<_> = new.collect();
+        shown.extend(new.iter().map(|exchange| exchange.step.as_str()));
+        lines.check(check, &new);
+    }
+    if checks.is_empty() {
+        // The case ended before its first check, so the last exchange shows the cause.
+        if let Some(last) = record.exchanges.last() {
+            lines.exchange(last);
+        }
+    }
+    if record.needs_attention() {
+        lines.block(1, "explain  ", &explain_command(record));
+    }
+    lines.text
+}
+
+/// Returns the command that explains a case.
+pub(super) fn explain_command(record: &Record) -> String {
+    format!("kubeproof explain {}", record.id)
+}
+
+/// Returns the exchanges that decided a check, in the order of sending.
+pub(crate) fn exchanges_of<'a>(check: &CheckRecord, record: &'a Record) -> Vec<&'a ExchangeRecord> {
+    if check.steps.is_empty() {
+        return record.exchange(&check.step).into_iter().collect();
+    }
+    check.steps.iter().filter_map(|step| record.exchange(step)).collect()
+}
+
+/// Returns a place that breaks a design rule as `file:line:column`, which editors recognise.
+pub(crate) fn place(place: &Place) -> String {
+    let position = place.position.as_ref();
+    let position =
+        position.map(|at| format!("{}:{}:{}: ", at.file, at.line, at.column)).unwrap_or_default();
+    let because = place.because.as_ref().map(|because| format!(" (kept by Kubernetes: {because})"));
+    format!("{position}{}: {}{}", place.at, place.message, because.unwrap_or_default())
+}
+
+impl Lines {
+    /// Adds a requirement with a link to its section.
+    pub(super) fn rule(&mut self, indent: usize, id: &str, requirements: &Requirements) {
+        let Some(requirement) = requirements.get(id) else {
+            return self.block(indent, "rule     ", id);
+        };
+        let text = format!("{id} ({}): {}", requirement.level, requirement.statement);
+        self.block(indent, "rule     ", &text);
+        if let Some(url) = requirement.section_url() {
+            self.whole(indent, "         ", &url);
+        }
+    }
+
+    fn check(&mut self, check: &CheckRecord, exchanges: &[&ExchangeRecord]) {
+        let verdict = self.paint.verdict(check.verdict, verdict_name(check.verdict));
+        let id = self.paint.bold(&check.id);
+        let said = check.means.as_ref().unwrap_or(&check.message);
+        self.line(1, &format!("{verdict} of check {id}: {}", printable(said.trim_end())));
+        if check.means.is_some() {
+            self.block(2, "found    ", &check.message);
+        }
+        if let Some(diff) = &check.diff {
+            self.block(2, "", diff);
+        } else if !check.places.is_empty() {
+            let places: Vec<_> = check.places.iter().map(place).collect();
+            self.block(2, "at       ", &places.join("\n"));
+        } else {
+            self.value(2, "expected ", &check.expected);
+            self.value(2, "actual   ", &check.actual);
+        }
+        for exchange in exchanges {
+            self.exchange(exchange);
+        }
+        if let Some(curl) = &check.curl {
+            self.whole(2, "repeat   ", curl);
+        }
+    }
+}

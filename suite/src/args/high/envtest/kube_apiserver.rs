@@ -1,0 +1,204 @@
+//! The flags of kube-apiserver.
+
+use std::fmt::Display;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use kubeproof_reference_server::{
+    AuthorizationMode, Config, Controllers, ServiceAccountOptions, ServingCertificate, Tls,
+};
+
+use super::flags::{Flag, Flags, help};
+use crate::args::high::credentials::{read, read_certificate, token_users};
+use crate::args::low;
+use crate::error::Error;
+
+/// The port of kube-apiserver without a flag.
+const PORT: u16 = 6443;
+
+/// The task of `kubeproof kube-apiserver`.
+pub(crate) enum KubeApiserver {
+    Help(String),
+    Start(Box<ApiserverOptions>),
+}
+
+/// A server, and what the launcher prints and writes before it starts.
+pub(crate) struct ApiserverOptions {
+    pub(crate) config: Config,
+    /// The warnings about flags without effect.
+    pub(crate) warnings: Vec<String>,
+    /// The directory for a generated certificate.
+    pub(crate) certificate_directory: Option<PathBuf>,
+}
+
+const FLAGS: &[Flag] = &[
+    flag("authorization-mode", "MODES", "RBAC, or AlwaysAllow [default: AlwaysAllow]"),
+    flag("bind-address", "IP", "Address to listen on [default: 0.0.0.0]"),
+    flag("cert-dir", "DIR", "Directory of apiserver.crt and apiserver.key"),
+    flag("client-ca-file", "FILE", "Authorities of client certificates"),
+    flag("controllers", "WHICH", "none, or all those of `kubeproof serve` [default: none]"),
+    flag("secure-port", "PORT", "Port to listen on [default: 6443]"),
+    flag("api-audiences", "NAMES", "Audiences of the server [default: the first issuer]"),
+    flag("service-account-issuer", "URL", "Issuers of tokens, the first one issues"),
+    flag("service-account-key-file", "FILE", "Keys that verify tokens"),
+    flag("service-account-signing-key-file", "FILE", "Key that signs tokens"),
+    flag("tls-cert-file", "FILE", "Certificate to serve"),
+    flag("tls-private-key-file", "FILE", "Private key of the certificate"),
+    flag("token-auth-file", "FILE", "Users with bearer tokens"),
+    flag("advertise-address", "IP", "No effect"),
+    flag("allow-privileged", "", "No effect, privileged pods are accepted"),
+    flag("disable-admission-plugins", "NAMES", "No effect"),
+    flag("etcd-cafile", "FILE", "No effect, objects are in memory"),
+    flag("etcd-certfile", "FILE", "No effect, objects are in memory"),
+    flag("etcd-keyfile", "FILE", "No effect, objects are in memory"),
+    flag("etcd-servers", "URLS", "No effect, objects are in memory"),
+    flag("service-cluster-ip-range", "CIDR", "No effect"),
+];
+
+const fn flag(name: &'static str, value: &'static str, help: &'static str) -> Flag {
+    Flag { name, value, help }
+}
+
+impl KubeApiserver {
+    pub(in crate::args::high) fn resolve(launcher: &low::Launcher) -> Result<Self, Error> {
+        let flags = Flags::parse(&launcher.flags, FLAGS);
+        if flags.help {
+            return Ok(Self::Help(help("kube-apiserver", FLAGS)));
+        }
+        let (certificate, certificate_directory) = certificate(&flags)?;
+        let users = flags.value("token-auth-file").map(|path| token_users(Path::new(path)));
+        let client_ca_pem = flags.value("client-ca-file").map(|path| read(Path::new(path)));
+        let client_ca_pem = client_ca_pem.transpose()?;
+        let config = Config {
+            listen: address(&flags)?,
+            tls: Some(Tls { certificate, client_ca_pem, ..Tls::default() }),
+            users: users.transpose()?.unwrap_or_default(),
+            authorization: authorization(&flags),
+            service_accounts: service_accounts(&flags)?,
+            controllers: controllers(&flags)?,
+            ..Config::default()
+        };
+        Ok(Self::Start(Box::new(ApiserverOptions {
+            config,
+            warnings: flags.warnings,
+            certificate_directory,
+        })))
+    }
+}
+
+fn address(flags: &Flags) -> Result<SocketAddr, Error> {
+    let ip = match flags.value("bind-address") {
+        None => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        Some(text) => text.parse().map_err(|error| invalid_flag("bind-address", text, error))?,
+    };
+    let port = match flags.value("secure-port") {
+        None => PORT,
+        Some(text) => text.parse().map_err(|error| invalid_flag("secure-port", text, error))?,
+    };
+    Ok(SocketAddr::new(ip, port))
+}
+
+/// Returns the certificate of the flags or the certificate directory. If there is none, returns the
+/// directory for a generated one.
+fn certificate(flags: &Flags) -> Result<(Option<ServingCertificate>, Option<PathBuf>), Error> {
+    let pair = flags.value("tls-cert-file").zip(flags.value("tls-private-key-file"));
+    if let Some((chain, key)) = pair {
+        return Ok((Some(read_certificate(Path::new(chain), Path::new(key))?), None));
+    }
+    let Some(directory) = flags.value("cert-dir").map(PathBuf::from) else {
+        return Ok((None, None));
+    };
+    let (chain, key) = (directory.join("apiserver.crt"), directory.join("apiserver.key"));
+    if chain.exists() && key.exists() {
+        return Ok((Some(read_certificate(&chain, &key)?), None));
+    }
+    Ok((None, Some(directory)))
+}
+
+/// Returns the mode for a list of modes. A request is allowed if one mode of the list allows it.
+fn authorization(flags: &Flags) -> AuthorizationMode {
+    let mut modes = flags.values("authorization-mode").peekable();
+    if modes.peek().is_none() || modes.any(|mode| mode == "AlwaysAllow") {
+        AuthorizationMode::AlwaysAllow
+    } else {
+        AuthorizationMode::Rbac
+    }
+}
+
+fn service_accounts(flags: &Flags) -> Result<ServiceAccountOptions, Error> {
+    let texts = |name| flags.values(name).map(str::to_owned).collect();
+    let key = flags.value("service-account-signing-key-file");
+    let keys = flags.values("service-account-key-file").map(|path| read(Path::new(path)));
+    Ok(ServiceAccountOptions {
+        issuers: texts("service-account-issuer"),
+        audiences: texts("api-audiences"),
+        signing_key_pem: key.map(|path| read(Path::new(path))).transpose()?,
+        key_pems: keys.collect::<Result<_, _>>()?,
+    })
+}
+
+fn controllers(flags: &Flags) -> Result<Controllers, Error> {
+    match flags.value("controllers") {
+        None | Some("none") => Ok(Controllers::None),
+        Some("all") => Ok(Controllers::All),
+        Some(other) => Err(invalid_flag("controllers", other, "expected none or all")),
+    }
+}
+
+fn invalid_flag(name: &'static str, value: &str, reason: impl Display) -> Error {
+    Error::Flag { name, value: value.to_owned(), reason: reason.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn start(line: &str) -> Result<ApiserverOptions, Error> {
+        let flags = line.split_whitespace().map(str::to_owned).collect();
+        match KubeApiserver::resolve(&low::Launcher { flags })? {
+            KubeApiserver::Start(options) => Ok(*options),
+            KubeApiserver::Help(text) => panic!("{text}"),
+        }
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_kube_apiserver_without_controllers() {
+        let options = start("").expect("valid flags");
+        assert_eq!(options.config.listen.to_string(), "0.0.0.0:6443");
+        assert_eq!(options.config.authorization, AuthorizationMode::AlwaysAllow);
+        assert_eq!(options.config.controllers, Controllers::None);
+        assert!(options.config.tls.is_some());
+        let options = start("--authorization-mode=Node,RBAC --controllers=all --secure-port 1");
+        let options = options.expect("valid flags");
+        assert_eq!(options.config.listen.to_string(), "0.0.0.0:1");
+        assert_eq!(options.config.authorization, AuthorizationMode::Rbac);
+        assert_eq!(options.config.controllers, Controllers::All);
+    }
+
+    #[test]
+    fn a_certificate_is_read_from_the_directory_or_generated_there() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let line = format!("--cert-dir={}", dir.path().display());
+        let generates = |options: &ApiserverOptions| options.certificate_directory.is_some();
+        let options = start(&line).expect("valid flags");
+        assert!(generates(&options), "no file");
+        for name in ["apiserver.crt", "apiserver.key"] {
+            fs::write(dir.path().join(name), name).expect("written");
+        }
+        let options = start(&line).expect("valid flags");
+        assert!(!generates(&options));
+        let certificate = options.config.tls.and_then(|tls| tls.certificate);
+        assert_eq!(certificate.map(|one| one.key_pem).as_deref(), Some("apiserver.key"));
+    }
+
+    #[test]
+    fn errors_name_the_flag_or_the_file() {
+        let error = |line: &str| start(line).err().map(|error| error.to_string());
+        let port = error("--secure-port=x").unwrap_or_default();
+        assert!(port.starts_with("--secure-port is \"x\":"), "{port}");
+        let file = error("--client-ca-file=/nothing/ca.crt").unwrap_or_default();
+        assert!(file.starts_with("cannot read /nothing/ca.crt"), "{file}");
+    }
+}

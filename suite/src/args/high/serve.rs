@@ -1,0 +1,105 @@
+//! The options of `kubeproof serve`.
+
+use std::path::PathBuf;
+
+use kubeproof_reference_server::{
+    Capability, Config, Controllers, Fault, Manifest, StartError, Tls, Variation, Variations,
+};
+
+use crate::args::high::credentials::{read, read_certificate, token_users};
+use crate::args::low;
+use crate::error::Error;
+
+/// What `kubeproof serve` does.
+pub(crate) enum Serve {
+    ListFaults,
+    ListVariations,
+    Start(Box<ServerOptions>),
+}
+
+/// The options of a server.
+pub(crate) struct ServerOptions {
+    pub(crate) config: Config,
+    pub(crate) kubeconfig_out: Option<PathBuf>,
+    /// The variations of `--vary`, which the server prints.
+    pub(crate) varied: Option<Variations>,
+    /// Whether the token was generated, so that the server must print it.
+    pub(crate) has_random_token: bool,
+}
+
+impl Serve {
+    pub(super) fn resolve(serve: low::Serve) -> Result<Self, Error> {
+        if serve.list_faults {
+            return Ok(Self::ListFaults);
+        }
+        if serve.list_variations {
+            return Ok(Self::ListVariations);
+        }
+        let only_resource = serve.only_resource.then_some(Capability::OtherResources);
+        let manifests =
+            serve.load.iter().map(|file| Manifest::read(file)).collect::<Result<_, _>>();
+        let users = serve.token_auth_file.as_deref().map(token_users);
+        let mut config = Config {
+            listen: serve.listen,
+            tls: tls(&serve)?,
+            users: users.transpose()?.unwrap_or_default(),
+            controllers: serve.controllers.into(),
+            manifests: manifests.map_err(StartError::from)?,
+            user_token: serve.user_token,
+            history: serve.history,
+            viewer_token: serve.viewer_token,
+            node: true,
+            disabled_capabilities: serve.without.into_iter().chain(only_resource).collect(),
+            faults: faults(&serve.fault)?,
+            variations: variations(serve.vary, &serve.variation)?,
+            ..Config::default()
+        };
+        let has_random_token = serve.token.is_none();
+        if let Some(token) = serve.token {
+            config.admin_token = token;
+        }
+        Ok(Self::Start(Box::new(ServerOptions {
+            config,
+            kubeconfig_out: serve.kubeconfig_out,
+            varied: serve.vary.map(Variations::from_seed),
+            has_random_token,
+        })))
+    }
+}
+
+/// Returns the options of TLS. A certificate, or an authority of clients, needs TLS.
+fn tls(serve: &low::Serve) -> Result<Option<Tls>, Error> {
+    let pair = serve.tls_cert_file.as_deref().zip(serve.tls_private_key_file.as_deref());
+    let certificate = pair.map(|(chain, key)| read_certificate(chain, key)).transpose()?;
+    let client_ca_pem = serve.client_ca_file.as_deref().map(read).transpose()?;
+    let is_on = serve.tls || certificate.is_some() || client_ca_pem.is_some();
+    Ok(is_on.then(|| Tls { certificate, client_ca_pem, ..Tls::default() }))
+}
+
+impl From<low::Controllers> for Controllers {
+    fn from(controllers: low::Controllers) -> Self {
+        match controllers {
+            low::Controllers::All => Self::All,
+            low::Controllers::None => Self::None,
+        }
+    }
+}
+
+/// Returns the faults with these names.
+pub(super) fn faults<C: FromIterator<Fault>>(names: &[String]) -> Result<C, Error> {
+    let fault = |name: &String| {
+        let unknown = || Error::unknown("fault", name, Fault::all().map(Fault::name));
+        Fault::from_name(name).ok_or_else(unknown)
+    };
+    names.iter().map(fault).collect()
+}
+
+/// Returns the variations that the seed selects, and those with these names.
+fn variations(seed: Option<u64>, names: &[String]) -> Result<Variations, Error> {
+    let seeded = seed.map_or(Variations::none(), Variations::from_seed);
+    names.iter().try_fold(seeded, |variations, name| {
+        let unknown = || Error::unknown("variation", name, Variation::all().map(Variation::name));
+        let variation = Variation::from_name(name).ok_or_else(unknown)?;
+        Ok(variations.with(variation))
+    })
+}

@@ -1,0 +1,104 @@
+//! Arguments of `kubeproof serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use kubeproof_reference_server::Capability;
+
+use super::values::{capability, positive};
+
+/// The controllers in the server.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(in crate::args) enum Controllers {
+    /// Namespaces and garbage collection
+    #[default]
+    All,
+    /// None, as in kube-apiserver
+    None,
+}
+
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own on the command line")]
+pub(in crate::args) struct Serve {
+    /// Address to listen on; port 0 selects a free port
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    pub(in crate::args) listen: SocketAddr,
+
+    /// Serve TLS with newly generated certificates
+    #[arg(long)]
+    pub(in crate::args) tls: bool,
+
+    /// Serve TLS with this certificate, followed by those of its authorities
+    #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
+    pub(in crate::args) tls_cert_file: Option<PathBuf>,
+
+    /// Private key of the certificate
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    pub(in crate::args) tls_private_key_file: Option<PathBuf>,
+
+    /// Serve TLS, and authenticate client certificates of these authorities
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::args) client_ca_file: Option<PathBuf>,
+
+    /// Users with bearer tokens, in the format of kube-apiserver: token,name,uid,"group,group"
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::args) token_auth_file: Option<PathBuf>,
+
+    /// Controllers to run; without them, deleted namespaces stay Terminating
+    #[arg(long, value_enum, default_value_t)]
+    pub(in crate::args) controllers: Controllers,
+
+    /// Bearer token of the administrator [default: random]
+    #[arg(long, value_name = "TOKEN")]
+    pub(in crate::args) token: Option<String>,
+
+    /// Bearer token of a user without permissions [default: no such user]
+    #[arg(long, value_name = "TOKEN")]
+    pub(in crate::args) user_token: Option<String>,
+
+    /// Bearer token of a user with read-only permissions [default: no such user]
+    #[arg(long, value_name = "TOKEN")]
+    pub(in crate::args) viewer_token: Option<String>,
+
+    /// Enable deliberate bugs
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    pub(in crate::args) fault: Vec<String>,
+
+    /// List the deliberate bugs
+    #[arg(long)]
+    pub(in crate::args) list_faults: bool,
+
+    /// Enable variations that the conventions permit, selected by this seed
+    #[arg(long, value_name = "SEED")]
+    pub(in crate::args) vary: Option<u64>,
+
+    /// Enable variations by name
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    pub(in crate::args) variation: Vec<String>,
+
+    /// List the variations
+    #[arg(long)]
+    pub(in crate::args) list_variations: bool,
+
+    /// Events to keep per resource; watches from older versions get 410 Gone
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = positive)]
+    pub(in crate::args) history: usize,
+
+    /// Disable capabilities consistently, so that discovery does not list them
+    #[arg(long, value_name = "CAPABILITY", num_args = 1.., value_parser = capability())]
+    pub(in crate::args) without: Vec<Capability>,
+
+    /// Serve one namespaced resource in one group; the same as --without other-resources
+    #[arg(long)]
+    pub(in crate::args) only_resource: bool,
+
+    /// Apply the objects of these files before the server is ready: definitions first, then
+    /// namespaces
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub(in crate::args) load: Vec<PathBuf>,
+
+    /// Write a kubeconfig for the administrator to this file, readable by its owner only
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::args) kubeconfig_out: Option<PathBuf>,
+}

@@ -1,0 +1,115 @@
+//! Values of options, and their parsers.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use kubeproof_cases::Profile;
+use kubeproof_cases::case::Capability as Needed;
+use kubeproof_reference_server::Capability;
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub(in crate::args) enum Color {
+    /// On a terminal, unless `NO_COLOR` is set
+    #[default]
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(in crate::args) enum Level {
+    /// A MUST: a violation is a failure
+    Must,
+    /// A SHOULD: a violation is a warning
+    Should,
+    /// A MAY: a violation is a warning
+    May,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
+pub(in crate::args) enum Edition {
+    /// Kubernetes 1.0
+    #[value(name = "v1.0")]
+    V1_0,
+    /// Kubernetes 1.3
+    #[value(name = "v1.3")]
+    V1_3,
+    /// March 2022
+    #[value(name = "2022")]
+    Y2022,
+    /// 2024
+    #[value(name = "2024")]
+    Y2024,
+    /// The current text
+    #[default]
+    #[value(name = "head")]
+    Head,
+}
+
+/// Parses durations such as `90s`, `5m`, `1m 30s` or `500ms`.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let duration: jiff::SignedDuration = text
+        .parse()
+        .map_err(|_| "expected a number with a unit, for example 500ms, 90s or 5m".to_owned())?;
+    match Duration::try_from(duration) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err("expected a duration above zero".to_owned()),
+    }
+}
+
+/// Parses a duration that may be zero.
+pub(super) fn age(text: &str) -> Result<Duration, String> {
+    if text.trim() == "0" { Ok(Duration::ZERO) } else { duration(text) }
+}
+
+/// Parses the name of a capability that the bundled server can disable.
+pub(super) fn capability() -> impl TypedValueParser<Value = Capability> {
+    let value = |capability: Capability| {
+        PossibleValue::new(capability.name()).help(capability.summary().trim_end_matches('.'))
+    };
+    PossibleValuesParser::new(Capability::all().map(value)).try_map(|name| {
+        Capability::from_name(&name).ok_or_else(|| format!("no capability has the name {name}"))
+    })
+}
+
+/// Parses the name of a capability that cases need.
+pub(super) fn needed_capability(name: &str) -> Result<Needed, String> {
+    serde_json::from_value(name.into()).map_err(|error| error.to_string())
+}
+
+/// Parses the name of a profile.
+pub(super) fn profile() -> impl TypedValueParser<Value = Profile> {
+    let value = |profile: Profile| PossibleValue::new(profile.name()).help(profile.summary());
+    PossibleValuesParser::new(Profile::ALL.map(value)).try_map(|name| {
+        Profile::from_name(&name).ok_or_else(|| format!("no profile has the name {name}"))
+    })
+}
+
+pub(super) fn positive(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "expected a number above zero".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("1m 30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        for wrong in ["90", "", "0s", "-5s", "soon"] {
+            assert!(duration(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn an_age_may_be_zero() {
+        assert_eq!(age("0"), Ok(Duration::ZERO));
+        assert_eq!(age("2m"), Ok(Duration::from_mins(2)));
+    }
+}
