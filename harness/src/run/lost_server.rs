@@ -14,6 +14,8 @@ use crate::exchange::{BrokenKind, Exchange, Outcome, StreamEnd, WatchEnd};
 
 /// Time for a server to accept a connection.
 const CONNECT: Duration = Duration::from_secs(5);
+/// The pauses after requests whose connection ended, in milliseconds.
+const PAUSES: [u64; 4] = [10, 50, 200, 500];
 
 impl Session {
     /// Turns failures by broken connections into errors, if the server is gone.
@@ -31,9 +33,20 @@ impl Session {
         CaseResult { verdict: judgement.verdict, reason: judgement.reason, ..result }
     }
 
+    /// Reports whether the server refuses connections. When a process ends, its connections can end
+    /// before its listener, so a connection that ends at once says nothing yet.
     async fn is_gone(&self) -> bool {
-        let exchange = self.ask(CONNECT).await;
-        matches!(&exchange.outcome, Outcome::Broken(broken) if broken.kind == BrokenKind::Connect)
+        for pause in PAUSES {
+            let exchange = self.ask(CONNECT).await;
+            match &exchange.outcome {
+                Outcome::Broken(broken) if broken.kind == BrokenKind::Protocol => {
+                    tokio::time::sleep(Duration::from_millis(pause)).await;
+                }
+                Outcome::Broken(broken) => return broken.kind == BrokenKind::Connect,
+                Outcome::Response(_) => return false,
+            }
+        }
+        false
     }
 
     /// Reports whether the server, or this machine, is slow. A server without any response hangs.
