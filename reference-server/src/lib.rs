@@ -34,7 +34,7 @@
 //! | indented text (`pretty`, YAML) | 16 MiB, or four times the plain text | plain JSON |
 //! | patterns of a schema | 8 KiB of text each, 1 MiB compiled, 16 MiB in total | 422 |
 //! | rules of a schema | 16 KiB and 300 links each, cost on the largest object | 422 |
-//! | log of a resource | [`Config::history`] events, 64 MiB | 410 for older versions |
+//! | history | [`Config::history`] events of a resource, 32 MiB in total | 410 for older versions |
 //! | streams of a SPDY connection | 1024, 64 headers each, 64 KiB of headers | reset, closed |
 //! | message of a WebSocket | 32 MiB | closed with 1009 |
 //!

@@ -1,5 +1,8 @@
 //! The store: all objects of the server in memory, one version counter, and a bounded history.
 //!
+//! The history has a log for each table. The number of events in a log is bounded, and so is the
+//! size of all logs together. The oldest events of the store expire first.
+//!
 //! One lock guards the store. A write is a closure that runs under the lock, so a check and the
 //! write that depends on it are atomic. Slow work (parsing, validating, encoding) happens before
 //! the closure, which then compares versions. Readers only clone reference counts.
@@ -22,6 +25,10 @@ use self::table::Table;
 /// The initial version of the server. Earlier versions are expired, as after a compaction.
 const FIRST_REVISION: u64 = 1_000;
 
+/// The size of the history, in bytes. The oldest events expire when the objects of all events need
+/// more.
+pub const MAX_HISTORY_BYTES: usize = 32 * 1024 * 1024;
+
 /// All objects.
 pub struct Store {
     state: RwLock<State>,
@@ -35,7 +42,38 @@ pub struct Store {
 struct State {
     revision: u64,
     tables: BTreeMap<String, Table>,
+    /// The size of the objects in all logs, in bytes.
+    weight: usize,
+    /// The newest version that expired because the history was full. A table without events,
+    /// objects and watchers is dropped, and this version is the floor of the next table of its
+    /// name.
+    compacted: u64,
     owners: Owners,
+}
+
+impl State {
+    /// Drops the oldest events of a history that is too large. The newest event stays.
+    fn compact(&mut self) {
+        while self.weight > MAX_HISTORY_BYTES {
+            let tables = self.tables.iter_mut();
+            let oldest = tables.filter_map(|(name, table)| Some((table.oldest()?, name, table)));
+            let Some((revision, name, table)) = oldest.min_by_key(|(revision, ..)| *revision)
+            else {
+                return;
+            };
+            if revision == self.revision {
+                return;
+            }
+            self.weight -= table.weight();
+            table.drop_oldest();
+            self.weight += table.weight();
+            self.compacted = revision;
+            if table.is_unused() {
+                let name = name.clone();
+                self.tables.remove(&name);
+            }
+        }
+    }
 }
 
 /// The reason why a version is not available.
@@ -91,12 +129,15 @@ pub struct News {
 }
 
 impl Store {
-    /// Creates an empty store that keeps `history` events for each table.
+    /// Creates an empty store that keeps `history` events for each table, and
+    /// [`MAX_HISTORY_BYTES`] in total.
     pub fn new(history: usize) -> Self {
         Self {
             state: RwLock::new(State {
                 revision: FIRST_REVISION,
                 tables: BTreeMap::new(),
+                weight: 0,
+                compacted: FIRST_REVISION,
                 owners: Owners::default(),
             }),
             history,
@@ -137,8 +178,8 @@ impl Store {
         }
         let mut page = Page { revision, ..Page::default() };
         let Some(table) = state.tables.get(table) else {
-            if revision < FIRST_REVISION {
-                return Err(RevisionError::Expired { oldest: FIRST_REVISION });
+            if revision < state.compacted {
+                return Err(RevisionError::Expired { oldest: state.compacted });
             }
             return Ok(page);
         };
@@ -172,6 +213,9 @@ impl Store {
     pub fn news(&self, table: &str, revision: u64, max: usize) -> Result<News, RevisionError> {
         let state = self.read();
         let Some(table) = state.tables.get(table) else {
+            if revision < state.compacted {
+                return Err(RevisionError::Expired { oldest: state.compacted });
+            }
             return Ok(News { events: Vec::new(), revision: state.revision.max(revision) });
         };
         let (events, all) = table
@@ -254,7 +298,7 @@ impl Write<'_> {
         self.state
             .tables
             .entry(name.to_owned())
-            .or_insert_with(|| Table::new(FIRST_REVISION, self.history))
+            .or_insert_with(|| Table::new(self.state.compacted, self.history))
     }
 
     /// Returns an object.
@@ -274,9 +318,12 @@ impl Write<'_> {
         let name = table;
         let table = self.table(name);
         let announcer = table.announcer();
+        let weight = table.weight();
         let (object, previous) = table.put(draft, revision);
+        let weight = (weight, table.weight());
         self.touched.push(announcer);
         self.state.owners.record(name, previous.as_deref(), Some(&object));
+        self.recorded(weight);
         object
     }
 
@@ -285,11 +332,21 @@ impl Write<'_> {
         let revision = self.state.revision + 1;
         let name = table;
         let table = self.state.tables.get_mut(name)?;
+        let weight = table.weight();
         let object = table.delete(key, revision)?;
+        let weight = (weight, table.weight());
         self.touched.push(table.announcer());
         self.state.revision = revision;
         self.state.owners.record(name, Some(&object), None);
+        self.recorded(weight);
         Some(object)
+    }
+
+    /// Bounds the history after an event changed the weight of a log from the first value to the
+    /// second one.
+    fn recorded(&mut self, (before, after): (usize, usize)) {
+        self.state.weight = self.state.weight + after - before;
+        self.state.compact();
     }
 }
 

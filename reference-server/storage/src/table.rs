@@ -14,9 +14,6 @@ use tokio::sync::watch;
 
 use super::object::{Change, Draft, Key, Stored};
 
-/// The size at which a log drops its oldest events, in bytes.
-const MAX_WEIGHT: usize = 64 * 1024 * 1024;
-
 /// The size of the objects after which a read of the log stops, in bytes.
 const BATCH_WEIGHT: usize = 256 * 1024;
 
@@ -62,6 +59,21 @@ impl Table {
 
     pub(super) fn floor(&self) -> u64 {
         self.floor
+    }
+
+    /// Returns the size of the objects in the log, in bytes.
+    pub(super) fn weight(&self) -> usize {
+        self.weight
+    }
+
+    /// Returns the version of the oldest event in the log.
+    pub(super) fn oldest(&self) -> Option<u64> {
+        self.log.front().map(|event| event.revision)
+    }
+
+    /// Reports whether nothing would be lost with this table except its floor.
+    pub(super) fn is_unused(&self) -> bool {
+        self.objects.is_empty() && self.log.is_empty() && self.signal.receiver_count() == 0
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
@@ -110,11 +122,16 @@ impl Table {
     fn record(&mut self, event: Event) {
         self.weight += event.object.size();
         self.log.push_back(Arc::new(event));
-        while self.log.len() > self.capacity || (self.weight > MAX_WEIGHT && self.log.len() > 1) {
-            let Some(expired) = self.log.pop_front() else { return };
-            self.weight -= expired.object.size();
-            self.floor = expired.revision;
+        while self.log.len() > self.capacity {
+            self.drop_oldest();
         }
+    }
+
+    /// Drops the oldest event. Its version and the versions before it expire.
+    pub(super) fn drop_oldest(&mut self) {
+        let Some(expired) = self.log.pop_front() else { return };
+        self.weight -= expired.object.size();
+        self.floor = expired.revision;
     }
 
     /// Returns up to `max` events after `revision`, in order, and whether they are complete.

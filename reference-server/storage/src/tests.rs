@@ -145,21 +145,24 @@ fn versions_outside_the_log_are_expired_or_in_the_future() {
     ));
 }
 
+/// Writes an object whose event has this size. Returns its version.
+fn put_sized(store: &Store, table: &str, size: usize) -> u64 {
+    let first = store.get(table, &Key::new("", "a")).is_none();
+    let change = if first { Change::Added } else { Change::Modified };
+    let mut draft = draft("", "a", "");
+    let bare = Stored::new(draft.clone(), FIRST_REVISION, change).size();
+    draft.before.push_str(&" ".repeat(size - bare));
+    let put = store.write(|write| write.put(table, draft));
+    assert_eq!(put.size(), size);
+    put.revision
+}
+
 #[test]
-fn a_log_holds_64_mebibytes_and_at_least_its_newest_event() {
-    const ROOM: usize = 64 << 20;
+fn a_history_holds_32_mebibytes_and_at_least_its_newest_event() {
+    const ROOM: usize = 32 << 20;
     const SMALL: usize = 200;
     let store = Store::new(100);
-    let put = |size: usize| {
-        let first = store.get(TABLE, &Key::new("", "a")).is_none();
-        let change = if first { Change::Added } else { Change::Modified };
-        let mut draft = draft("", "a", "");
-        let bare = Stored::new(draft.clone(), FIRST_REVISION, change).size();
-        draft.before.push_str(&" ".repeat(size - bare));
-        let put = store.write(|write| write.put(TABLE, draft));
-        assert_eq!(put.size(), size);
-        put.revision
-    };
+    let put = |size| put_sized(&store, TABLE, size);
     let oldest = || store.news(TABLE, FIRST_REVISION, 1).map(|news| news.revision);
     let expired = |revision| Err(RevisionError::Expired { oldest: revision });
 
@@ -179,6 +182,44 @@ fn a_log_holds_64_mebibytes_and_at_least_its_newest_event() {
         store.news(TABLE, last, 2).map(|news| (news.events.len(), news.revision)),
         Ok((1, alone))
     );
+}
+
+#[test]
+fn the_oldest_events_of_all_tables_expire_first() {
+    const QUARTER: usize = 8 << 20;
+    let store = Store::new(100);
+    let [first, ..] = ["a", "b", "a", "b"].map(|table| put_sized(&store, table, QUARTER));
+    let expired = Err(RevisionError::Expired { oldest: first });
+    put_sized(&store, "c", QUARTER);
+    let next = |table, revision| store.news(table, revision, 1).map(|news| news.revision);
+    assert_eq!(next("a", FIRST_REVISION), expired);
+    assert_eq!(next("b", FIRST_REVISION), Ok(first + 1));
+    let newer = store.news("a", first, 9).map(|news| news.events.len());
+    assert_eq!(newer, Ok(1), "the log of each table is complete after its floor");
+    assert_eq!(store.get("a", &Key::new("", "a")).map(|object| object.revision), Some(first + 2));
+}
+
+/// A deleted resource leaves nothing behind when its history expires. Its versions stay expired.
+#[test]
+fn a_table_without_content_is_dropped_with_its_history() {
+    let store = Store::new(100);
+    let put = put_sized(&store, "a", 1000);
+    let deleted = store.write(|write| write.delete("a", &Key::new("", "a"))).expect("it is there");
+    let watcher = store.subscribe("b");
+    put_sized(&store, TABLE, MAX_HISTORY_BYTES - 3000);
+    let tables = || store.read().tables.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(tables(), ["a", "b", TABLE], "it has an event");
+    put_sized(&store, TABLE, 3000);
+    assert_eq!(tables(), ["b", TABLE], "a table with a watcher stays");
+    let expired = RevisionError::Expired { oldest: deleted.revision };
+    let at = |revision| Range { revision: Some(revision), ..Range::default() };
+    for recreated in [false, true] {
+        assert_eq!(store.news("a", put, 1).err(), Some(expired.clone()), "{recreated}");
+        assert_eq!(store.list("a", at(put), |_| true).err(), Some(expired.clone()));
+        assert!(store.list("a", at(store.revision()), |_| true).is_ok());
+        drop(store.subscribe("a"));
+    }
+    drop(watcher);
 }
 
 #[test]

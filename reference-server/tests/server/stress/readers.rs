@@ -60,7 +60,7 @@ async fn rewrite(server: &StressServer, rounds: usize) {
 )]
 #[tokio::test]
 async fn unread_responses_hold_no_copies(#[case] query: &str, #[case] headers: &str) {
-    // The limit covers the objects, 64 MiB of event log, and the states before the log.
+    // The limit covers the objects, 32 MiB of history, and the states before the log.
     stress_within(Options::default(), 2 * MEMORY, async |server| {
         fill(&server).await;
         let streams =
