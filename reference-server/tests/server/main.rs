@@ -20,3 +20,4 @@ mod support;
 mod tokens;
 mod types;
 mod variations;
+mod versions;
