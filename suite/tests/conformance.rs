@@ -63,8 +63,10 @@ async fn judge_version(catalogue: &Catalogue, version: KubernetesVersion) -> Res
     let results = server.run(catalogue, &options).await?;
     server.stop().await;
     let wrong = results.iter().filter(|result| result.verdict > Verdict::Deviation);
-    let wrong: Vec<String> =
-        wrong.filter(|result| result.verdict != Verdict::Skip).map(explain).collect();
+    let wrong: Vec<String> = wrong
+        .filter(|result| result.verdict != Verdict::Skip)
+        .map(|result| explain(result))
+        .collect();
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }
 }
 

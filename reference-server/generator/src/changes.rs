@@ -1,16 +1,20 @@
 //! The changes between the definitions of two versions.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 /// Returns the definitions of a file that are new or differ, and the names of removed ones.
 pub(crate) fn between(old: &str, new: &str) -> Option<String> {
     let (package, new) = definitions(new);
     let (_, old) = definitions(old);
     let removed = old.keys().filter(|name| !new.contains_key(*name));
-    let mut text: String = removed.map(|name| format!("removed {name}\n")).collect();
+    let mut text = String::new();
+    for name in removed {
+        let _ = writeln!(text, "removed {name}");
+    }
     for (name, definition) in &new {
         if old.get(name) != Some(definition) {
-            text.push_str(&format!("\n{definition}\n"));
+            let _ = write!(text, "\n{definition}\n");
         }
     }
     (!text.is_empty()).then(|| format!("{package}\n{text}"))

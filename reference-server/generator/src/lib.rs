@@ -24,6 +24,9 @@ use kubeproof_apimachinery::schema::definitions::Definitions;
 
 use self::source::Source;
 
+/// The file with the resources.
+const RESOURCES: &str = "resources.txt";
+
 /// Returns the texts of the data files by name, from a checkout of Kubernetes.
 pub fn generate(checkout: PathBuf) -> anyhow::Result<BTreeMap<String, String>> {
     let source = &Source::new(checkout);
@@ -34,7 +37,7 @@ pub fn generate(checkout: PathBuf) -> anyhow::Result<BTreeMap<String, String>> {
         .map(|package| (write::file_name(package), write::package(package)))
         .collect();
     check(&files)?;
-    files.insert("resources.txt".to_owned(), write::resources(&discovery::read(source)?));
+    files.insert(RESOURCES.to_owned(), write::resources(&discovery::read(source)?));
     Ok(files)
 }
 
@@ -46,10 +49,10 @@ pub fn changes(checkout: PathBuf, base: &Path) -> anyhow::Result<BTreeMap<String
         let path = base.join(&name);
         let old =
             fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let change = if name.ends_with(".types") {
-            changes::between(&old, &text)
-        } else {
+        let change = if name == RESOURCES {
             Some(text).filter(|text| *text != old)
+        } else {
+            changes::between(&old, &text)
         };
         changes.extend(change.map(|text| (name, text)));
     }

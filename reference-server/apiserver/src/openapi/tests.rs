@@ -124,8 +124,8 @@ fn every_reference_leads_somewhere() {
             _ => {}
         }
     }
-    let built_in = |ty| ResourceType::built_in(ty, KubernetesVersion::default());
-    let types = crate::registry::builtin::types().into_iter().filter_map(built_in);
+    let newest = |ty| ResourceType::built_in(ty, KubernetesVersion::default());
+    let types = crate::registry::builtin::types().into_iter().filter_map(newest);
     let builtin = types.map(|ty| Resource {
         schema: ty.schema,
         plural: ty.plural,
