@@ -214,8 +214,8 @@ fn a_table_without_content_is_dropped_with_its_history() {
     let expired = RevisionError::Expired { oldest: deleted.revision };
     let at = |revision| Range { revision: Some(revision), ..Range::default() };
     for recreated in [false, true] {
-        assert_eq!(store.news("a", put, 1).err(), Some(expired.clone()), "{recreated}");
-        assert_eq!(store.list("a", at(put), |_| true).err(), Some(expired.clone()));
+        assert_eq!(store.news("a", put, 1).err(), Some(expired), "{recreated}");
+        assert_eq!(store.list("a", at(put), |_| true).err(), Some(expired));
         assert!(store.list("a", at(store.revision()), |_| true).is_ok());
         drop(store.subscribe("a"));
     }
