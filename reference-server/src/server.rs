@@ -11,6 +11,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use kubeproof_apiserver::ApiServer;
+use kubeproof_apiserver::certificates::CertificateAuthority;
 use kubeproof_apiserver::config::Options;
 use kubeproof_apiserver::http::listener;
 use kubeproof_apiserver::http::tls::{self, Identity, TlsError};
@@ -83,7 +84,13 @@ impl Server {
         let failed = |source| StartError::Listen { addr: listen, source };
         let socket = TcpListener::bind(listen).await.map_err(failed)?;
         let addr = socket.local_addr().map_err(failed)?;
-        let identity = config.tls.as_ref().map(|tls| tls::identity(tls, addr)).transpose()?;
+        let authority = CertificateAuthority::generate().map_err(TlsError::from)?;
+        let signs_clients = config.controllers == Controllers::All;
+        let identity = config
+            .tls
+            .as_ref()
+            .map(|tls| tls::identity(tls, addr, &authority, signs_clients))
+            .transpose()?;
 
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();
@@ -103,6 +110,7 @@ impl Server {
         if config.controllers == Controllers::All {
             kubeproof_controllers::start_namespaces(&client);
             kubeproof_controllers::start_role_aggregation(&client);
+            kubeproof_controllers::start_certificates(&client, authority);
             if !config.disabled_capabilities.on(Capability::GarbageCollection) {
                 kubeproof_controllers::start_garbage_collector(&client);
             }
@@ -132,7 +140,6 @@ impl Server {
 
 fn options(config: &Config, addr: SocketAddr, identity: Option<&Identity>) -> Options {
     Options {
-        version: config.version,
         address: addr.to_string(),
         admin_token: config.admin_token.clone(),
         user_token: config.user_token.clone(),

@@ -155,9 +155,12 @@ impl Verb {
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Subresource {
+    Approval,
     Binding,
+    EphemeralContainers,
     Eviction,
     Proxy,
+    Resize,
     Scale,
     Status,
 }
@@ -165,9 +168,12 @@ pub(crate) enum Subresource {
 impl Subresource {
     pub(crate) fn name(self) -> &'static str {
         match self {
+            Self::Approval => "approval",
             Self::Binding => "binding",
+            Self::EphemeralContainers => "ephemeralcontainers",
             Self::Eviction => "eviction",
             Self::Proxy => "proxy",
+            Self::Resize => "resize",
             Self::Scale => "scale",
             Self::Status => "status",
         }

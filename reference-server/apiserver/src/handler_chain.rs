@@ -51,6 +51,7 @@ impl ApiServer {
         if let Lookup::Found(namespaces) = server.registry.current().find("", "v1", "namespaces") {
             endpoints::bootstrap::create_namespaces(&server, &namespaces);
         }
+        endpoints::bootstrap::create_component_statuses(&server);
         if options.cluster_defaults {
             endpoints::bootstrap_roles::create(&server);
             endpoints::bootstrap::create_service(&server);

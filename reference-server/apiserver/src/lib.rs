@@ -7,6 +7,7 @@
 mod admission;
 mod authentication;
 mod authorization;
+pub mod certificates;
 pub mod client_certificates;
 pub mod config;
 pub mod disabled;

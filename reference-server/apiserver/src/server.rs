@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::authentication::{Authenticator, Credentials};
 use crate::authorization::Rights;
-use crate::config::{AuthorizationMode, KubernetesVersion, Options};
+use crate::config::{AuthorizationMode, Options};
 use crate::disabled::DisabledCapabilities;
 use crate::discovery::Documents;
 use crate::http::body::Intake;
@@ -25,8 +25,6 @@ use crate::service_accounts::{KeyError, ServiceAccounts};
 
 /// The state of an API server.
 pub struct ApiServer {
-    /// The version of Kubernetes.
-    pub version: KubernetesVersion,
     pub(crate) store: Store,
     pub(crate) registry: Registry,
     pub(crate) auth: Authenticator,
@@ -57,9 +55,8 @@ impl ApiServer {
         stop: CancellationToken,
     ) -> Result<Self, KeyError> {
         Ok(Self {
-            version: options.version,
             store: Store::new(options.history),
-            registry: Registry::new(options.version, options.disabled_capabilities),
+            registry: Registry::new(options.disabled_capabilities),
             auth: Authenticator::new(options),
             authorization: options.authorization,
             service_accounts: ServiceAccounts::new(&options.service_accounts)?,
@@ -68,7 +65,7 @@ impl ApiServer {
             deletion_returns_object: options.deletion_returns_object,
             documents: Documents::default(),
             metrics: Metrics::default(),
-            publisher: Publisher::new(options.version),
+            publisher: Publisher::default(),
             bodies: Intake::new(&options.limits),
             address: options.address.clone(),
             kubelet: OnceLock::new(),

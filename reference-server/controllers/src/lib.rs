@@ -2,6 +2,7 @@
 //!
 //! Each controller is a loop over changes of the API server, and writes through its client.
 
+mod certificates;
 mod custom_resource;
 mod finalizer;
 mod garbage_collector;
@@ -9,6 +10,7 @@ mod namespace;
 mod role_aggregation;
 mod terminating;
 
+use kubeproof_apiserver::certificates::CertificateAuthority;
 use kubeproof_apiserver::loopback::Client;
 
 /// Starts the controller that finishes the deletion of definitions. It is part of kube-apiserver.
@@ -24,6 +26,11 @@ pub fn start_namespaces(client: &Client) {
 /// Collects the rules of roles that aggregate others, and starts the controller that repeats it.
 pub fn start_role_aggregation(client: &Client) {
     role_aggregation::start(client);
+}
+
+/// Starts the controllers that approve the certificates of nodes, and that sign approved requests.
+pub fn start_certificates(client: &Client, authority: CertificateAuthority) {
+    certificates::start(client, authority);
 }
 
 /// Starts the garbage collector.

@@ -154,14 +154,15 @@ fn condition(old: &[Value], kind: &str, why_not: Option<(&str, String)>) -> Valu
 
 fn statuses(object: &Value, field: &str, views: &[(String, View)]) -> Value {
     let specs = object["spec"][field].as_array();
-    let image = |name: &str| {
+    let spec = |name: &str| {
         let spec = specs.into_iter().flatten().find(|spec| spec["name"] == name);
-        spec.and_then(|spec| spec["image"].as_str()).unwrap_or_default().to_owned()
+        spec.unwrap_or(&Value::Null)
     };
-    views.iter().map(|(name, view)| container_status(name, &image(name), view)).collect()
+    views.iter().map(|(name, view)| container_status(name, spec(name), view)).collect()
 }
 
-fn container_status(name: &str, image: &str, view: &View) -> Value {
+fn container_status(name: &str, spec: &Value, view: &View) -> Value {
+    let image = spec["image"].as_str().unwrap_or_default();
     let running = is_running(view);
     let state = match &view.state {
         State::Waiting { reason } => json!({"waiting": {"reason": reason}}),
@@ -180,6 +181,13 @@ fn container_status(name: &str, image: &str, view: &View) -> Value {
     });
     if !view.id.is_empty() {
         status["containerID"] = view.id.clone().into();
+    }
+    // The server permits a resize only on nodes that report the resources of running containers.
+    if running {
+        status["resources"] = spec.get("resources").cloned().unwrap_or_else(|| json!({}));
+        if let Some(requests) = spec["resources"].get("requests") {
+            status["allocatedResources"] = requests.clone();
+        }
     }
     status
 }

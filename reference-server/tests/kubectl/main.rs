@@ -5,6 +5,7 @@
 //! Without kubectl on `PATH` the tests are skipped and print a message. With
 //! `KUBEPROOF_REQUIRE_KUBECTL=1` a missing kubectl is a failure.
 
+mod certificates;
 mod streams;
 mod support;
 

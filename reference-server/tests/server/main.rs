@@ -1,6 +1,7 @@
 //! The reference server over real sockets.
 
 mod builder;
+mod certificate_requests;
 mod certificates;
 mod garbage_collector;
 mod http;
@@ -9,6 +10,7 @@ mod lists;
 mod logs_and_proxies;
 mod no_controllers;
 mod objects;
+mod pod_parts;
 mod pods;
 mod protobuf;
 mod random_bodies;
@@ -20,4 +22,3 @@ mod support;
 mod tokens;
 mod types;
 mod variations;
-mod versions;

@@ -2,6 +2,7 @@
 
 pub(crate) mod escalation;
 pub(crate) mod namespace_lifecycle;
+pub(crate) mod signers;
 
 use crate::authentication::User;
 use crate::authorization::Rights;

@@ -45,7 +45,7 @@ pub(super) async fn handle(
             Ok(changed) => {
                 return Ok(modify::respond(call, representation, &changed)?.warnings(&warnings));
             }
-            Err(error) if error.code == StatusCode::NOT_FOUND && part == Part::Whole => {}
+            Err(error) if error.code == StatusCode::NOT_FOUND && matches!(part, Part::Whole) => {}
             Err(error) => return Err(error),
         }
         let status = StatusCode::CREATED;

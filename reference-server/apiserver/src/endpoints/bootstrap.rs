@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::encode;
 use crate::registry::ResourceType;
+use crate::registry::builtin::core::components;
 use crate::server::ApiServer;
 
 /// Creates the initial namespaces.
@@ -39,6 +40,15 @@ pub(crate) fn create_service(api: &ApiServer) {
     ty.default(&mut service);
     if ty.strategy.begin_create(api.context(), &mut service, false).is_ok() {
         create(api, &ty, service);
+    }
+}
+
+/// Creates the statuses of the components. As in Kubernetes, they have no UID.
+pub(crate) fn create_component_statuses(api: &ApiServer) {
+    let Ok(ty) = api.find_core("componentstatuses") else { return };
+    for component in components::components() {
+        let draft = encode::draft(&ty, &component);
+        api.store.write(|write| write.put(&ty.table, draft));
     }
 }
 

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::Call;
 use super::decode::{self, Decoded};
-use crate::admission::escalation;
 use crate::admission::namespace_lifecycle::{self, NAMESPACES};
+use crate::admission::{escalation, signers};
 use crate::endpoints::encode;
 use crate::endpoints::present;
 use crate::endpoints::reviews;
@@ -96,6 +96,7 @@ pub(super) fn create(
 
     begin_life(&mut object);
     ty.prepare_create(&mut object);
+    ty.strategy.set_user(&mut object, &call.user);
     let mut attempts = 0;
     loop {
         attempts += 1;
@@ -105,6 +106,7 @@ pub(super) fn create(
         ty.default(&mut object);
         validate(call, &object)?;
         escalation::check(call.attributes(), &object, None)?;
+        signers::check_create(call.attributes(), &object)?;
         match origin {
             Origin::Created => call.ownership(Operation::Update).track(None, &mut object, None),
             Origin::Applied(config) => {
@@ -197,6 +199,7 @@ fn validate(call: &Call, object: &Value) -> Result<(), ApiError> {
     let rules = MetaRules { name: ty.name_rule, qualified_finalizers: !ty.custom };
     let mut errors = metadata::validate(object, rules);
     errors.extend(ty.validate(object));
+    errors.extend((ty.hooks.validate_create)(object));
     if errors.is_empty() {
         Ok(())
     } else {

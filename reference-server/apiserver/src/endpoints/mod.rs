@@ -44,6 +44,7 @@ use crate::http::protobuf::to_json;
 use crate::http::query::FieldValidation;
 use crate::http::respond::ApiResponse;
 use crate::registry::ResourceType;
+use crate::registry::builtin::PartHooks;
 use crate::server::ApiServer;
 use kubeproof_apimachinery::patch::apply::{Operation, Owner, Reach, Write};
 use kubeproof_apimachinery::request::Query;
@@ -103,9 +104,10 @@ impl Call {
             self.headers.get(http::header::USER_AGENT).and_then(|agent| agent.to_str().ok());
         let agent = agent.and_then(|agent| agent.split('/').next()).unwrap_or_default();
         let manager = self.query.text("fieldManager").unwrap_or(agent);
-        let reach = match self.info.subresource.as_str() {
-            "status" if self.ty.custom => Reach::Status,
-            "status" => Reach::StatusAndMetadata,
+        let reach = match (self.info.subresource.as_str(), self.part()) {
+            ("status", _) if self.ty.custom => Reach::Status,
+            ("status", _) => Reach::StatusAndMetadata,
+            (_, Some(hooks)) => Reach::Only(hooks.fields),
             _ if self.ty.has_status => Reach::NoStatus,
             _ => Reach::Whole,
         };
@@ -116,6 +118,12 @@ impl Call {
             subresource: self.info.subresource.clone(),
         };
         Write { owner, reach, schema: &self.ty.schema }
+    }
+
+    /// Returns the hooks of a subresource that writes a part of the object.
+    fn part(&self) -> Option<&'static PartHooks> {
+        let name = self.info.subresource.as_str();
+        self.ty.subresources.iter().find(|known| known.name == name)?.part
     }
 
     /// Returns the response of a handshake, and serves its session in the background.
@@ -208,6 +216,7 @@ pub(crate) async fn handle(
         ("GET", _) if watch && allowed("watch") => watch::handle(call),
         ("GET", true) if !watch && allowed("list") => list::handle(&call),
         ("GET", false) if !watch && allowed("get") => get::handle(&call),
+        ("POST", true) if call.ty.is_core("bindings") => pods::bind_by_name(call, body).await,
         ("POST", true) if allowed("create") => create::handle(&call, body).await,
         ("PUT", false) if allowed("update") => {
             update::handle(&call, update::Part::Whole, body).await
@@ -269,7 +278,15 @@ async fn subresource(
         ("proxy", _) if known => proxy::handle(call, method, body).await,
         ("binding", "POST") if known => pods::bind(&call, body).await,
         ("finalize", "PUT") if known => update::handle(&call, update::Part::Finalize, body).await,
-        _ if known => return None,
+        (_, method) if known => {
+            let part = update::Part::Subresource(call.part()?);
+            match method {
+                "GET" => get::handle(&call),
+                "PUT" => update::handle(&call, part, body).await,
+                "PATCH" => patch_or_apply(&call, part, body).await,
+                _ => return None,
+            }
+        }
         _ => Err(ApiError::no_such_resource()),
     })
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::update::Part;
 use super::{Call, create};
-use crate::admission::escalation;
+use crate::admission::{escalation, signers};
 use crate::endpoints::commit::{Commit, commit};
 use crate::http::respond::ApiResponse;
 use crate::registry::strategy::Update;
@@ -58,12 +58,13 @@ pub(super) fn modify(
         let sent = new.metadata().and_then(|metadata| metadata.get("managedFields")).cloned();
         settle(call, change.part, &mut new, &old)?;
         escalation::check(call.attributes(), &new, Some(&old))?;
+        signers::check_update(call.attributes(), &new, &old)?;
         match sent {
             Some(owners) if change.owned => new.set_meta("managedFields", owners),
             None if change.owned => new.unset_meta("managedFields"),
             sent => call.ownership(Operation::Update).track(Some(&old), &mut new, sent.as_ref()),
         }
-        let (whole, dry_run) = (change.part == Part::Whole, change.dry_run);
+        let (whole, dry_run) = (matches!(change.part, Part::Whole), change.dry_run);
         ty.strategy
             .begin_update(api.context(), Update { new: &mut new, old: &old, whole, dry_run })?;
         if new == old {
@@ -147,6 +148,7 @@ fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), A
             (ty.hooks.prepare_update)(new, old);
         }
         Part::Binding => {}
+        Part::Subresource(hooks) => (hooks.prepare)(new, old),
         Part::Status => {
             (ty.hooks.prepare_status_update)(new, old);
         }
@@ -175,6 +177,11 @@ fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), A
             errors
         }
         Part::Whole | Part::Finalize => ty.validate_update(new, old),
+        Part::Subresource(hooks) => {
+            let mut errors = ty.schema.validate(new, Some(old));
+            errors.extend((hooks.validate)(new, old));
+            errors
+        }
         Part::Binding => Vec::new(),
     });
     if !errors.is_empty() {
@@ -218,8 +225,8 @@ fn set_generation(call: &Call, part: Part, new: &mut Value, old: &Value) {
         return;
     }
     let bumps = match part {
-        Part::Whole | Part::Finalize | Part::Binding => ty.is_new_generation(new, old),
         Part::Status => false,
+        _ => ty.is_new_generation(new, old),
     };
     if bumps {
         let next = old.generation() + 1;

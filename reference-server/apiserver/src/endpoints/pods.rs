@@ -4,9 +4,9 @@ use http::StatusCode;
 use hyper::body::Incoming;
 use serde_json::{Map, Value, json};
 
-use super::Call;
 use super::modify::{self, UpdateOptions};
 use super::update::Part;
+use super::{Call, create};
 
 use crate::endpoints::present;
 use crate::http::negotiate::Target;
@@ -14,29 +14,65 @@ use crate::http::query::WriteOptions;
 use crate::http::respond::ApiResponse;
 use crate::registry::builtin::bodies;
 use kubeproof_apimachinery::object::{Object, timestamp};
+use kubeproof_apimachinery::request::ResourceInfo;
 use kubeproof_apimachinery::schema::FieldError;
 use kubeproof_apimachinery::serializer::json as decoder;
-use kubeproof_apimachinery::status::ApiError;
+use kubeproof_apimachinery::status::{ApiError, Subject};
+
+/// Handles POST to `bindings`: the body names the pod.
+pub(super) async fn bind_by_name(call: Call, body: &mut Incoming) -> Result<ApiResponse, ApiError> {
+    let bytes = call.json_body(body).await?;
+    let mut binding = decode(&bytes)?;
+    create::place(&call, &mut binding)?;
+    if binding.meta("name").is_empty() {
+        return Err(ApiError::bad_request("Name parameter required."));
+    }
+    let info = ResourceInfo {
+        resource: "pods".to_owned(),
+        name: binding.meta("name").to_owned(),
+        subresource: "binding".to_owned(),
+        ..call.info
+    };
+    let ty = call.api.find_core("pods")?;
+    assign_node(&Call { ty, info, ..call }, &binding)
+}
 
 /// Handles POST to `pods/binding`.
 pub(super) async fn bind(call: &Call, body: &mut Incoming) -> Result<ApiResponse, ApiError> {
-    let representation = call.accept(Target::Document)?;
-    let options = WriteOptions::parse(&call.query, "CreateOptions")?;
     let bytes = call.json_body(body).await?;
-    let binding = decoder::decode(&bytes)?.value;
+    let binding = decode(&bytes)?;
+    if binding.meta("name") != call.info.name {
+        return Err(ApiError::bad_request("name in URL does not match name in Binding object"));
+    }
+    assign_node(call, &binding)
+}
+
+fn decode(bytes: &[u8]) -> Result<Value, ApiError> {
+    let binding = decoder::decode(bytes)?.value;
+    let kind = binding["kind"].as_str().unwrap_or("Binding");
+    if !matches!(kind, "" | "Binding") {
+        let why = format!("{kind} in version \"v1\" cannot be handled as a Binding");
+        return Err(ApiError::bad_request(why));
+    }
     bodies::binding().check_types(&binding).map_err(|error| {
         ApiError::bad_request(format!(
             "Binding in version \"v1\" cannot be handled as a Binding: {error}"
         ))
     })?;
-    let node = target(call, &binding)?;
+    Ok(binding)
+}
+
+fn assign_node(call: &Call, binding: &Value) -> Result<ApiResponse, ApiError> {
+    let representation = call.accept(Target::Document)?;
+    let options = WriteOptions::parse(&call.query, "CreateOptions")?;
+    let node = target(call, binding)?;
     let change = UpdateOptions {
         part: Part::Binding,
         dry_run: options.dry_run,
         needs_version: false,
         owned: false,
     };
-    modify::modify(call, change, |pod| assign(call, pod, &binding, node))?;
+    modify::modify(call, change, |pod| assign(call, pod, binding, node))?;
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": Map::new(), "status": "Success",
         "code": 201,
@@ -61,12 +97,13 @@ fn target<'a>(call: &Call, binding: &'a Value) -> Result<&'a str, ApiError> {
     if errors.is_empty() {
         return Ok(text("name"));
     }
-    let subject = kubeproof_apimachinery::status::Subject { group: "", word: "Binding" };
+    let subject = Subject { group: "", word: "Binding" };
     Err(ApiError::invalid(subject, &call.info.name, &errors))
 }
 
 fn assign(call: &Call, pod: &Value, binding: &Value, node: &str) -> Result<Value, ApiError> {
-    let conflict = |why: String| Err(ApiError::conflict(call.ty.resource(), &call.info.name, &why));
+    let subject = Subject { group: "", word: "pods/binding" };
+    let conflict = |why: String| Err(ApiError::conflict(subject, &call.info.name, &why));
     let uid = binding.meta("uid");
     if !uid.is_empty() && uid != pod.meta("uid") {
         return conflict(format!("the pod has another uid than {uid}"));
@@ -86,8 +123,17 @@ fn assign(call: &Call, pod: &Value, binding: &Value, node: &str) -> Result<Value
             call.info.name
         ));
     }
+    if pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+        return conflict(format!("pod {} has non-empty .spec.schedulingGates", call.info.name));
+    }
     let mut pod = pod.clone();
     pod["spec"]["nodeName"] = node.into();
+    for field in ["annotations", "labels"] {
+        let given = binding.metadata().and_then(|metadata| metadata.get(field));
+        for (name, value) in given.and_then(Value::as_object).into_iter().flatten() {
+            pod["metadata"][field][name] = value.clone();
+        }
+    }
     let scheduled = json!({
         "type": "PodScheduled",
         "status": "True",

@@ -11,11 +11,12 @@ use crate::endpoints::present;
 use crate::http::negotiate::Target;
 use crate::http::query::WriteOptions;
 use crate::http::respond::ApiResponse;
+use crate::registry::builtin::PartHooks;
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::status::ApiError;
 
 /// The part of an object that an endpoint writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Part {
     /// Everything except the status, if the type has the status subresource.
     Whole,
@@ -23,6 +24,8 @@ pub(super) enum Part {
     Finalize,
     /// The node of a pod. Other endpoints must not change it.
     Binding,
+    /// The part of another subresource, which has hooks for it.
+    Subresource(&'static PartHooks),
 }
 
 pub(super) async fn handle(
@@ -37,7 +40,7 @@ pub(super) async fn handle(
     let Decoded { object, warnings } = decode::decode(&call.ty, &bytes, validation)?;
     let missing = || call.api.store.get(&call.ty.table, &call.key()).is_none();
     let creates = call.ty.allows_create_on_update;
-    if part == Part::Whole && creates && missing() {
+    if matches!(part, Part::Whole) && creates && missing() {
         let mut object = object;
         modify::check_identity(call, &mut object)?;
         object.unset_meta("resourceVersion");

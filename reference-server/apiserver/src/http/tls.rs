@@ -3,14 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
-};
+use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair};
 use rustls::ServerConfig;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
+use crate::certificates::CertificateAuthority;
 use crate::client_certificates::{ClientCa, ClientCaError};
 use crate::config::{ServingCertificate, Tls};
 
@@ -46,33 +44,38 @@ pub enum TlsError {
     Serve(#[from] rustls::Error),
 }
 
-/// Reads the certificates, or generates a certificate authority and a server certificate.
-pub fn identity(tls: &Tls, addr: SocketAddr) -> Result<Identity, TlsError> {
+/// Reads the certificates, or generates a server certificate. If `signs_clients`, certificates of
+/// the authority authenticate clients.
+pub fn identity(
+    tls: &Tls,
+    addr: SocketAddr,
+    authority: &CertificateAuthority,
+    signs_clients: bool,
+) -> Result<Identity, TlsError> {
     let (certificate, ca_pem) = match tls.certificate.clone() {
         Some(given) => {
             let ca_pem = last_certificate(&given.chain_pem).to_owned();
             (given, ca_pem)
         }
-        None => generate(&tls.names, addr)?,
+        None => (generate(authority, &tls.names, addr)?, authority.pem()),
     };
-    let client_ca = tls.client_ca_pem.as_deref().map(ClientCa::from_pem).transpose()?;
+    let given = tls.client_ca_pem.as_deref().map(ClientCa::from_pem).transpose()?;
+    let client_ca = if signs_clients {
+        let pem = tls.client_ca_pem.as_deref().unwrap_or_default();
+        Some(ClientCa::from_pem(&format!("{pem}\n{}", authority.pem()))?)
+    } else {
+        given
+    };
     let config = Arc::new(server_config(&certificate, client_ca.as_ref())?);
     Ok(Identity { ca_pem, config, client_ca })
 }
 
-/// Generates a server certificate. Returns it and the PEM of its authority.
-pub fn generate(
+/// Generates a server certificate that the authority signs.
+fn generate(
+    authority: &CertificateAuthority,
     names: &[String],
     addr: SocketAddr,
-) -> Result<(ServingCertificate, String), TlsError> {
-    let mut ca = CertificateParams::new(Vec::new())?;
-    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-    ca.distinguished_name.push(DnType::CommonName, "kubeproof reference server CA");
-    let ca_key = KeyPair::generate()?;
-    let ca_pem = ca.self_signed(&ca_key)?.pem();
-    let issuer = Issuer::new(ca, ca_key);
-
+) -> Result<ServingCertificate, TlsError> {
     let mut all = vec![
         "localhost".to_owned(),
         "127.0.0.1".to_owned(),
@@ -86,10 +89,8 @@ pub fn generate(
     leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     leaf.distinguished_name.push(DnType::CommonName, "kubeproof reference server");
     let leaf_key = KeyPair::generate()?;
-    let leaf = leaf.signed_by(&leaf_key, &issuer)?;
-    let certificate =
-        ServingCertificate { chain_pem: leaf.pem(), key_pem: leaf_key.serialize_pem() };
-    Ok((certificate, ca_pem))
+    let leaf = leaf.signed_by(&leaf_key, authority.issuer())?;
+    Ok(ServingCertificate { chain_pem: leaf.pem(), key_pem: leaf_key.serialize_pem() })
 }
 
 fn server_config(
@@ -129,12 +130,18 @@ mod tests {
     }
 
     fn error(tls: &Tls) -> String {
-        identity(tls, addr()).err().map(|error| error.to_string()).unwrap_or_default()
+        let authority = CertificateAuthority::generate().expect("an authority");
+        identity(tls, addr(), &authority, true)
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
     }
 
     #[test]
     fn errors_name_the_file() {
-        let (good, ca_pem) = generate(&[], addr()).expect("a certificate");
+        let authority = CertificateAuthority::generate().expect("an authority");
+        let good = generate(&authority, &[], addr()).expect("a certificate");
+        let ca_pem = authority.pem();
         let tls = |certificate: &ServingCertificate| Tls {
             certificate: Some(certificate.clone()),
             ..Tls::default()
@@ -142,7 +149,7 @@ mod tests {
         assert_eq!(error(&tls(&good)), "");
         let no_key = ServingCertificate { key_pem: "none".to_owned(), ..good.clone() };
         assert!(error(&tls(&no_key)).contains("cannot read the private key of the server"));
-        let (other, _) = generate(&[], addr()).expect("a certificate");
+        let other = generate(&authority, &[], addr()).expect("a certificate");
         let mixed = ServingCertificate { key_pem: other.key_pem, ..good };
         assert!(error(&tls(&mixed)).contains("check that the key belongs to it"));
         let client_ca = |pem: &str| Tls { client_ca_pem: Some(pem.to_owned()), ..Tls::default() };

@@ -10,11 +10,13 @@ use std::sync::{Arc, Weak};
 
 use serde_json::Value;
 
+use crate::authentication::User;
 use crate::endpoints::commit::{Commit, commit};
 use crate::endpoints::{bootstrap, lifecycle};
 use crate::registry::{Lookup, ResourceType};
 use crate::server::ApiServer;
 use kubeproof_apimachinery::patch::apply::{Operation, Owner, Reach, Write};
+use kubeproof_apimachinery::request::ResourceInfo;
 use kubeproof_apimachinery::status::ApiError;
 use kubeproof_storage::{Change, Key};
 
@@ -46,6 +48,28 @@ pub struct FieldManager {
     pub name: &'static str,
     /// The subresource that the change goes to. It is empty for the object itself.
     pub subresource: &'static str,
+}
+
+/// A user of the server.
+#[derive(Clone, Debug)]
+pub struct UserInfo {
+    /// The name of the user.
+    pub name: String,
+    /// The groups of the user.
+    pub groups: Vec<String>,
+}
+
+/// An access to a resource.
+#[derive(Clone, Copy, Debug)]
+pub struct Access<'a> {
+    /// The verb, such as `create`.
+    pub verb: &'a str,
+    /// The API group.
+    pub group: &'a str,
+    /// The plural name of the resource.
+    pub resource: &'a str,
+    /// The subresource. It is empty for the resource itself.
+    pub subresource: &'a str,
 }
 
 impl Client {
@@ -136,6 +160,20 @@ impl Client {
             is_removal: event.change == Change::Deleted,
         });
         Ok((events.collect(), news.revision))
+    }
+
+    /// Returns whether a user may do a verb on a resource of the whole cluster.
+    pub fn may_access(&self, user: UserInfo, access: Access<'_>) -> bool {
+        let UserInfo { name, groups } = user;
+        let user = User { name, groups, ..User::default() };
+        let info = ResourceInfo {
+            group: access.group.to_owned(),
+            version: "*".to_owned(),
+            resource: access.resource.to_owned(),
+            subresource: access.subresource.to_owned(),
+            ..ResourceInfo::default()
+        };
+        self.api.rights().may_access(&user, access.verb, &info)
     }
 
     /// Creates or replaces an object. The client sets its status, too. Creation sets the UID, the

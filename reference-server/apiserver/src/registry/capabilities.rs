@@ -68,7 +68,8 @@ impl DisabledCapabilities {
         (self.on(Capability::OtherResources) && !ty.custom)
             || (self.on(Capability::Core) && group.is_empty())
             || (self.on(Capability::Namespaces) && ty.is_core("namespaces"))
-            || (self.on(Capability::Pods) && ty.is_core("pods"))
+            || (self.on(Capability::Pods) && (ty.is_core("pods") || ty.is_core("bindings")))
+            || (self.on(Capability::Bindings) && ty.is_core("bindings"))
             || (self.on(Capability::Crds) && group == "apiextensions.k8s.io")
             || (self.on(Capability::Roles) && group == rbac::GROUP)
             || (self.on(Capability::Reviews)
@@ -118,13 +119,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::config::KubernetesVersion;
     use crate::registry::builtin;
 
     fn served(disabled: DisabledCapabilities) -> Vec<ResourceType> {
-        let types = builtin::types().into_iter();
-        let types = types.filter_map(|ty| ResourceType::built_in(ty, KubernetesVersion::default()));
-        types.filter_map(|ty| disabled.trim(ty)).collect()
+        builtin::types().into_iter().filter_map(|ty| disabled.trim(ty.into())).collect()
     }
 
     #[rstest]
@@ -152,7 +150,8 @@ mod tests {
         ];
         for ty in served(disabled.into_iter().collect()) {
             assert!(!ty.has_status && ty.scale.is_none() && !ty.allows("watch"), "{}", ty.plural);
-            assert!(ty.allows("create"), "{}", ty.plural);
+            let creates = ty.allows("create") || ty.is_core("componentstatuses");
+            assert!(creates, "{}", ty.plural);
             assert!(!ty.patch_types.contains(&"application/json-patch+json"), "{}", ty.plural);
             assert_eq!(ty.body_types, ["application/json"]);
             assert!(ty.selectable.is_empty() && !ty.selects_by_name, "{}", ty.plural);
@@ -163,7 +162,7 @@ mod tests {
             .flat_map(|pods| &pods.subresources)
             .map(|sub| sub.name)
             .collect();
-        assert_eq!(names, ["binding", "eviction"]);
+        assert_eq!(names, ["binding", "ephemeralcontainers", "eviction", "resize"]);
     }
 
     #[test]

@@ -17,7 +17,6 @@ use serde_json::Value;
 
 use self::builtin::{BuiltinType, Column, FieldLabel, Hooks, NameRule, Scale};
 use self::strategy::Strategy;
-use crate::config::KubernetesVersion;
 use crate::disabled::DisabledCapabilities;
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::schema::{CauseReason, FieldError, Schema};
@@ -273,11 +272,8 @@ impl ResourceType {
     }
 }
 
-impl ResourceType {
-    /// Returns a built-in type of a version of Kubernetes, or `None` if the version lacks it.
-    pub(crate) fn built_in(ty: BuiltinType, version: KubernetesVersion) -> Option<Self> {
-        let data = version.resource(ty.group, ty.version, ty.plural)?;
-        let schema = ty.schema.clone().or_else(|| builtin::schema(version, &ty))?;
+impl From<BuiltinType> for ResourceType {
+    fn from(ty: BuiltinType) -> Self {
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let mut built = Self {
             group: ty.group.to_owned(),
@@ -286,16 +282,16 @@ impl ResourceType {
             list_kind: ty.list_kind.clone(),
             plural: ty.plural.to_owned(),
             singular: ty.singular.clone(),
-            short_names: owned(&data.short_names),
-            categories: owned(&data.categories),
+            short_names: owned(ty.short_names),
+            categories: owned(ty.categories),
             namespaced: ty.namespaced,
-            verbs: owned(&data.verbs),
+            verbs: owned(ty.verbs),
             has_status: ty.has_status,
             scale: ty.scale,
             subresources: ty.subresources.to_vec(),
-            schema,
+            schema: ty.schema,
             custom: false,
-            deprecation: None,
+            deprecation: ty.deprecation.map(str::to_owned),
             name_rule: ty.name_rule,
             has_generation: ty.has_generation,
             allows_create_on_update: ty.allows_create_on_update,
@@ -313,14 +309,14 @@ impl ResourceType {
             storage: None,
         };
         if let Some(builtin::Storage { ty, encode, decode }) = ty.storage {
-            let ty = Self::built_in(ty(), version)?;
+            let ty = Self::from(ty());
             built.table.clone_from(&ty.table);
             built.schema_id = OTHER_VERSION;
             built.storage = Some(Arc::new(StoredAs { ty, encode, decode }));
         }
         built.head =
             format!(r#"{{"kind":"{}","apiVersion":"{}","#, built.kind, built.api_version());
-        Some(built)
+        built
     }
 }
 
@@ -395,11 +391,9 @@ pub(crate) struct Registry {
 
 impl Registry {
     /// Creates a registry with the built-in resources.
-    pub(crate) fn new(version: KubernetesVersion, disabled: DisabledCapabilities) -> Self {
+    pub(crate) fn new(disabled: DisabledCapabilities) -> Self {
         let mut catalogue = Catalogue::default();
-        let types = builtin::types().into_iter();
-        let types = types.filter_map(|ty| ResourceType::built_in(ty, version));
-        for ty in types.filter_map(|ty| disabled.trim(ty)) {
+        for ty in builtin::types().into_iter().filter_map(|ty| disabled.trim(ty.into())) {
             catalogue.add(Arc::new(ty));
         }
         Self {

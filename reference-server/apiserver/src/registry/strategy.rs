@@ -11,6 +11,7 @@ use kubeproof_storage::Store;
 use serde_json::Value;
 
 use super::Registry;
+use crate::authentication::User;
 use crate::disabled::DisabledCapabilities;
 
 /// The parts of a server that a strategy may use.
@@ -26,6 +27,9 @@ pub(crate) struct Context<'a> {
 
 /// Hooks of a type around writes. The default of each hook does nothing.
 pub(crate) trait Strategy: Debug + Send + Sync {
+    /// Records the user who creates an object.
+    fn set_user(&self, _new: &mut Value, _user: &User) {}
+
     /// Completes a new object that is valid, and allocates what it needs outside the store.
     fn begin_create(
         &self,

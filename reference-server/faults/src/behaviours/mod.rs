@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `creates`, `generated_names`, `write_options`, `validation`, `decoding` | creates |
 //! | `reads`, `lists`, `pages`, `selectors`, `tables`, `negotiation` | reads and lists |
-//! | `updates`, `patches`, `scale`, `versions`, `generation` | updates and patches |
+//! | `updates`, `patches`, `scale`, `parts`, `versions`, `generation` | updates and patches |
 //! | `status_writes` | writes to the status |
 //! | `apply`, `configurations` | server-side apply |
 //! | `deletion`, `garbage`, `evictions`, `namespaces` | deletions |
@@ -45,6 +45,7 @@ mod openapi;
 mod overlays;
 mod overrides;
 mod pages;
+mod parts;
 mod patches;
 mod paths;
 mod proxies;
@@ -108,6 +109,7 @@ pub(crate) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         objects::of,
         openapi::of,
         pages::of,
+        parts::of,
         patches::of,
         paths::of,
         proxies::of,

@@ -100,8 +100,8 @@ fn contents(fault: Fault) -> Option<Box<dyn Middleware>> {
                 )
             })
         }),
-        Fault::UpdateWritesStatus => also_writes("", "status", "/status"),
-        Fault::StatusWritesSpec => also_writes("status", "spec", ""),
+        Fault::UpdateWritesStatus => also_writes(&[""], "status", "/status"),
+        Fault::StatusWritesSpec => also_writes(&["status"], "spec", ""),
         Fault::LoadBalancerIpInSpec => load_balancer_in_spec(),
         Fault::DerivedDefaultsAnew => requests(|request| {
             if request.method == Method::PUT && request.target().is_core("replicationcontrollers") {
@@ -202,8 +202,8 @@ fn overlay(note: fn(&Request, &Value) -> Option<Vec<Change>>) -> Box<dyn Middlew
 }
 
 /// Writes one part of the body through another endpoint, after the write itself.
-fn also_writes(
-    subresource: &'static str,
+pub(super) fn also_writes(
+    subresources: &'static [&'static str],
     part: &'static str,
     other: &'static str,
 ) -> Box<dyn Middleware> {
@@ -211,7 +211,7 @@ fn also_writes(
         Box::pin(async move {
             let target = request.target();
             let response = next.send(request.clone()).await;
-            let applies = is_update(&request) && target.subresource == subresource;
+            let applies = is_update(&request) && subresources.contains(&&*target.subresource);
             if !applies || !response.status.is_success() || request.is_dry_run() {
                 return response;
             }

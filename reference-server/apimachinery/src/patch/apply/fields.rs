@@ -110,6 +110,22 @@ impl FieldSet {
         result
     }
 
+    /// Returns the members at and below these paths. The step `*` stands for every step.
+    pub(super) fn only(&self, paths: &[&[&str]]) -> Self {
+        paths.iter().fold(Self::default(), |kept, path| kept.union(&self.at(path)))
+    }
+
+    fn at(&self, path: &[&str]) -> Self {
+        let [first, rest @ ..] = path else { return self.clone() };
+        let mut result = Self::default();
+        for (step, child) in &self.children {
+            if *first == "*" || *step == Step::field(first) {
+                result.attach(step.clone(), child.at(rest));
+            }
+        }
+        result
+    }
+
     pub(super) fn difference(&self, other: &Self) -> Self {
         let mut result = Self { member: self.member && !other.member, ..Self::default() };
         for (step, child) in &self.children {

@@ -30,6 +30,8 @@ pub enum Reach {
     Status,
     /// The status and the metadata, as on the status endpoint of built-in types.
     StatusAndMetadata,
+    /// The fields at and below these paths. The step `*` stands for every item of a list.
+    Only(&'static [&'static [&'static str]]),
 }
 
 /// A write, with the information that field ownership needs.
@@ -101,6 +103,7 @@ impl Write<'_> {
                 set
             }
             Reach::StatusAndMetadata => set.without(&["spec"]),
+            Reach::Only(paths) => set.only(paths),
         }
     }
 

@@ -11,10 +11,10 @@ mod authorization;
 mod autoscaling;
 mod batch;
 pub(crate) mod bodies;
-mod certificates;
+pub(crate) mod certificates;
 mod cluster;
 mod coordination;
-mod core;
+pub(crate) mod core;
 mod data;
 mod discovery;
 mod events;
@@ -24,8 +24,6 @@ mod policy;
 pub(crate) mod rbac;
 mod storage;
 mod workload;
-
-pub(crate) use self::data::schema;
 
 use std::sync::Arc;
 
@@ -39,7 +37,7 @@ pub(crate) use kubeproof_apimachinery::table::{Cell, Column};
 
 use kubeproof_apimachinery::schema::{FieldError, Schema};
 
-/// A built-in resource. The data of the version has its verbs, short names and categories.
+/// A built-in resource.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts about a resource")]
 pub(crate) struct BuiltinType {
@@ -55,16 +53,22 @@ pub(crate) struct BuiltinType {
     pub plural: &'static str,
     /// The singular name.
     pub singular: String,
+    /// The short names, such as `cm`.
+    pub short_names: &'static [&'static str],
+    /// The groups of resources that clients list together, such as `all`.
+    pub categories: &'static [&'static str],
     /// Objects belong to namespaces.
     pub namespaced: bool,
+    /// The supported verbs, in the order of discovery.
+    pub verbs: &'static [&'static str],
     /// The resource has a `/status` subresource.
     pub has_status: bool,
     /// The `/scale` subresource, if the resource has one.
     pub scale: Option<Scale>,
     /// Subresources besides `/status` and `/scale`.
     pub subresources: &'static [Subresource],
-    /// The schema of an object. By default, it follows from the data of the version.
-    pub schema: Option<Arc<Schema>>,
+    /// The schema of an object.
+    pub schema: Arc<Schema>,
     /// The rule for object names.
     pub name_rule: NameRule,
     /// Objects carry `metadata.generation`.
@@ -83,6 +87,8 @@ pub(crate) struct BuiltinType {
     pub strategy: fn() -> Arc<dyn Strategy>,
     /// The type of the stored objects, if it is another one.
     pub storage: Option<Storage>,
+    /// The warning in each response.
+    pub deprecation: Option<&'static str>,
 }
 
 /// The conversion between the types that share stored objects.
@@ -113,11 +119,14 @@ impl BuiltinType {
             list_kind: format!("{kind}List"),
             plural,
             singular: kind.to_lowercase(),
+            short_names: &[],
+            categories: &[],
             namespaced: true,
+            verbs: ALL_VERBS,
             has_status: false,
             scale: None,
             subresources: &[],
-            schema: Some(schema),
+            schema,
             name_rule: NameRule::DnsSubdomain,
             has_generation: false,
             allows_create_on_update: false,
@@ -127,14 +136,8 @@ impl BuiltinType {
             hooks: Hooks::NONE,
             strategy: || Arc::new(Plain),
             storage: None,
+            deprecation: None,
         }
-    }
-
-    /// Returns the schema in the newest version.
-    #[cfg(test)]
-    pub(crate) fn schema(&self) -> Arc<Schema> {
-        let from_data = || schema(kubeproof_api::Version::default(), self);
-        self.schema.clone().or_else(from_data).expect("the data has each kind")
     }
 
     /// Returns the type of a review, which is not stored.
@@ -147,6 +150,7 @@ impl BuiltinType {
         Self {
             list_kind: String::new(),
             namespaced: false,
+            verbs: CREATE_ONLY,
             ..Self::namespaced(group, "v1", kind, plural, schema)
         }
     }
@@ -155,6 +159,8 @@ impl BuiltinType {
 /// The verbs of a usual resource.
 pub(crate) const ALL_VERBS: &[&str] =
     &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+/// The verbs of a subresource that writes a part of the object.
+pub(crate) const PART_VERBS: &[&str] = &["get", "patch", "update"];
 /// The verbs of a request that is not stored.
 pub(crate) const CREATE_ONLY: &[&str] = &["create"];
 
@@ -171,6 +177,20 @@ pub(crate) struct Subresource {
     pub version: &'static str,
     /// The kind of the body.
     pub kind: &'static str,
+    /// The rules for GET, PUT and PATCH of a part of the object, if the body is the object.
+    pub part: Option<&'static PartHooks>,
+}
+
+/// The functions of a subresource that writes a part of an object.
+#[derive(Debug)]
+pub(crate) struct PartHooks {
+    /// Copies everything but the part from the stored object.
+    pub prepare: fn(&mut Value, &Value),
+    /// Returns the errors of an update. The arguments are the new and the stored object.
+    pub validate: fn(&Value, &Value) -> Vec<FieldError>,
+    /// The paths of the fields that a manager of the subresource can own. The step `*` stands for
+    /// every item of a list.
+    pub fields: &'static [&'static [&'static str]],
 }
 
 /// The JSON pointers of a `/scale` to numbers in the object.
@@ -202,6 +222,8 @@ pub(crate) struct Hooks {
     pub default: fn(&mut Value),
     /// Returns errors that a schema cannot find. [`meta::validate`] checks `metadata`.
     pub validate: fn(&Value) -> Vec<FieldError>,
+    /// Returns errors of a new object besides those of `validate`.
+    pub validate_create: fn(&Value) -> Vec<FieldError>,
     /// Returns the errors of an update. The arguments are the new and the stored object.
     pub validate_update: fn(&Value, &Value) -> Vec<FieldError>,
     /// Returns the errors of a new status. The arguments are the new and the stored object.
@@ -225,6 +247,7 @@ impl Hooks {
     pub(crate) const NONE: Self = Self {
         default: |_| {},
         validate: |_| Vec::new(),
+        validate_create: |_| Vec::new(),
         validate_update: |_, _| Vec::new(),
         validate_status: |_, _| Vec::new(),
         prepare_create: |_| {},
@@ -267,6 +290,20 @@ pub(crate) fn immutable(new: &Value, old: &Value, fields: &[&str]) -> Vec<FieldE
     }
     let changed = fields.iter().filter(|field| at(new, field) != at(old, field));
     changed.map(|field| FieldError::invalid(*field, at(new, field), "field is immutable")).collect()
+}
+
+/// Copies the stored object into the new one, except for these fields of its members.
+pub(crate) fn restore_all_but(new: &mut Value, old: &Value, kept: &[(&str, &str, Value)]) {
+    new.clone_from(old);
+    for (member, field, value) in kept {
+        if value.is_null() {
+            if let Some(fields) = new.get_mut(member).and_then(Value::as_object_mut) {
+                fields.remove(*field);
+            }
+        } else {
+            new[member][field] = value.clone();
+        }
+    }
 }
 
 /// Copies `field` of the stored object, or removes the field if that has none.

@@ -1,5 +1,6 @@
 //! The core group, `v1`.
 
+pub(crate) mod components;
 mod configmap;
 mod endpoints;
 pub(super) mod event;
@@ -21,6 +22,8 @@ use super::BuiltinType;
 
 pub(super) fn types() -> Vec<BuiltinType> {
     let mut types = vec![
+        components::bindings(),
+        components::component_statuses(),
         configmap::configmaps(),
         endpoints::endpoints(),
         event::events(),

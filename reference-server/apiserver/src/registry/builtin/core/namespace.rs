@@ -33,7 +33,9 @@ pub(super) fn namespaces() -> BuiltinType {
                 .field("conditions", list(condition).merge_by("type")),
         );
     BuiltinType {
+        short_names: &["ns"],
         namespaced: false,
+        verbs: &["create", "delete", "get", "list", "patch", "update", "watch"],
         has_status: true,
         subresources: &[Subresource {
             name: "finalize",
@@ -41,6 +43,7 @@ pub(super) fn namespaces() -> BuiltinType {
             group: "",
             version: "v1",
             kind: "Namespace",
+            part: None,
         }],
         name_rule: NameRule::DnsLabel,
         field_labels: &[FieldLabel { label: "status.phase", pointer: "/status/phase", absent: "" }],

@@ -73,6 +73,7 @@ pub(super) fn nodes() -> BuiltinType {
         .field("spec", node_spec().or_empty())
         .field("status", node_status().or_empty());
     BuiltinType {
+        short_names: &["no"],
         namespaced: false,
         has_status: true,
         subresources: &[Subresource {
@@ -81,6 +82,7 @@ pub(super) fn nodes() -> BuiltinType {
             group: "",
             version: "v1",
             kind: "NodeProxyOptions",
+            part: None,
         }],
         field_labels: &[FieldLabel {
             label: "spec.unschedulable",

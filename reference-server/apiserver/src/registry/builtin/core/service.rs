@@ -56,6 +56,8 @@ pub(super) fn services() -> BuiltinType {
         .field("spec", service_spec().or_empty())
         .field("status", service_status().or_empty());
     BuiltinType {
+        short_names: &["svc"],
+        categories: &["all"],
         has_status: true,
         subresources: &[Subresource {
             name: "proxy",
@@ -63,6 +65,7 @@ pub(super) fn services() -> BuiltinType {
             group: "",
             version: "v1",
             kind: "ServiceProxyOptions",
+            part: None,
         }],
         name_rule: NameRule::DnsLabel,
         field_labels: &[
@@ -345,7 +348,7 @@ mod tests {
     fn completed(spec: &Value) -> Value {
         let services = services();
         let mut service = json!({"metadata": {"name": "s"}, "spec": spec});
-        services.schema().apply_defaults(&mut service);
+        services.schema.apply_defaults(&mut service);
         (services.hooks.default)(&mut service);
         service
     }
@@ -408,7 +411,7 @@ mod tests {
     #[case(json!({"type": "ExternalName"}), &["spec.externalName"])]
     fn mistakes_name_their_field(#[case] spec: Value, #[case] expected: &[&str]) {
         let service = completed(&spec);
-        let mut errors = services().schema().validate(&service, None);
+        let mut errors = services().schema.validate(&service, None);
         errors.extend(validate(&service));
         assert_eq!(errors.into_iter().map(|error| error.field).collect::<Vec<_>>(), expected);
     }

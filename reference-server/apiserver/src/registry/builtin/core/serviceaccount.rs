@@ -14,12 +14,14 @@ pub(super) fn service_accounts() -> BuiltinType {
         .field("imagePullSecrets", list(local_object_reference()))
         .field("secrets", list(object_reference()).merge_by("name"));
     BuiltinType {
+        short_names: &["sa"],
         subresources: &[Subresource {
             name: "token",
             verbs: CREATE_ONLY,
             group: "authentication.k8s.io",
             version: "v1",
             kind: "TokenRequest",
+            part: None,
         }],
         ..BuiltinType::namespaced("", "v1", "ServiceAccount", "serviceaccounts", Arc::new(schema))
     }

@@ -3,6 +3,8 @@
 mod columns;
 mod container;
 mod defaults;
+mod ephemeral;
+mod resize;
 mod scheduling;
 mod security;
 mod spec;
@@ -22,19 +24,22 @@ pub(super) use self::spec::local_object_reference;
 pub(super) use self::validate::port_name;
 pub(crate) use self::validate::validate_spec;
 use crate::registry::builtin::{
-    BuiltinType, FieldLabel, Hooks, Subresource, restore, take_status_and_metadata,
+    BuiltinType, FieldLabel, Hooks, PART_VERBS, PartHooks, Subresource, restore,
+    take_status_and_metadata,
 };
 use kubeproof_apimachinery::object::Object;
 
 use kubeproof_apimachinery::schema::build::object;
 use kubeproof_apimachinery::schema::meta::with_type_meta;
-use kubeproof_apimachinery::schema::{FieldError, Path, Schema};
+use kubeproof_apimachinery::schema::{FieldError, Schema};
 
 pub(super) fn pods() -> BuiltinType {
     let schema = with_type_meta(object("io.k8s.api.core.v1.Pod"))
         .field("spec", spec::pod_spec().or_empty())
         .field("status", status::pod_status());
     BuiltinType {
+        short_names: &["po"],
+        categories: &["all"],
         has_status: true,
         has_generation: true,
         subresources: SUBRESOURCES,
@@ -43,7 +48,8 @@ pub(super) fn pods() -> BuiltinType {
         strategy: || Arc::new(strategy::PodStrategy),
         hooks: Hooks {
             default: complete,
-            validate,
+            validate: validate::validate_pod,
+            validate_create,
             validate_update: update::validate_update,
             prepare_create,
             prepare_update: |new, old| restore(new, old, "status"),
@@ -67,17 +73,20 @@ pub(crate) fn pod_template() -> Arc<Schema> {
 const SUBRESOURCES: &[Subresource] = &[
     subresource("attach", CONNECT, "PodAttachOptions"),
     subresource("binding", &["create"], "Binding"),
+    part("ephemeralcontainers", &ephemeral::EPHEMERAL_CONTAINERS),
     Subresource {
         name: "eviction",
         verbs: &["create"],
         group: "policy",
         version: "v1",
         kind: "Eviction",
+        part: None,
     },
     subresource("exec", CONNECT, "PodExecOptions"),
     subresource("log", &["get"], "Pod"),
     subresource("portforward", CONNECT, "PodPortForwardOptions"),
     subresource("proxy", ANY, "PodProxyOptions"),
+    part("resize", &resize::RESIZE),
 ];
 
 /// The verbs of streams: browsers send GET, other clients POST.
@@ -92,7 +101,11 @@ const fn subresource(
     verbs: &'static [&'static str],
     kind: &'static str,
 ) -> Subresource {
-    Subresource { name, verbs, group: "", version: "v1", kind }
+    Subresource { name, verbs, group: "", version: "v1", kind, part: None }
+}
+
+const fn part(name: &'static str, hooks: &'static PartHooks) -> Subresource {
+    Subresource { part: Some(hooks), ..subresource(name, PART_VERBS, "Pod") }
 }
 
 const FIELD_LABELS: &[FieldLabel] = &[
@@ -126,8 +139,12 @@ fn prepare_create(pod: &mut Value) {
     pod["status"] = json!({"phase": "Pending", "qosClass": qos_class(&pod["spec"])});
 }
 
-fn validate(pod: &Value) -> Vec<FieldError> {
-    validate_spec(&pod["spec"], Path::Root.field("spec"))
+fn validate_create(pod: &Value) -> Vec<FieldError> {
+    let given = pod["spec"]["ephemeralContainers"].as_array();
+    let is_given = given.is_some_and(|containers| !containers.is_empty());
+    let why = "cannot be set on create";
+    let error = || FieldError::forbidden("spec.ephemeralContainers", why);
+    is_given.then(error).into_iter().collect()
 }
 
 /// Returns the `QoS` class of a pod. Guaranteed means that every container has limits for both
@@ -173,9 +190,9 @@ mod tests {
     fn pod(body: &Value) -> Value {
         let pods = pods();
         let mut pod = body.clone();
-        pods.schema().check_types(&pod).unwrap();
-        pods.schema().prune(&mut pod);
-        pods.schema().apply_defaults(&mut pod);
+        pods.schema.check_types(&pod).unwrap();
+        pods.schema.prune(&mut pod);
+        pods.schema.apply_defaults(&mut pod);
         (pods.hooks.default)(&mut pod);
         (pods.hooks.prepare_create)(&mut pod);
         pod

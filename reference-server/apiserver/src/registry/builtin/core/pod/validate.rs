@@ -4,19 +4,41 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use super::ephemeral;
 use kubeproof_apimachinery::object::validation::names::{dns_label, dns_subdomain};
 
 use kubeproof_apimachinery::schema::{FieldError, Path, quantity};
 
-/// Returns the errors in the spec of a pod or of a template at `path`.
+/// Returns the errors of a pod.
+pub(super) fn validate_pod(pod: &Value) -> Vec<FieldError> {
+    check_spec(&pod["spec"], Path::Root.field("spec"))
+}
+
+/// Returns the errors in the spec of a template at `path`.
 pub(crate) fn validate_spec(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let mut errors = check_spec(spec, path);
+    if !items(spec, "ephemeralContainers").is_empty() {
+        let why = "ephemeral containers not allowed in pod template";
+        errors.push(FieldError::forbidden(path.field("ephemeralContainers"), why));
+    }
+    errors
+}
+
+fn check_spec(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
     let mut check = Check { errors: Vec::new() };
     let volumes = check.volumes(spec, path.field("volumes"));
     let mut names = HashSet::new();
+    let others = [items(spec, "initContainers"), items(spec, "containers")];
+    let others: Vec<&str> =
+        others.into_iter().flatten().map(|container| text(container, "name")).collect();
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         let path = path.field(list);
         for (index, container) in items(spec, list).iter().enumerate() {
             check.container(container, path.index(index), &volumes, &mut names);
+            if list == "ephemeralContainers" {
+                let errors = ephemeral::validate_container(container, path.index(index), &others);
+                check.errors.extend(errors);
+            }
         }
     }
     for field in ["hostname", "subdomain"] {
@@ -191,7 +213,7 @@ impl Check {
                         "must be less than or equal to {name} limit of {}",
                         limit.unwrap_or_default()
                     );
-                    self.errors.push(FieldError::invalid(path.field(name), &json!(amount), &why));
+                    self.errors.push(FieldError::invalid(path, &json!(amount), &why));
                 }
             }
         }
@@ -283,8 +305,8 @@ mod tests {
         }
         let pods = super::super::pods();
         let mut pod = json!({ "spec": spec });
-        pods.schema().apply_defaults(&mut pod);
-        let mut errors = pods.schema().validate(&pod, None);
+        pods.schema.apply_defaults(&mut pod);
+        let mut errors = pods.schema.validate(&pod, None);
         errors.extend((pods.hooks.validate)(&pod));
         errors.into_iter().map(|error| (error.field, error.reason)).collect()
     }
@@ -319,7 +341,7 @@ mod tests {
     #[case(container(&json!({"resources": {"limits": {"cpu": "-1"}}})),
            &[("spec.containers[0].resources.limits[cpu]", FieldValueInvalid)])]
     #[case(container(&json!({"resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "2"}}})),
-           &[("spec.containers[0].resources.requests.cpu", FieldValueInvalid)])]
+           &[("spec.containers[0].resources.requests", FieldValueInvalid)])]
     #[case(
         container(&json!({"livenessProbe": {}})),
         &[("spec.containers[0].livenessProbe", FieldValueRequired)]
