@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::load::Manifest;
-use crate::{Config, Controllers, Running, Server, StartError, Tls, TokenUser};
+use crate::{Config, Controllers, KubernetesVersion, Running, Server, StartError, Tls, TokenUser};
 
 /// Builds a server. [`Server::builder`] returns one. Each server has its own state, and by default
 /// a free port on the loopback interface, so one process can have hundreds of servers.
@@ -14,6 +14,13 @@ pub struct ServerBuilder {
 }
 
 impl ServerBuilder {
+    /// Selects the version of Kubernetes.
+    #[must_use]
+    pub fn version(mut self, version: KubernetesVersion) -> Self {
+        self.config.version = version;
+        self
+    }
+
     /// Serves TLS with generated certificates.
     #[must_use]
     pub fn tls(mut self) -> Self {

@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use rand::distr::{Alphanumeric, SampleString};
 
 use crate::{
-    AuthorizationMode, DisabledCapabilities, Faults, Limits, Manifest, ServiceAccountOptions, Tls,
-    TokenUser, Variations,
+    AuthorizationMode, DisabledCapabilities, Faults, KubernetesVersion, Limits, Manifest,
+    ServiceAccountOptions, Tls, TokenUser, Variations,
 };
 
 /// The configuration of a server. [`Config::default`] suits a test in the same process.
@@ -15,6 +15,8 @@ pub struct Config {
     /// The address to listen on. Port 0 selects a free port. Default: a free port on the loopback
     /// interface.
     pub listen: SocketAddr,
+    /// The version of Kubernetes: its resources and their fields. Default: the newest.
+    pub version: KubernetesVersion,
     /// Serves TLS. Default: plain HTTP, which starts faster.
     pub tls: Option<Tls>,
     /// The bearer token of the administrator, who has all permissions. Default: a random token.
@@ -71,6 +73,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            version: KubernetesVersion::default(),
             tls: None,
             admin_token: Alphanumeric.sample_string(&mut rand::rng(), 32),
             user_token: None,

@@ -70,8 +70,8 @@ mod server;
 pub use builder::ServerBuilder;
 pub use config::{Config, Controllers};
 pub use kubeproof_apiserver::config::{
-    AuthorizationMode, Limits, ServiceAccountOptions, ServingCertificate, Tls, TokenFileError,
-    TokenUser,
+    AuthorizationMode, KubernetesVersion, Limits, ServiceAccountOptions, ServingCertificate, Tls,
+    TokenFileError, TokenUser, UnknownVersion,
 };
 pub use kubeproof_apiserver::disabled::{Capability, DisabledCapabilities};
 pub use kubeproof_faults::{Fault, Faults, Variation, Variations};

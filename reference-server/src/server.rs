@@ -140,6 +140,7 @@ impl Server {
 
 fn options(config: &Config, addr: SocketAddr, identity: Option<&Identity>) -> Options {
     Options {
+        version: config.version,
         address: addr.to_string(),
         admin_token: config.admin_token.clone(),
         user_token: config.user_token.clone(),

@@ -101,9 +101,17 @@ impl Writer<'_> {
     }
 }
 
-/// Calls a function with random objects of all kinds.
+/// Calls a function with random objects of all kinds of all versions.
 fn for_each_object(mut check: impl FnMut(&Definitions, &Value, &mut Writer<'_>)) {
-    let definitions = Version::default().definitions();
+    for version in Version::ALL {
+        for_each_object_of(version.definitions(), &mut check);
+    }
+}
+
+fn for_each_object_of(
+    definitions: &Definitions,
+    check: &mut impl FnMut(&Definitions, &Value, &mut Writer<'_>),
+) {
     let mut writer = Writer { definitions, state: 1 };
     let mut kinds = 0;
     for definition in definitions.iter() {

@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::authentication::{Authenticator, Credentials};
 use crate::authorization::Rights;
-use crate::config::{AuthorizationMode, Options};
+use crate::config::{AuthorizationMode, KubernetesVersion, Options};
 use crate::disabled::DisabledCapabilities;
 use crate::discovery::Documents;
 use crate::http::body::Intake;
@@ -25,6 +25,8 @@ use crate::service_accounts::{KeyError, ServiceAccounts};
 
 /// The state of an API server.
 pub struct ApiServer {
+    /// The version of Kubernetes.
+    pub version: KubernetesVersion,
     pub(crate) store: Store,
     pub(crate) registry: Registry,
     pub(crate) auth: Authenticator,
@@ -55,8 +57,9 @@ impl ApiServer {
         stop: CancellationToken,
     ) -> Result<Self, KeyError> {
         Ok(Self {
+            version: options.version,
             store: Store::new(options.history),
-            registry: Registry::new(options.disabled_capabilities),
+            registry: Registry::new(options.version, options.disabled_capabilities),
             auth: Authenticator::new(options),
             authorization: options.authorization,
             service_accounts: ServiceAccounts::new(&options.service_accounts)?,
@@ -65,7 +68,7 @@ impl ApiServer {
             deletion_returns_object: options.deletion_returns_object,
             documents: Documents::default(),
             metrics: Metrics::default(),
-            publisher: Publisher::default(),
+            publisher: Publisher::new(options.version),
             bodies: Intake::new(&options.limits),
             address: options.address.clone(),
             kubelet: OnceLock::new(),

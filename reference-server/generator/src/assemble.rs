@@ -10,7 +10,7 @@ use super::proto::{self, Messages, Shape};
 use super::source::{Source, directory};
 use super::{golang, openapi};
 
-const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
+pub(crate) const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
 /// The messages that have their own types in the data, and these types.
 const SPECIAL: [(&str, &str); 9] = [

@@ -15,11 +15,17 @@ struct Arguments {
     /// The directory for the written files
     #[arg(long, value_name = "DIR")]
     output: PathBuf,
+    /// The directory with the data of another version; write only what differs
+    #[arg(long, value_name = "DIR")]
+    base: Option<PathBuf>,
 }
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    let files = kubeproof_generator::generate(arguments.source)?;
+    let files = match &arguments.base {
+        Some(base) => kubeproof_generator::changes(arguments.source, base)?,
+        None => kubeproof_generator::generate(arguments.source)?,
+    };
     fs::create_dir_all(&arguments.output).context("cannot create the output directory")?;
     for (name, text) in files {
         let path = arguments.output.join(name);

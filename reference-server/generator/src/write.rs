@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::assemble::{Definition, Field, Package};
+use super::assemble::{Definition, Field, META, Package};
 use super::discovery::{Kind, Version};
 use super::openapi::KINDS;
 
@@ -39,6 +39,10 @@ fn header(definition: &Definition) -> String {
     }
     for kind in definition.schema[KINDS].as_array().into_iter().flatten() {
         let text = |field: &str| kind[field].as_str().unwrap_or_default();
+        // Each group has the kinds of metadata, such as DeleteOptions. One of them is enough.
+        if definition.name.starts_with(META) && !text("group").is_empty() {
+            continue;
+        }
         let _ = write!(header, " kind={}/{}/{}", text("group"), text("version"), text("kind"));
     }
     header.push('\n');

@@ -32,12 +32,19 @@ pub(crate) fn start(api: &ApiServer, client: &Client) {
     else {
         return;
     };
-    client.create(&nodes, manifest(NODE, HOST, 0));
+    let mut node = manifest(NODE, HOST, 0);
+    node["status"]["nodeInfo"]["kubeletVersion"] = kubelet_version(api).into();
+    client.create(&nodes, node);
     let pod_client = LoopbackPodClient { client: client.downgrade(), pods: pods.clone() };
     let kubelet = Arc::new(Kubelet::new(NODE, HOST, Arc::new(pod_client)));
     api.set_kubelet(Arc::new(client::LocalKubelet::new(&kubelet)));
     let node = Node { client: client.clone(), nodes, pods, kubelet };
     client.spawn(node.run());
+}
+
+/// The version of the kubelet is that of the server.
+fn kubelet_version(api: &ApiServer) -> String {
+    format!("v{}.0+kubeproof.{}", api.version, env!("CARGO_PKG_VERSION"))
 }
 
 /// The scheduler and the kubelet of the node, and what they watch.

@@ -22,3 +22,4 @@ mod support;
 mod tokens;
 mod types;
 mod variations;
+mod versions;

@@ -63,6 +63,19 @@ fn free_port() -> u16 {
 }
 
 #[test]
+fn the_program_serves_the_selected_version() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let dir = directory.path().to_str().expect("a path");
+    let kubectl = env!("CARGO_BIN_EXE_kubeproof");
+    let version = "--kubernetes-version=1.35";
+    kubeproof(&["envtest-assets", dir, "--kubectl", kubectl, version]).with(0);
+    let script = |name: &str| fs::read_to_string(directory.path().join(name)).expect("a script");
+    let expected = format!("kube-apiserver {version} \"$@\"");
+    assert!(script("kube-apiserver").contains(&expected), "{}", script("kube-apiserver"));
+    assert!(!script("etcd").contains(version), "{}", script("etcd"));
+}
+
+#[test]
 fn the_directory_has_the_programs_of_envtest() {
     let dir = tempfile::tempdir().expect("a directory");
     let dir = dir.path().join("it's here");

@@ -14,6 +14,12 @@ fn faults_are_listed_and_an_unknown_name_gets_a_suggestion() {
     assert!(output.stderr.contains("did you mean \"put-creates\"?"), "{}", output.stderr);
 }
 
+#[test]
+fn an_unknown_version_of_kubernetes_gets_the_known_ones() {
+    let output = kubeproof(&["serve", "--kubernetes-version", "1.20"]).with(2);
+    assert!(output.stderr.contains("possible values: 1.35, 1.36"), "{}", output.stderr);
+}
+
 #[cfg(unix)]
 #[test]
 fn the_kubeconfig_exists_when_the_server_is_ready_and_is_private() {

@@ -9,14 +9,15 @@ pub use self::token_file::{TokenFileError, TokenUser};
 use crate::client_certificates::ClientCa;
 use crate::disabled::DisabledCapabilities;
 
-/// The Kubernetes version that the server reports.
-pub(crate) const SERVER_VERSION: &str = "1.36";
+pub use kubeproof_api::{UnknownVersion, Version as KubernetesVersion};
 
 /// The options of an API server.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The host and port that discovery shows.
     pub address: String,
+    /// The version of Kubernetes: its resources and their fields.
+    pub version: KubernetesVersion,
     /// The bearer token of the administrator.
     pub admin_token: String,
     /// The bearer token of a user without rights.

@@ -262,6 +262,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::config::KubernetesVersion;
     use crate::disabled::DisabledCapabilities;
     use crate::registry::crd::strategy::CLEANUP_FINALIZER;
     use crate::registry::{Lookup, Registry};
@@ -274,7 +275,9 @@ mod tests {
     /// Returns the object after a deletion, or null.
     fn left((group, plural): (&str, &str), old: &Value, grace: Option<i64>) -> Option<Value> {
         let Lookup::Found(ty) =
-            Registry::new(DisabledCapabilities::none()).current().find(group, "v1", plural)
+            Registry::new(KubernetesVersion::default(), DisabledCapabilities::none())
+                .current()
+                .find(group, "v1", plural)
         else {
             panic!("{plural} is served")
         };

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde_json::{Value, json};
 
+use crate::config::KubernetesVersion;
 use crate::disabled::Capability;
 use crate::discovery;
 use crate::endpoints::{health, present};
@@ -15,10 +16,6 @@ use crate::openapi;
 use crate::server::ApiServer;
 use kubeproof_apimachinery::request::Query;
 use kubeproof_apimachinery::status::ApiError;
-
-/// The Kubernetes version that the server reports.
-const MAJOR: &str = "1";
-const MINOR: &str = "36";
 
 pub(crate) fn handle(
     api: &ApiServer,
@@ -33,7 +30,7 @@ pub(crate) fn handle(
     let trimmed = path.trim_end_matches('/');
     let document = match trimmed {
         "" => roots(api),
-        "/version" => version(),
+        "/version" => version(api.version),
         "/metrics" if method == Method::GET => {
             let text = api.metrics.text();
             let content_type = metrics::MEDIA_TYPE;
@@ -180,11 +177,12 @@ fn roots(api: &ApiServer) -> Value {
     json!({ "paths": paths })
 }
 
-fn version() -> Value {
+fn version(version: KubernetesVersion) -> Value {
+    let (major, minor) = version.numbers();
     json!({
-        "major": MAJOR,
-        "minor": MINOR,
-        "gitVersion": format!("v{MAJOR}.{MINOR}.0+kubeproof.{}", env!("CARGO_PKG_VERSION")),
+        "major": major,
+        "minor": minor,
+        "gitVersion": format!("v{version}.0+kubeproof.{}", env!("CARGO_PKG_VERSION")),
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",

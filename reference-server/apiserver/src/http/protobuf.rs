@@ -7,7 +7,7 @@ use kubeproof_apimachinery::serializer::protobuf::{self, DecodeError, EncodeErro
 use serde_json::Value;
 
 /// Returns the definitions of the built-in types. Field numbers never change, so the newest
-/// definitions fit each version of Kubernetes.
+/// definitions fit each version of Kubernetes. Only alpha fields are ever removed.
 fn definitions() -> &'static Definitions {
     Version::default().definitions()
 }

@@ -10,21 +10,23 @@ use jiff::{Timestamp, ToSpan};
 
 use super::{Document, PROTOBUF_REQUEST, PROTOBUF_RESPONSE, v2, v2_protobuf, v3, v3_index};
 
-use crate::config::SERVER_VERSION;
+use crate::config::KubernetesVersion;
 use crate::discovery::{Resource, etag};
 use crate::http::negotiate::{Entry, preferred};
 use crate::http::respond::ApiResponse;
 use kubeproof_apimachinery::request::Query;
 use kubeproof_apimachinery::status::ApiError;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Publisher {
+    version: KubernetesVersion,
     current: RwLock<Option<Arc<Published>>>,
 }
 
 /// The documents about some resources. Each is written once.
 #[derive(Debug)]
 struct Published {
+    version: KubernetesVersion,
     of: Arc<Vec<Resource>>,
     v3: OnceLock<BTreeMap<String, Document>>,
     v2: OnceLock<Bytes>,
@@ -32,13 +34,19 @@ struct Published {
 }
 
 impl Publisher {
+    /// Creates the publisher of a server of this version.
+    pub(crate) fn new(version: KubernetesVersion) -> Self {
+        Self { version, current: RwLock::default() }
+    }
+
     fn published(&self, resources: Arc<Vec<Resource>>) -> Arc<Published> {
         let kept = self.current.read().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(kept) = kept.filter(|kept| Arc::ptr_eq(&kept.of, &resources)) {
             return kept;
         }
         let (v3, v2, v2_protobuf) = Default::default();
-        let published = Arc::new(Published { of: resources, v3, v2, v2_protobuf });
+        let published =
+            Arc::new(Published { version: self.version, of: resources, v3, v2, v2_protobuf });
         *self.current.write().unwrap_or_else(PoisonError::into_inner) =
             Some(Arc::clone(&published));
         published
@@ -70,13 +78,13 @@ pub(crate) fn handle(
 
 impl Published {
     fn version_3(&self) -> &BTreeMap<String, Document> {
-        self.v3.get_or_init(|| v3(&self.of, SERVER_VERSION))
+        self.v3.get_or_init(|| v3(&self.of, self.version.as_str()))
     }
 }
 
 /// Serves the complete API in one document, in the form that the client prefers.
 fn version_2(published: &Published, headers: &HeaderMap) -> Result<ApiResponse, ApiError> {
-    let document = || v2(&published.of, SERVER_VERSION);
+    let document = || v2(&published.of, published.version.as_str());
     let wants_protobuf = |entry: &Entry<'_>| match entry.media_range {
         "*/*" | "application/*" | "application/json" => Some(false),
         PROTOBUF_REQUEST | PROTOBUF_RESPONSE => Some(true),

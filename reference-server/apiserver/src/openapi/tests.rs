@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::config::KubernetesVersion;
 use crate::discovery::Subresource;
+use crate::registry::ResourceType;
 
 use crate::registry::{BODY_TYPES, PATCH_TYPES};
 use kubeproof_apimachinery::schema::build::{
@@ -122,13 +124,15 @@ fn every_reference_leads_somewhere() {
             _ => {}
         }
     }
-    let builtin = crate::registry::builtin::types().into_iter().map(|ty| Resource {
+    let newest = |ty| ResourceType::built_in(ty, KubernetesVersion::default());
+    let types = crate::registry::builtin::types().into_iter().filter_map(newest);
+    let builtin = types.map(|ty| Resource {
         schema: ty.schema,
-        plural: ty.plural.to_owned(),
+        plural: ty.plural,
         namespaced: ty.namespaced,
         list_kind: ty.list_kind,
-        verbs: ty.verbs.iter().map(|verb| (*verb).to_owned()).collect(),
-        ..resource(ty.group, ty.kind, Schema::default())
+        verbs: ty.verbs,
+        ..resource(&ty.group, &ty.kind, Schema::default())
     });
     let resources: Vec<_> = builtin.chain(catalogue()).collect();
     let documents = v3(&resources, "1.36");

@@ -119,10 +119,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::config::KubernetesVersion;
     use crate::registry::builtin;
 
     fn served(disabled: DisabledCapabilities) -> Vec<ResourceType> {
-        builtin::types().into_iter().filter_map(|ty| disabled.trim(ty.into())).collect()
+        let types = builtin::types().into_iter();
+        let types = types.filter_map(|ty| ResourceType::built_in(ty, KubernetesVersion::default()));
+        types.filter_map(|ty| disabled.trim(ty)).collect()
     }
 
     #[rstest]

@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use self::builtin::{BuiltinType, Column, FieldLabel, Hooks, NameRule, Scale};
 use self::strategy::Strategy;
+use crate::config::KubernetesVersion;
 use crate::disabled::DisabledCapabilities;
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::schema::{CauseReason, FieldError, Schema};
@@ -272,8 +273,11 @@ impl ResourceType {
     }
 }
 
-impl From<BuiltinType> for ResourceType {
-    fn from(ty: BuiltinType) -> Self {
+impl ResourceType {
+    /// Returns a built-in type of a version of Kubernetes, or `None` if the version lacks it.
+    pub(crate) fn built_in(ty: BuiltinType, version: KubernetesVersion) -> Option<Self> {
+        let data = version.resource(ty.group, ty.version, ty.plural)?;
+        let schema = ty.schema.clone().or_else(|| builtin::schema(version, &ty))?;
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let mut built = Self {
             group: ty.group.to_owned(),
@@ -282,14 +286,14 @@ impl From<BuiltinType> for ResourceType {
             list_kind: ty.list_kind.clone(),
             plural: ty.plural.to_owned(),
             singular: ty.singular.clone(),
-            short_names: owned(ty.short_names),
-            categories: owned(ty.categories),
+            short_names: owned(&data.short_names),
+            categories: owned(&data.categories),
             namespaced: ty.namespaced,
-            verbs: owned(ty.verbs),
+            verbs: owned(&data.verbs),
             has_status: ty.has_status,
             scale: ty.scale,
             subresources: ty.subresources.to_vec(),
-            schema: ty.schema,
+            schema,
             custom: false,
             deprecation: ty.deprecation.map(str::to_owned),
             name_rule: ty.name_rule,
@@ -309,14 +313,14 @@ impl From<BuiltinType> for ResourceType {
             storage: None,
         };
         if let Some(builtin::Storage { ty, encode, decode }) = ty.storage {
-            let ty = Self::from(ty());
+            let ty = Self::built_in(ty(), version)?;
             built.table.clone_from(&ty.table);
             built.schema_id = OTHER_VERSION;
             built.storage = Some(Arc::new(StoredAs { ty, encode, decode }));
         }
         built.head =
             format!(r#"{{"kind":"{}","apiVersion":"{}","#, built.kind, built.api_version());
-        built
+        Some(built)
     }
 }
 
@@ -391,9 +395,11 @@ pub(crate) struct Registry {
 
 impl Registry {
     /// Creates a registry with the built-in resources.
-    pub(crate) fn new(disabled: DisabledCapabilities) -> Self {
+    pub(crate) fn new(version: KubernetesVersion, disabled: DisabledCapabilities) -> Self {
         let mut catalogue = Catalogue::default();
-        for ty in builtin::types().into_iter().filter_map(|ty| disabled.trim(ty.into())) {
+        let types = builtin::types().into_iter();
+        let types = types.filter_map(|ty| ResourceType::built_in(ty, version));
+        for ty in types.filter_map(|ty| disabled.trim(ty)) {
             catalogue.add(Arc::new(ty));
         }
         Self {

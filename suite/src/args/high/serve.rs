@@ -41,6 +41,7 @@ impl Serve {
         let users = serve.token_auth_file.as_deref().map(token_users);
         let mut config = Config {
             listen: serve.listen,
+            version: serve.kubernetes_version,
             tls: tls(&serve)?,
             users: users.transpose()?.unwrap_or_default(),
             controllers: serve.controllers.into(),

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use kubeproof_reference_server::KubernetesVersion;
+
+use super::values::kubernetes_version;
 
 #[derive(Debug, Args)]
 pub(in crate::args) struct EnvtestAssets {
@@ -13,6 +16,10 @@ pub(in crate::args) struct EnvtestAssets {
     /// kubectl to link [default: the kubectl in PATH]
     #[arg(long, value_name = "FILE")]
     pub(in crate::args) kubectl: Option<PathBuf>,
+
+    /// Version of Kubernetes whose resources and fields the server has [default: the newest]
+    #[arg(long, value_name = "VERSION", value_parser = kubernetes_version())]
+    pub(in crate::args) kubernetes_version: Option<KubernetesVersion>,
 }
 
 #[derive(Debug, Args)]

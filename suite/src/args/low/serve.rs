@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use kubeproof_reference_server::Capability;
+use kubeproof_reference_server::{Capability, KubernetesVersion};
 
-use super::values::{capability, positive};
+use super::values::{capability, kubernetes_version, positive};
 
 /// The controllers in the server.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -24,6 +24,10 @@ pub(in crate::args) struct Serve {
     /// Address to listen on; port 0 selects a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub(in crate::args) listen: SocketAddr,
+
+    /// Version of Kubernetes whose resources and fields the server has
+    #[arg(long, value_name = "VERSION", default_value_t, value_parser = kubernetes_version())]
+    pub(in crate::args) kubernetes_version: KubernetesVersion,
 
     /// Serve TLS with newly generated certificates
     #[arg(long)]

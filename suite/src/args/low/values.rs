@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use kubeproof_cases::Profile;
 use kubeproof_cases::case::Capability as Needed;
-use kubeproof_reference_server::Capability;
+use kubeproof_reference_server::{Capability, KubernetesVersion};
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub(in crate::args) enum Color {
@@ -73,6 +73,12 @@ pub(super) fn capability() -> impl TypedValueParser<Value = Capability> {
     PossibleValuesParser::new(Capability::all().map(value)).try_map(|name| {
         Capability::from_name(&name).ok_or_else(|| format!("no capability has the name {name}"))
     })
+}
+
+/// Parses a version of Kubernetes that the bundled server can have.
+pub(super) fn kubernetes_version() -> impl TypedValueParser<Value = KubernetesVersion> {
+    let versions = KubernetesVersion::ALL.map(KubernetesVersion::as_str);
+    PossibleValuesParser::new(versions).try_map(|name| name.parse::<KubernetesVersion>())
 }
 
 /// Parses the name of a capability that cases need.

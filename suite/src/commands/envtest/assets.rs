@@ -11,9 +11,6 @@ use crate::args::high::EnvtestAssets;
 use crate::error::Error;
 use crate::exit_code::Exit;
 
-/// The programs that envtest starts.
-const PROGRAMS: [&str; 2] = ["kube-apiserver", "etcd"];
-
 /// The second line of the scripts. Other files are not replaced.
 const MARK: &str = "# Written by `kubeproof envtest-assets`.";
 
@@ -28,12 +25,13 @@ pub(in crate::commands) fn assets(
     let binary = std::env::current_exe().map_err(Error::Runtime)?;
     fs::create_dir_all(&options.dir).map_err(failed(&options.dir))?;
     let dir = options.dir.canonicalize().map_err(failed(&options.dir))?;
-    for program in PROGRAMS {
+    let version = options.version.map(|version| format!("--kubernetes-version={version}"));
+    for (program, flag) in [("kube-apiserver", version), ("etcd", None)] {
         let path = dir.join(program);
         if !is_replaceable(&path) {
             return Err(Error::ForeignFile(path));
         }
-        write_program(&path, &script(&binary, program)).map_err(failed(&path))?;
+        write_program(&path, &script(&binary, program, flag.as_deref())).map_err(failed(&path))?;
     }
     let link = dir.join("kubectl");
     match options.kubectl.clone().or_else(|| find_in_path("kubectl")) {
@@ -51,8 +49,10 @@ pub(in crate::commands) fn assets(
     Ok(Exit::CONFORMANT)
 }
 
-fn script(binary: &Path, program: &str) -> String {
-    format!("#!/bin/sh\n{MARK}\nexec {} {program} \"$@\"\n", quoted(binary))
+fn script(binary: &Path, program: &str, flag: Option<&str>) -> String {
+    let words = [quoted(binary), program.to_owned()].into_iter().chain(flag.map(str::to_owned));
+    let command = words.collect::<Vec<_>>().join(" ");
+    format!("#!/bin/sh\n{MARK}\nexec {command} \"$@\"\n")
 }
 
 /// Returns a path as one word of a shell.

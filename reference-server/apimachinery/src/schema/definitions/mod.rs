@@ -151,8 +151,21 @@ impl Definitions {
     ///
     /// A file has a mistake, a name occurs twice, or a message is not defined in any of the files.
     pub fn parse(files: &[(&'static str, &'static str)]) -> Result<Self, DefinitionsError> {
+        Self::parse_changes(files, &[])
+    }
+
+    /// Parses the files of a version, and the changes of another version. A definition of the
+    /// changes replaces that of the first files. A line `removed NAME` removes one.
+    ///
+    /// # Errors
+    ///
+    /// The errors are those of [`Self::parse`].
+    pub fn parse_changes(
+        base: &[(&'static str, &'static str)],
+        changes: &[(&'static str, &'static str)],
+    ) -> Result<Self, DefinitionsError> {
         let mut definitions = Self::default();
-        for definition in parse::files(files)? {
+        for definition in parse::files(base, changes)? {
             let index = definitions.all.len();
             definitions.names.insert(definition.name, index);
             for kind in &definition.group_version_kind {

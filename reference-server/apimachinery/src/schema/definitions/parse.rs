@@ -4,21 +4,27 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Definition, DefinitionsError, Field, GroupVersionKind, ListType, Problem, Type};
 
-/// Parses all files.
-pub(super) fn files(
-    files: &[(&'static str, &'static str)],
-) -> Result<Vec<Definition>, DefinitionsError> {
+type File = (&'static str, &'static str);
+
+/// Parses the files of a version, and the changes of another one.
+pub(super) fn files(base: &[File], changes: &[File]) -> Result<Vec<Definition>, DefinitionsError> {
+    let hidden = changed(changes);
+    let none = HashSet::new();
+    let visible = base.iter().map(|file| (file, &hidden));
+    let all: Vec<_> = visible.chain(changes.iter().map(|file| (file, &none))).collect();
     let mut names = HashMap::new();
-    for (file, text) in files {
-        collect_names(text, &mut names).map_err(|(line, problem)| DefinitionsError {
+    for ((file, text), hidden) in &all {
+        collect_names(text, hidden, &mut names).map_err(|(line, problem)| DefinitionsError {
             file,
             line,
             problem,
         })?;
     }
     let mut definitions = Vec::with_capacity(names.len());
-    for (file, text) in files {
-        let mut parser = Parser { names: &names, package: "", definitions: &mut definitions };
+    for ((file, text), hidden) in all {
+        let definitions = &mut definitions;
+        let mut parser =
+            Parser { names: &names, package: "", definitions, hidden, is_hidden: false };
         for (index, line) in text.lines().enumerate() {
             parser.line(line).map_err(|problem| DefinitionsError {
                 file,
@@ -36,14 +42,30 @@ pub(super) fn files(
 /// The definitions by package and short name, with their full names.
 type Names = HashMap<(&'static str, &'static str), &'static str>;
 
-fn collect_names(text: &'static str, names: &mut Names) -> Result<(), (usize, Problem)> {
+/// Returns the names that the changes define or remove.
+fn changed(changes: &[File]) -> HashSet<&'static str> {
+    let lines = changes.iter().flat_map(|(_, text)| text.lines());
+    lines.filter_map(|line| line.strip_prefix(REMOVED).map(str::trim).or(defined(line))).collect()
+}
+
+/// The beginning of a line that removes a definition.
+const REMOVED: &str = "removed ";
+
+/// Returns the name of the definition that starts in this line.
+fn defined(line: &'static str) -> Option<&'static str> {
+    if is_field(line) || line.starts_with('#') || line.starts_with(REMOVED) {
+        return None;
+    }
+    line.split_whitespace().next().filter(|word| *word != "package")
+}
+
+fn collect_names(
+    text: &'static str,
+    hidden: &HashSet<&'static str>,
+    names: &mut Names,
+) -> Result<(), (usize, Problem)> {
     for (index, line) in text.lines().enumerate() {
-        if is_field(line) || line.starts_with('#') {
-            continue;
-        }
-        let Some(name) = line.split_whitespace().next().filter(|word| *word != "package") else {
-            continue;
-        };
+        let Some(name) = defined(line).filter(|name| !hidden.contains(name)) else { continue };
         if names.insert(split(name), name).is_some() {
             return Err((index + 1, Problem::RepeatedDefinition(name)));
         }
@@ -64,11 +86,21 @@ struct Parser<'a> {
     names: &'a Names,
     package: &'static str,
     definitions: &'a mut Vec<Definition>,
+    /// The names of definitions that changes replace or remove.
+    hidden: &'a HashSet<&'static str>,
+    /// The current definition is one of them.
+    is_hidden: bool,
 }
 
 impl Parser<'_> {
     fn line(&mut self, line: &'static str) -> Result<(), Problem> {
-        if line.trim().is_empty() || line.starts_with('#') {
+        if line.trim().is_empty() || line.starts_with('#') || line.starts_with(REMOVED) {
+            return Ok(());
+        }
+        if let Some(name) = defined(line) {
+            self.is_hidden = self.hidden.contains(name);
+        }
+        if self.is_hidden {
             return Ok(());
         }
         if let Some(package) = line.strip_prefix("package ") {

@@ -94,3 +94,27 @@ fn mistakes_have_their_line(
 ) {
     assert_eq!(parse(text).unwrap_err(), DefinitionsError { file: "core", line, problem });
 }
+
+#[test]
+fn changes_replace_and_remove_definitions() {
+    const CHANGES: &str = "\
+package io.k8s.core.v1
+removed io.k8s.core.v1.Source
+
+io.k8s.core.v1.Pod kind=/v1/Pod
+  2 ports []Port
+
+io.k8s.core.v1.Door
+  1 port Port
+";
+    let base = [("core", CORE), ("meta", META)];
+    let definitions = Definitions::parse_changes(&base, &[("changes", CHANGES)]).unwrap();
+    let names: Vec<_> = definitions.iter().map(|definition| definition.name).collect();
+    let core = ["Port", "Pod", "Door"].map(|name| format!("io.k8s.core.v1.{name}"));
+    assert_eq!(names, [&*core[0], "io.k8s.meta.v1.ObjectMeta", &core[1], &core[2]]);
+    assert_eq!(definitions.kind("", "v1", "Pod").unwrap().fields.len(), 1);
+    assert_eq!(definitions.kind("old", "v1beta1", "Pod"), None);
+    let error = Definitions::parse_changes(&[], &[("changes", CHANGES)]).unwrap_err();
+    let problem = Problem::UnknownType("Port");
+    assert_eq!(error, DefinitionsError { file: "changes", line: 5, problem });
+}

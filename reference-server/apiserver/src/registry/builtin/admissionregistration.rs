@@ -207,11 +207,11 @@ mod tests {
     fn webhooks_are_validated(#[case] vary: fn(&mut Value), #[case] expected: &[&str]) {
         let ty = webhooks("validatingwebhookconfigurations");
         let mut configuration = configuration(vary);
-        ty.schema.prune(&mut configuration);
-        ty.schema.apply_defaults(&mut configuration);
+        ty.schema().prune(&mut configuration);
+        ty.schema().apply_defaults(&mut configuration);
         assert_eq!(configuration["webhooks"][0]["failurePolicy"], "Fail");
         assert_eq!(configuration["webhooks"][0]["rules"][0]["scope"], "*");
-        let mut errors = ty.schema.validate(&configuration, None);
+        let mut errors = ty.schema().validate(&configuration, None);
         errors.extend((ty.hooks.validate)(&configuration));
         assert_eq!(errors.into_iter().map(|error| error.field).collect::<Vec<_>>(), expected);
     }

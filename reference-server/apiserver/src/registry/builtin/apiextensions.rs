@@ -74,8 +74,6 @@ pub(super) fn types() -> Vec<BuiltinType> {
     .field("spec", spec().or_empty())
     .field("status", status());
     vec![BuiltinType {
-        short_names: &["crd", "crds"],
-        categories: &["api-extensions"],
         namespaced: false,
         has_status: true,
         has_generation: true,

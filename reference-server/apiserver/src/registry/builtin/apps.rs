@@ -85,8 +85,6 @@ fn deployments() -> BuiltinType {
     ];
     columns.extend(template_columns());
     BuiltinType {
-        short_names: &["deploy"],
-        categories: &["all"],
         has_status: true,
         scale: Some(workload::scale("/spec/selector")),
         has_generation: true,
@@ -127,8 +125,6 @@ fn replica_sets() -> BuiltinType {
     ];
     columns.extend(template_columns());
     BuiltinType {
-        short_names: &["rs"],
-        categories: &["all"],
         has_status: true,
         scale: Some(workload::scale("/spec/selector")),
         has_generation: true,
@@ -311,8 +307,8 @@ mod tests {
         }});
         vary(&mut deployment);
         let kind = deployments();
-        kind.schema.prune(&mut deployment);
-        kind.schema.apply_defaults(&mut deployment);
+        kind.schema().prune(&mut deployment);
+        kind.schema().apply_defaults(&mut deployment);
         (kind.hooks.default)(&mut deployment);
         deployment
     }
@@ -378,7 +374,7 @@ mod tests {
     fn mistakes_name_their_field(#[case] vary: fn(&mut Value), #[case] expected: &[&str]) {
         let deployment = deployment(vary);
         let kind = deployments();
-        let mut errors = kind.schema.validate(&deployment, None);
+        let mut errors = kind.schema().validate(&deployment, None);
         errors.extend((kind.hooks.validate)(&deployment));
         assert_eq!(errors.into_iter().map(|error| error.field).collect::<Vec<_>>(), expected);
     }

@@ -185,7 +185,7 @@ mod tests {
         vary(&mut spec);
         let request = json!({ "spec": spec });
         let ty = &types()[0];
-        let mut errors = ty.schema.validate(&request, None);
+        let mut errors = ty.schema().validate(&request, None);
         errors.extend(validate(&request));
         assert_eq!(errors.iter().map(|error| &*error.field).collect::<Vec<_>>(), expected);
     }

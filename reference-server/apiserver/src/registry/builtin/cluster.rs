@@ -300,7 +300,7 @@ mod tests {
         let ty = resource_claims();
         let exactly = json!({"deviceClassName": "c"});
         let mut one = claim(json!({"name": "r", "exactly": exactly}));
-        ty.schema.apply_defaults(&mut one);
+        ty.schema().apply_defaults(&mut one);
         (ty.hooks.default)(&mut one);
         assert_eq!(one["spec"]["devices"]["requests"][0]["exactly"]["count"], 1);
         assert_eq!(fields((ty.hooks.validate)(&one)), [""; 0]);

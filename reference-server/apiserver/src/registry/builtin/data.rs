@@ -1,6 +1,6 @@
 //! Types from the data of the crate `api`: structure, names, verbs and scope.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
@@ -10,24 +10,37 @@ use crate::registry::strategy::Plain;
 use kubeproof_api::{Resource, Version, rules};
 use kubeproof_apimachinery::object::validation::names::NameRule;
 use kubeproof_apimachinery::schema::built_in::Schemas;
-use kubeproof_apimachinery::schema::meta;
+use kubeproof_apimachinery::schema::{Schema, meta};
 use kubeproof_apimachinery::table::column::{Cell, Column, age, column, wide};
 
-/// The schemas of the types from data. All servers of a process share them.
-static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
-    let known =
-        [meta::object_meta(), Arc::new(meta::label_selector()), super::core::pod::pod_template()];
-    Schemas::new(Version::default().definitions(), rules(), known)
-});
+/// Returns the schema of a type in a version of Kubernetes.
+pub(crate) fn schema(version: Version, ty: &BuiltinType) -> Option<Arc<Schema>> {
+    schemas(version).kind(ty.group, ty.version, ty.kind)
+}
+
+/// Returns the schemas of a version. All servers of a process share them.
+fn schemas(version: Version) -> &'static Schemas {
+    static V1_35: OnceLock<Schemas> = OnceLock::new();
+    static V1_36: OnceLock<Schemas> = OnceLock::new();
+    let cell = match version {
+        Version::V1_35 => &V1_35,
+        Version::V1_36 => &V1_36,
+    };
+    cell.get_or_init(|| {
+        let known = [
+            meta::object_meta(),
+            Arc::new(meta::label_selector()),
+            super::core::pod::pod_template(),
+        ];
+        Schemas::new(version.definitions(), rules(), known)
+    })
+}
 
 /// Returns a resource with the structure and the names of the data, and with the usual behaviour:
 /// only the server sets the status, and only its own endpoint changes it.
 pub(super) fn resource(group: &str, version: &str, plural: &str) -> BuiltinType {
     let resource = Version::default()
         .resource(group, version, plural)
-        .expect("a test builds each type of the data");
-    let schema = SCHEMAS
-        .kind(resource.group, resource.version, resource.kind)
         .expect("a test builds each type of the data");
     let has = |name: &str| resource.subresources.iter().any(|sub| sub.name == name);
     BuiltinType {
@@ -37,15 +50,12 @@ pub(super) fn resource(group: &str, version: &str, plural: &str) -> BuiltinType 
         list_kind: format!("{}List", resource.kind),
         plural: resource.plural,
         singular: resource.singular.to_owned(),
-        short_names: &resource.short_names,
-        categories: &resource.categories,
         namespaced: resource.namespaced,
-        verbs: &resource.verbs,
         has_status: has("status"),
         scale: has("scale").then(scale),
         subresources: &[],
         has_generation: has_spec(resource),
-        schema,
+        schema: None,
         name_rule: NameRule::DnsSubdomain,
         allows_create_on_update: false,
         allows_unconditional_update: true,
@@ -112,8 +122,9 @@ mod tests {
             let ty = resource(data.group, data.version, data.plural);
             assert_eq!((ty.kind, ty.namespaced), (data.kind, data.namespaced));
             let mut object = json!({"metadata": {"name": "a"}});
-            ty.schema.prune(&mut object);
-            ty.schema.apply_defaults(&mut object);
+            let schema = ty.schema();
+            schema.prune(&mut object);
+            schema.apply_defaults(&mut object);
             assert_eq!(object["metadata"]["name"], "a");
         }
     }
@@ -121,7 +132,7 @@ mod tests {
     #[test]
     fn types_share_the_template_of_pods() {
         let template = |plural: &str, pointer: &str| {
-            let schema = resource("apps", "v1", plural).schema;
+            let schema = resource("apps", "v1", plural).schema();
             let names = pointer.split('/');
             names.fold(schema, |schema, name| Arc::clone(&schema.properties[name]))
         };

@@ -119,7 +119,7 @@ mod tests {
     ) {
         let ty = &types()[0];
         let slice = json!({"addressType": kind, "endpoints": [{"addresses": [address]}]});
-        let mut errors = ty.schema.validate(&slice, None);
+        let mut errors = ty.schema().validate(&slice, None);
         errors.extend(validate(&slice));
         assert_eq!(errors.iter().map(|error| &*error.field).collect::<Vec<_>>(), expected);
     }

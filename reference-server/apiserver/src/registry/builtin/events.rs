@@ -59,7 +59,6 @@ pub(super) fn types() -> Vec<BuiltinType> {
         .field("series", event_series())
         .field("type", string());
     vec![BuiltinType {
-        short_names: &["ev"],
         field_labels: FIELD_LABELS,
         columns: event::columns(),
         hooks: Hooks { validate, validate_update, ..Hooks::NONE },

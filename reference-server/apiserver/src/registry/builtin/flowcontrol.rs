@@ -141,8 +141,8 @@ mod tests {
         let ty = priority_levels();
         let queue = json!({"type": "Queue", "queuing": {}});
         let mut level = json!({"spec": {"type": "Limited", "limited": {"limitResponse": queue}}});
-        ty.schema.prune(&mut level);
-        ty.schema.apply_defaults(&mut level);
+        ty.schema().prune(&mut level);
+        ty.schema().apply_defaults(&mut level);
         assert_eq!(level["spec"]["limited"]["nominalConcurrencyShares"], 30);
         assert_eq!(queuing(&level, "queues"), "64");
     }

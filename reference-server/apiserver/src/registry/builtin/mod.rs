@@ -25,6 +25,8 @@ pub(crate) mod rbac;
 mod storage;
 mod workload;
 
+pub(crate) use self::data::schema;
+
 use std::sync::Arc;
 
 use crate::registry::strategy::{Plain, Strategy};
@@ -37,7 +39,7 @@ pub(crate) use kubeproof_apimachinery::table::{Cell, Column};
 
 use kubeproof_apimachinery::schema::{FieldError, Schema};
 
-/// A built-in resource.
+/// A built-in resource. The data of the version has its verbs, short names and categories.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts about a resource")]
 pub(crate) struct BuiltinType {
@@ -53,22 +55,16 @@ pub(crate) struct BuiltinType {
     pub plural: &'static str,
     /// The singular name.
     pub singular: String,
-    /// The short names, such as `cm`.
-    pub short_names: &'static [&'static str],
-    /// The groups of resources that clients list together, such as `all`.
-    pub categories: &'static [&'static str],
     /// Objects belong to namespaces.
     pub namespaced: bool,
-    /// The supported verbs, in the order of discovery.
-    pub verbs: &'static [&'static str],
     /// The resource has a `/status` subresource.
     pub has_status: bool,
     /// The `/scale` subresource, if the resource has one.
     pub scale: Option<Scale>,
     /// Subresources besides `/status` and `/scale`.
     pub subresources: &'static [Subresource],
-    /// The schema of an object.
-    pub schema: Arc<Schema>,
+    /// The schema of an object. By default, it follows from the data of the version.
+    pub schema: Option<Arc<Schema>>,
     /// The rule for object names.
     pub name_rule: NameRule,
     /// Objects carry `metadata.generation`.
@@ -119,14 +115,11 @@ impl BuiltinType {
             list_kind: format!("{kind}List"),
             plural,
             singular: kind.to_lowercase(),
-            short_names: &[],
-            categories: &[],
             namespaced: true,
-            verbs: ALL_VERBS,
             has_status: false,
             scale: None,
             subresources: &[],
-            schema,
+            schema: Some(schema),
             name_rule: NameRule::DnsSubdomain,
             has_generation: false,
             allows_create_on_update: false,
@@ -140,6 +133,13 @@ impl BuiltinType {
         }
     }
 
+    /// Returns the schema in the newest version.
+    #[cfg(test)]
+    pub(crate) fn schema(&self) -> Arc<Schema> {
+        let from_data = || schema(kubeproof_api::Version::default(), self);
+        self.schema.clone().or_else(from_data).expect("the data has each kind")
+    }
+
     /// Returns the type of a review, which is not stored.
     fn review(
         group: &'static str,
@@ -150,7 +150,6 @@ impl BuiltinType {
         Self {
             list_kind: String::new(),
             namespaced: false,
-            verbs: CREATE_ONLY,
             ..Self::namespaced(group, "v1", kind, plural, schema)
         }
     }

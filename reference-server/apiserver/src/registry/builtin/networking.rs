@@ -319,10 +319,10 @@ mod tests {
     use super::*;
 
     fn mistakes(ty: &BuiltinType, mut object: Value) -> Vec<String> {
-        ty.schema.prune(&mut object);
-        ty.schema.apply_defaults(&mut object);
+        ty.schema().prune(&mut object);
+        ty.schema().apply_defaults(&mut object);
         (ty.hooks.default)(&mut object);
-        let mut errors = ty.schema.validate(&object, None);
+        let mut errors = ty.schema().validate(&object, None);
         errors.extend((ty.hooks.validate)(&object));
         errors.into_iter().map(|error| error.field).collect()
     }

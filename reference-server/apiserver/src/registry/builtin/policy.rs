@@ -37,7 +37,6 @@ pub(super) fn types() -> Vec<BuiltinType> {
         .field("spec", pod_disruption_budget_spec().or_empty())
         .field("status", pod_disruption_budget_status().or_empty());
     vec![BuiltinType {
-        short_names: &["pdb"],
         has_status: true,
         has_generation: true,
         columns: vec![

@@ -190,7 +190,7 @@ mod tests {
     fn a_class_is_filled_in_and_fixed() {
         let ty = storage_classes();
         let mut class = json!({"provisioner": "p", "parameters": {"a": "b"}});
-        ty.schema.apply_defaults(&mut class);
+        ty.schema().apply_defaults(&mut class);
         assert_eq!(
             (&class["reclaimPolicy"], &class["volumeBindingMode"]),
             (&json!("Delete"), &json!("Immediate"))
@@ -209,7 +209,7 @@ mod tests {
     fn a_driver_is_filled_in() {
         let ty = csi_drivers();
         let mut driver = json!({"spec": {}});
-        ty.schema.apply_defaults(&mut driver);
+        ty.schema().apply_defaults(&mut driver);
         assert_eq!(driver["spec"]["attachRequired"], true);
         assert_eq!(driver["spec"]["volumeLifecycleModes"], json!(["Persistent"]));
     }

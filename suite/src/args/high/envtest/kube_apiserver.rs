@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use kubeproof_reference_server::{
-    AuthorizationMode, Config, Controllers, ServiceAccountOptions, ServingCertificate, Tls,
+    AuthorizationMode, Config, Controllers, KubernetesVersion, ServiceAccountOptions,
+    ServingCertificate, Tls,
 };
 
 use super::flags::{Flag, Flags, help};
@@ -37,6 +38,7 @@ const FLAGS: &[Flag] = &[
     flag("cert-dir", "DIR", "Directory of apiserver.crt and apiserver.key"),
     flag("client-ca-file", "FILE", "Authorities of client certificates"),
     flag("controllers", "WHICH", "none, or all those of `kubeproof serve` [default: none]"),
+    flag("kubernetes-version", "VERSION", "Version of Kubernetes [default: the newest]"),
     flag("secure-port", "PORT", "Port to listen on [default: 6443]"),
     flag("api-audiences", "NAMES", "Audiences of the server [default: the first issuer]"),
     flag("service-account-issuer", "URL", "Issuers of tokens, the first one issues"),
@@ -71,6 +73,7 @@ impl KubeApiserver {
         let client_ca_pem = client_ca_pem.transpose()?;
         let config = Config {
             listen: address(&flags)?,
+            version: version(&flags)?,
             tls: Some(Tls { certificate, client_ca_pem, ..Tls::default() }),
             users: users.transpose()?.unwrap_or_default(),
             authorization: authorization(&flags),
@@ -96,6 +99,13 @@ fn address(flags: &Flags) -> Result<SocketAddr, Error> {
         Some(text) => text.parse().map_err(|error| invalid_flag("secure-port", text, error))?,
     };
     Ok(SocketAddr::new(ip, port))
+}
+
+fn version(flags: &Flags) -> Result<KubernetesVersion, Error> {
+    let Some(text) = flags.value("kubernetes-version") else {
+        return Ok(KubernetesVersion::default());
+    };
+    text.parse().map_err(|error| invalid_flag("kubernetes-version", text, error))
 }
 
 /// Returns the certificate of the flags or the certificate directory. If there is none, returns the
@@ -161,6 +171,16 @@ mod tests {
             KubeApiserver::Start(options) => Ok(*options),
             KubeApiserver::Help(text) => panic!("{text}"),
         }
+    }
+
+    #[test]
+    fn the_server_has_the_version_of_the_flag() {
+        let version = |line: &str| start(line).map(|options| options.config.version);
+        assert_eq!(version("").expect("valid flags"), KubernetesVersion::default());
+        let old = version("--kubernetes-version=1.35").expect("valid flags");
+        assert_eq!(old, KubernetesVersion::V1_35);
+        let error = version("--kubernetes-version 1.20").unwrap_err().to_string();
+        assert!(error.contains("1.35, 1.36"), "{error}");
     }
 
     #[test]

@@ -6,6 +6,8 @@ mod kube_apiserver;
 
 use std::path::PathBuf;
 
+use kubeproof_reference_server::KubernetesVersion;
+
 pub(crate) use self::etcd::{Etcd, EtcdOptions};
 pub(crate) use self::kube_apiserver::{ApiserverOptions, KubeApiserver};
 
@@ -15,10 +17,13 @@ use crate::args::low;
 pub(crate) struct EnvtestAssets {
     pub(crate) dir: PathBuf,
     pub(crate) kubectl: Option<PathBuf>,
+    /// The version of Kubernetes that the program `kube-apiserver` serves.
+    pub(crate) version: Option<KubernetesVersion>,
 }
 
 impl EnvtestAssets {
     pub(super) fn resolve(assets: low::EnvtestAssets) -> Self {
-        Self { dir: assets.dir, kubectl: assets.kubectl }
+        let low::EnvtestAssets { dir, kubectl, kubernetes_version: version } = assets;
+        Self { dir, kubectl, version }
     }
 }

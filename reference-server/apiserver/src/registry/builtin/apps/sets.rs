@@ -235,15 +235,15 @@ mod tests {
             },
         }});
         vary(&mut set);
-        ty.schema.prune(&mut set);
+        ty.schema().prune(&mut set);
         (ty.hooks.prepare_create)(&mut set);
-        ty.schema.apply_defaults(&mut set);
+        ty.schema().apply_defaults(&mut set);
         (ty.hooks.default)(&mut set);
         set
     }
 
     fn mistakes(ty: &BuiltinType, object: &Value) -> Vec<String> {
-        let mut errors = ty.schema.validate(object, None);
+        let mut errors = ty.schema().validate(object, None);
         errors.extend((ty.hooks.validate)(object));
         errors.into_iter().map(|error| error.field).collect()
     }

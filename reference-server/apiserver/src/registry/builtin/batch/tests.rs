@@ -11,15 +11,15 @@ fn job(vary: fn(&mut Value)) -> Value {
     }}});
     vary(&mut job);
     let ty = jobs();
-    ty.schema.prune(&mut job);
+    ty.schema().prune(&mut job);
     (ty.hooks.prepare_create)(&mut job);
-    ty.schema.apply_defaults(&mut job);
+    ty.schema().apply_defaults(&mut job);
     (ty.hooks.default)(&mut job);
     job
 }
 
 fn mistakes(ty: &BuiltinType, object: &Value) -> Vec<String> {
-    let mut errors = ty.schema.validate(object, None);
+    let mut errors = ty.schema().validate(object, None);
     errors.extend((ty.hooks.validate)(object));
     errors.into_iter().map(|error| error.field).collect()
 }
@@ -89,8 +89,8 @@ fn cron_job(vary: fn(&mut Value)) -> Value {
     }});
     vary(&mut cron);
     let ty = cron_jobs();
-    ty.schema.prune(&mut cron);
-    ty.schema.apply_defaults(&mut cron);
+    ty.schema().prune(&mut cron);
+    ty.schema().apply_defaults(&mut cron);
     (ty.hooks.default)(&mut cron);
     cron
 }

@@ -21,7 +21,6 @@ pub(super) fn configmaps() -> BuiltinType {
         .field("binaryData", map(bytes()))
         .field("immutable", boolean());
     BuiltinType {
-        short_names: &["cm"],
         columns: vec![column("Data", "string", Cell::Computed(entries)), age()],
         hooks: Hooks { validate, validate_update, ..Hooks::NONE },
         ..BuiltinType::namespaced("", "v1", "ConfigMap", "configmaps", Arc::new(schema))

@@ -30,7 +30,6 @@ pub(super) fn endpoints() -> BuiltinType {
     let schema = with_type_meta(object("io.k8s.api.core.v1.Endpoints"))
         .field("subsets", list(endpoint_subset()));
     BuiltinType {
-        short_names: &["ep"],
         list_kind: "EndpointsList".to_owned(),
         columns: vec![column("Endpoints", "string", Cell::Computed(addresses)), age()],
         deprecation: Some(

@@ -40,7 +40,6 @@ pub(in crate::registry::builtin) fn events() -> BuiltinType {
         .field("source", event_source().or_empty())
         .field("type", string());
     BuiltinType {
-        short_names: &["ev"],
         field_labels: FIELD_LABELS,
         columns: columns(),
         hooks: Hooks { validate, ..Hooks::NONE },

@@ -33,9 +33,7 @@ pub(super) fn namespaces() -> BuiltinType {
                 .field("conditions", list(condition).merge_by("type")),
         );
     BuiltinType {
-        short_names: &["ns"],
         namespaced: false,
-        verbs: &["create", "delete", "get", "list", "patch", "update", "watch"],
         has_status: true,
         subresources: &[Subresource {
             name: "finalize",

@@ -73,7 +73,6 @@ pub(super) fn nodes() -> BuiltinType {
         .field("spec", node_spec().or_empty())
         .field("status", node_status().or_empty());
     BuiltinType {
-        short_names: &["no"],
         namespaced: false,
         has_status: true,
         subresources: &[Subresource {

@@ -39,8 +39,6 @@ pub(super) fn replication_controllers() -> BuiltinType {
         .field("spec", replication_controller_spec().or_empty())
         .field("status", replication_controller_status().or_empty());
     BuiltinType {
-        short_names: &["rc"],
-        categories: &["all"],
         has_status: true,
         scale: Some(workload::scale("/spec/selector")),
         has_generation: true,

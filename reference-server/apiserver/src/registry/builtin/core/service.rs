@@ -56,8 +56,6 @@ pub(super) fn services() -> BuiltinType {
         .field("spec", service_spec().or_empty())
         .field("status", service_status().or_empty());
     BuiltinType {
-        short_names: &["svc"],
-        categories: &["all"],
         has_status: true,
         subresources: &[Subresource {
             name: "proxy",
@@ -348,7 +346,7 @@ mod tests {
     fn completed(spec: &Value) -> Value {
         let services = services();
         let mut service = json!({"metadata": {"name": "s"}, "spec": spec});
-        services.schema.apply_defaults(&mut service);
+        services.schema().apply_defaults(&mut service);
         (services.hooks.default)(&mut service);
         service
     }
@@ -411,7 +409,7 @@ mod tests {
     #[case(json!({"type": "ExternalName"}), &["spec.externalName"])]
     fn mistakes_name_their_field(#[case] spec: Value, #[case] expected: &[&str]) {
         let service = completed(&spec);
-        let mut errors = services().schema.validate(&service, None);
+        let mut errors = services().schema().validate(&service, None);
         errors.extend(validate(&service));
         assert_eq!(errors.into_iter().map(|error| error.field).collect::<Vec<_>>(), expected);
     }

@@ -14,7 +14,6 @@ pub(super) fn service_accounts() -> BuiltinType {
         .field("imagePullSecrets", list(local_object_reference()))
         .field("secrets", list(object_reference()).merge_by("name"));
     BuiltinType {
-        short_names: &["sa"],
         subresources: &[Subresource {
             name: "token",
             verbs: CREATE_ONLY,

@@ -38,8 +38,6 @@ pub(super) fn pods() -> BuiltinType {
         .field("spec", spec::pod_spec().or_empty())
         .field("status", status::pod_status());
     BuiltinType {
-        short_names: &["po"],
-        categories: &["all"],
         has_status: true,
         has_generation: true,
         subresources: SUBRESOURCES,
@@ -190,9 +188,9 @@ mod tests {
     fn pod(body: &Value) -> Value {
         let pods = pods();
         let mut pod = body.clone();
-        pods.schema.check_types(&pod).unwrap();
-        pods.schema.prune(&mut pod);
-        pods.schema.apply_defaults(&mut pod);
+        pods.schema().check_types(&pod).unwrap();
+        pods.schema().prune(&mut pod);
+        pods.schema().apply_defaults(&mut pod);
         (pods.hooks.default)(&mut pod);
         (pods.hooks.prepare_create)(&mut pod);
         pod

@@ -305,8 +305,8 @@ mod tests {
         }
         let pods = super::super::pods();
         let mut pod = json!({ "spec": spec });
-        pods.schema.apply_defaults(&mut pod);
-        let mut errors = pods.schema.validate(&pod, None);
+        pods.schema().apply_defaults(&mut pod);
+        let mut errors = pods.schema().validate(&pod, None);
         errors.extend((pods.hooks.validate)(&pod));
         errors.into_iter().map(|error| (error.field, error.reason)).collect()
     }

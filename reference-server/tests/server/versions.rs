@@ -1,0 +1,56 @@
+//! The versions of Kubernetes that a server can have.
+
+use kubeproof_reference_server::{Config, KubernetesVersion};
+use rstest::rstest;
+use serde_json::json;
+
+use crate::support::TestServer;
+
+const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
+
+#[rstest]
+#[case(KubernetesVersion::V1_35, "35", false)]
+#[case(KubernetesVersion::V1_36, "36", true)]
+#[tokio::test]
+async fn a_server_has_the_resources_of_its_version(
+    #[case] version: KubernetesVersion,
+    #[case] minor: &str,
+    #[case] has_policies: bool,
+) {
+    let server = TestServer::with(Config { version, node: true, ..Config::default() }).await;
+    let reply = server.get("/version").await.expect(200);
+    assert_eq!((reply.text_at("/major"), reply.text_at("/minor")), ("1", minor));
+    assert!(reply.text_at("/gitVersion").starts_with(&format!("v{version}.0")), "{}", reply.text);
+    let node = server.get("/api/v1/nodes/kubeproof").await.expect(200);
+    let kubelet = node.text_at("/status/nodeInfo/kubeletVersion");
+    assert!(kubelet.starts_with(&format!("v{version}.")), "{kubelet}");
+
+    assert_eq!(server.get(POLICIES).await.status.is_success(), has_policies);
+    let group = server.get("/apis/admissionregistration.k8s.io/v1").await.expect(200);
+    assert_eq!(group.text.contains("\"mutatingadmissionpolicies\""), has_policies);
+    let openapi = server.get("/openapi/v2").await.expect(200);
+    assert_eq!(openapi.json["info"]["version"], version.as_str());
+    let definitions = &openapi.json["definitions"];
+    let policy = "io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicy";
+    assert_eq!(definitions[policy].is_object(), has_policies);
+    let driver = &definitions["io.k8s.api.storage.v1.CSIDriverSpec"]["properties"];
+    assert_eq!(driver["preventPodSchedulingIfMissing"].is_object(), has_policies);
+    assert!(driver["attachRequired"].is_object());
+}
+
+#[rstest]
+#[case(KubernetesVersion::V1_35, false)]
+#[case(KubernetesVersion::V1_36, true)]
+#[tokio::test]
+async fn objects_have_the_fields_of_the_version(
+    #[case] version: KubernetesVersion,
+    #[case] has_field: bool,
+) {
+    let server = TestServer::with(Config { version, ..Config::default() }).await;
+    let driver = json!({
+        "metadata": {"name": "d"}, "spec": {"preventPodSchedulingIfMissing": true},
+    });
+    let created = server.post("/apis/storage.k8s.io/v1/csidrivers", &driver).await.expect(201);
+    assert_eq!(created.json["spec"]["preventPodSchedulingIfMissing"].is_boolean(), has_field);
+    assert_eq!(created.headers.contains_key("warning"), !has_field);
+}
