@@ -78,7 +78,7 @@ mod tests {
         );
         assert_eq!(healthy(&json!({})), &Value::Null);
         for component in &known {
-            assert!(ty.schema.validate(component, None).is_empty(), "{component}");
+            assert!(ty.schema().validate(component, None).is_empty(), "{component}");
         }
     }
 }
