@@ -54,3 +54,28 @@ async fn objects_have_the_fields_of_the_version(
     assert_eq!(created.json["spec"]["preventPodSchedulingIfMissing"].is_boolean(), has_field);
     assert_eq!(created.headers.contains_key("warning"), !has_field);
 }
+
+#[tokio::test]
+async fn new_fields_of_containers_are_kept() {
+    let server = TestServer::start().await;
+    let container = json!({
+        "name": "c", "image": "i", "restartPolicy": "Never",
+        "restartPolicyRules": [
+            {"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}},
+        ],
+        "env": [{"name": "A", "valueFrom": {"fileKeyRef": {
+            "volumeName": "v", "path": "f", "key": "k",
+        }}}],
+    });
+    let pod = json!({
+        "metadata": {"name": "p"},
+        "spec": {"hostnameOverride": "h", "containers": [container]},
+    });
+    let path = "/api/v1/namespaces/default/pods?fieldValidation=Strict";
+    let created = server.post(path, &pod).await.expect(201).json;
+    let spec = &created["spec"];
+    assert_eq!(spec["hostnameOverride"], "h");
+    let field = |name: &str| &spec["containers"][0][name];
+    assert_eq!(field("restartPolicyRules"), &container["restartPolicyRules"]);
+    assert_eq!(field("env"), &container["env"]);
+}

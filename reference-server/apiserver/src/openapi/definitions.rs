@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::published::Published;
 use super::{common, descriptions};
+use crate::config::KubernetesVersion;
 use crate::discovery::Resource;
 
 use kubeproof_apimachinery::schema::Schema;
@@ -30,34 +32,50 @@ impl Dialect {
     }
 }
 
-/// Returns every schema of the resources and their operations by name.
-pub(super) fn definitions(resources: &[&Resource], dialect: Dialect) -> Map<String, Value> {
-    let mut named: BTreeMap<String, &Schema> = BTreeMap::new();
-    for (schema, _) in common::schemas() {
-        collect(schema, &mut named);
+/// Returns every schema of the resources and their operations by name. Those of built-in types
+/// follow from the data of the version.
+pub(super) fn definitions(
+    resources: &[&Resource],
+    version: KubernetesVersion,
+    dialect: Dialect,
+) -> Map<String, Value> {
+    let mut published = Published::new(version.definitions(), dialect);
+    for name in [common::STATUS, common::DELETE_OPTIONS, common::SCALE, common::LIST_META] {
+        published.add(name);
     }
+    let mut named: BTreeMap<String, &Schema> = BTreeMap::new();
+    let mut own = Vec::new();
     for resource in resources {
+        let mut add = |kind: &str| published.add_kind(&resource.group, &resource.version, kind);
+        if add(&resource.kind) {
+            add(&resource.list_kind);
+            continue;
+        }
         collect(&resource.schema, &mut named);
         named.entry(definition_name(resource)).or_insert(&resource.schema);
+        own.push(*resource);
     }
-    let mut written: Map<String, Value> = named
-        .iter()
-        .map(|(name, schema)| (name.clone(), Value::Object(define(schema, dialect))))
-        .collect();
-    for resource in resources.iter().filter(|resource| !resource.list_kind.is_empty()) {
+    named.retain(|name, _| !published.add(name));
+    let mut written = published.finish();
+    written.insert(common::PATCH.to_owned(), json!({"type": "object"}));
+    for (name, definition) in &mut written {
+        if let Some(definition) = definition.as_object_mut() {
+            descriptions::describe(name, definition, dialect);
+        }
+    }
+    let custom =
+        named.iter().map(|(name, schema)| (name.clone(), Value::Object(define(schema, dialect))));
+    written.extend(custom);
+    for resource in own.iter().filter(|resource| !resource.list_kind.is_empty()) {
         let list = list_of(&definition_name(resource), dialect);
         written.insert(list_definition_name(resource), list);
     }
-
-    let common = common::schemas()
-        .iter()
-        .filter_map(|(schema, kind)| Some((schema.name?.to_owned(), (*kind)?)));
-    let own = resources.iter().flat_map(|resource| {
+    let own = own.into_iter().flat_map(|resource| {
         let kind = |kind| [&*resource.group, &*resource.version, kind];
         let list = (list_definition_name(resource), kind(&resource.list_kind));
         [(definition_name(resource), kind(&resource.kind)), list]
     });
-    for (name, [group, version, kind]) in common.chain(own) {
+    for (name, [group, version, kind]) in own {
         if let Some(Value::Object(definition)) = written.get_mut(&name) {
             let kinds = definition.entry(KINDS).or_insert_with(|| json!([]));
             if let Some(kinds) = kinds.as_array_mut() {

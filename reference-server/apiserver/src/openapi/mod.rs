@@ -9,6 +9,7 @@ mod definitions;
 mod descriptions;
 mod gnostic;
 mod operations;
+mod published;
 mod serve;
 mod v2;
 mod v3;
@@ -23,6 +24,7 @@ pub(crate) use gnostic::encode as v2_protobuf;
 pub(crate) use serve::{Publisher, handle};
 pub(crate) use v2::document as v2;
 
+use crate::config::KubernetesVersion;
 use crate::discovery::{Resource, hash};
 
 /// The media type in requests for OpenAPI v2 as protobuf.
@@ -35,7 +37,7 @@ pub(crate) const PROTOBUF_RESPONSE: &str =
 
 /// Returns the OpenAPI v3 documents by their path below `/openapi/v3/`, such as `api/v1` and
 /// `apis/apps/v1`.
-pub(crate) fn v3(resources: &[Resource], server_version: &str) -> BTreeMap<String, Document> {
+pub(crate) fn v3(resources: &[Resource], version: KubernetesVersion) -> BTreeMap<String, Document> {
     let mut by_path: BTreeMap<String, Vec<&Resource>> = BTreeMap::new();
     for resource in resources {
         by_path.entry(prefix(resource)).or_default().push(resource);
@@ -43,7 +45,7 @@ pub(crate) fn v3(resources: &[Resource], server_version: &str) -> BTreeMap<Strin
     by_path
         .into_iter()
         .map(|(path, resources)| {
-            let document = v3::document(&resources, server_version);
+            let document = v3::document(&resources, version);
             let bytes = Bytes::from(document.to_string());
             let hash = hash(&bytes);
             (path, Document { bytes, hash })
@@ -76,8 +78,8 @@ fn prefix(resource: &Resource) -> String {
 }
 
 /// Returns the information about the whole API.
-fn info(server_version: &str) -> Value {
-    json!({"title": "kubeproof reference server", "version": server_version})
+fn info(version: KubernetesVersion) -> Value {
+    json!({"title": "kubeproof reference server", "version": version.as_str()})
 }
 
 #[cfg(test)]

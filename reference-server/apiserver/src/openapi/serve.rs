@@ -78,13 +78,13 @@ pub(crate) fn handle(
 
 impl Published {
     fn version_3(&self) -> &BTreeMap<String, Document> {
-        self.v3.get_or_init(|| v3(&self.of, self.version.as_str()))
+        self.v3.get_or_init(|| v3(&self.of, self.version))
     }
 }
 
 /// Serves the complete API in one document, in the form that the client prefers.
 fn version_2(published: &Published, headers: &HeaderMap) -> Result<ApiResponse, ApiError> {
-    let document = || v2(&published.of, published.version.as_str());
+    let document = || v2(&published.of, published.version);
     let wants_protobuf = |entry: &Entry<'_>| match entry.media_range {
         "*/*" | "application/*" | "application/json" => Some(false),
         PROTOBUF_REQUEST | PROTOBUF_RESPONSE => Some(true),

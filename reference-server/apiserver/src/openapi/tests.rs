@@ -51,33 +51,29 @@ fn catalogue() -> Vec<Resource> {
         object("io.k8s.api.core.v1.Port").need("port", int32()).field("target", int_or_string());
     let mut strategy = object("io.k8s.api.apps.v1.Strategy").field("type", string());
     strategy.patch_strategy = PatchStrategy { merge: false, retain_keys: true };
-    let spec = object("io.k8s.api.apps.v1.DeploymentSpec")
+    let spec = object("io.k8s.api.apps.v1.ReleaseSpec")
         .field("ports", list(port).merge_by("port"))
         .field("strategy", strategy)
         .field("labels", map(string()))
         .field("raw", anything());
-    let deployment =
-        meta::with_type_meta(object("io.k8s.api.apps.v1.Deployment")).field("spec", spec);
+    let release = meta::with_type_meta(object("io.k8s.api.apps.v1.Release")).field("spec", spec);
     let widget = Schema::from_openapi(
         &json!({"type": "object", "properties": {"size": {"type": "integer", "nullable": true}}}),
     );
-    vec![
-        resource("apps", "Deployment", deployment),
-        resource("example.com", "Widget", widget.unwrap()),
-    ]
+    vec![resource("apps", "Release", release), resource("example.com", "Widget", widget.unwrap())]
 }
 
 fn v3_of(path: &str) -> Value {
-    serde_json::from_slice(&v3(&catalogue(), "1.36")[path].bytes).unwrap()
+    serde_json::from_slice(&v3(&catalogue(), KubernetesVersion::default())[path].bytes).unwrap()
 }
 
 fn v2_document() -> Value {
-    v2(&catalogue(), "1.36")
+    v2(&catalogue(), KubernetesVersion::default())
 }
 
 #[test]
 fn the_index_names_every_document_with_its_hash() {
-    let documents = v3(&catalogue(), "1.36");
+    let documents = v3(&catalogue(), KubernetesVersion::default());
     let index = v3_index(&documents);
     let url = index["paths"]["apis/example.com/v1"]["serverRelativeURL"].as_str().unwrap();
     assert_eq!(
@@ -90,7 +86,7 @@ fn the_index_names_every_document_with_its_hash() {
 #[test]
 fn schemas_refer_to_each_other_by_name() {
     let schemas = v3_of("apis/apps/v1")["components"]["schemas"].clone();
-    let spec = &schemas["io.k8s.api.apps.v1.DeploymentSpec"]["properties"];
+    let spec = &schemas["io.k8s.api.apps.v1.ReleaseSpec"]["properties"];
     assert_eq!(
         spec["ports"]["items"],
         json!({"$ref": "#/components/schemas/io.k8s.api.core.v1.Port"})
@@ -105,10 +101,10 @@ fn schemas_refer_to_each_other_by_name() {
     assert_eq!(schemas["io.k8s.api.apps.v1.Strategy"].get("x-kubernetes-patch-strategy"), None);
     let target = &schemas["io.k8s.api.core.v1.Port"]["properties"]["target"];
     assert_eq!(target["oneOf"], json!([{"type": "integer"}, {"type": "string"}]));
-    let list = &schemas["io.k8s.api.apps.v1.DeploymentList"];
+    let list = &schemas["io.k8s.api.apps.v1.ReleaseList"];
     assert_eq!(
         list["properties"]["items"]["items"]["$ref"],
-        "#/components/schemas/io.k8s.api.apps.v1.Deployment"
+        "#/components/schemas/io.k8s.api.apps.v1.Release"
     );
 }
 
@@ -128,6 +124,7 @@ fn every_reference_leads_somewhere() {
     let types = crate::registry::builtin::types().into_iter().filter_map(newest);
     let builtin = types.map(|ty| Resource {
         schema: ty.schema,
+        version: ty.version,
         plural: ty.plural,
         namespaced: ty.namespaced,
         list_kind: ty.list_kind,
@@ -135,12 +132,12 @@ fn every_reference_leads_somewhere() {
         ..resource(&ty.group, &ty.kind, Schema::default())
     });
     let resources: Vec<_> = builtin.chain(catalogue()).collect();
-    let documents = v3(&resources, "1.36");
+    let documents = v3(&resources, KubernetesVersion::default());
     let mut documents: Vec<Value> = documents
         .values()
         .map(|document| serde_json::from_slice(&document.bytes).unwrap())
         .collect();
-    documents.push(v2(&resources, "1.36"));
+    documents.push(v2(&resources, KubernetesVersion::default()));
     for document in documents {
         let mut found = Vec::new();
         references(&document, &mut found);
@@ -191,8 +188,8 @@ fn operation_ids_are_unique() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), count);
-    assert!(ids.contains(&"listAppsV1DeploymentForAllNamespaces"), "{ids:?}");
-    assert!(ids.contains(&"patchAppsV1NamespacedDeploymentScale"), "{ids:?}");
+    assert!(ids.contains(&"listAppsV1ReleaseForAllNamespaces"), "{ids:?}");
+    assert!(ids.contains(&"patchAppsV1NamespacedReleaseScale"), "{ids:?}");
 }
 
 #[test]
@@ -202,7 +199,7 @@ fn v2_leaves_out_what_its_readers_do_not_know() {
         definitions["com.example.v1.Widget"]["properties"]["size"],
         json!({"type": "integer"})
     );
-    let spec = &definitions["io.k8s.api.apps.v1.DeploymentSpec"]["properties"];
+    let spec = &definitions["io.k8s.api.apps.v1.ReleaseSpec"]["properties"];
     assert_eq!(spec["raw"].get("type"), None);
     assert_eq!(spec["strategy"]["$ref"], "#/definitions/io.k8s.api.apps.v1.Strategy");
     assert_eq!(spec["strategy"]["x-kubernetes-patch-strategy"], "retainKeys");
@@ -259,7 +256,7 @@ fn the_protobuf_form_says_the_same() {
     let bytes = v2_protobuf(&v2_document());
     assert_eq!(at(&bytes, &[1]), b"2.0");
     let definitions = at(&bytes, &[9]);
-    let spec = at(entry(definitions, 1, "io.k8s.api.apps.v1.DeploymentSpec"), &[25]);
+    let spec = at(entry(definitions, 1, "io.k8s.api.apps.v1.ReleaseSpec"), &[25]);
     let ports = entry(spec, 1, "ports");
     assert_eq!(at(ports, &[22, 1]), b"array");
     assert_eq!(at(ports, &[23, 1, 1]), b"#/definitions/io.k8s.api.core.v1.Port");
@@ -272,12 +269,11 @@ fn the_protobuf_form_says_the_same() {
             .unwrap();
     assert_eq!(kinds[0]["kind"], "Widget");
 
-    let item =
-        entry(at(&bytes, &[8]), 2, "/apis/apps/v1/namespaces/{namespace}/deployments/{name}");
+    let item = entry(at(&bytes, &[8]), 2, "/apis/apps/v1/namespaces/{namespace}/releases/{name}");
     let first_query_parameter = at(item, &[8, 8, 1, 2, 3]);
     assert_eq!(at(first_query_parameter, &[4]), b"dryRun");
     assert_eq!(
         at(entry(at(item, &[2, 9]), 1, "200"), &[1, 2, 1, 1]),
-        b"#/definitions/io.k8s.api.apps.v1.Deployment"
+        b"#/definitions/io.k8s.api.apps.v1.Release"
     );
 }

@@ -5,18 +5,19 @@ use serde_json::{Map, Value, json};
 use super::definitions::{Dialect, KINDS, definitions};
 use super::info;
 use super::operations::{self, Body, Operation, Parameter, PathItem};
+use crate::config::KubernetesVersion;
 use crate::discovery::Resource;
 
 /// Returns the document of `/openapi/v2`.
-pub(crate) fn document(resources: &[Resource], server_version: &str) -> Value {
+pub(crate) fn document(resources: &[Resource], version: KubernetesVersion) -> Value {
     let items = resources.iter().flat_map(operations::paths);
     let paths: Map<_, _> = items.map(|item| (item.path.clone(), path(&item))).collect();
     let resources: Vec<_> = resources.iter().collect();
     json!({
         "swagger": "2.0",
-        "info": info(server_version),
+        "info": info(version),
         "paths": paths,
-        "definitions": definitions(&resources, Dialect::V2),
+        "definitions": definitions(&resources, version, Dialect::V2),
         "securityDefinitions": {
             "BearerToken": {"type": "apiKey", "in": "header", "name": "authorization"},
         },

@@ -5,18 +5,19 @@ use serde_json::{Map, Value, json};
 use super::definitions::{Dialect, KINDS, definitions};
 use super::info;
 use super::operations::{self, Operation, Parameter, PathItem};
+use crate::config::KubernetesVersion;
 use crate::discovery::Resource;
 
 /// Returns the document of one group and version.
-pub(super) fn document(resources: &[&Resource], server_version: &str) -> Value {
+pub(super) fn document(resources: &[&Resource], version: KubernetesVersion) -> Value {
     let items = resources.iter().flat_map(|resource| operations::paths(resource));
     let paths: Map<_, _> = items.map(|item| (item.path.clone(), path(&item))).collect();
     json!({
         "openapi": "3.0.0",
-        "info": info(server_version),
+        "info": info(version),
         "paths": paths,
         "components": {
-            "schemas": definitions(resources, Dialect::V3),
+            "schemas": definitions(resources, version, Dialect::V3),
             "securitySchemes": {"BearerToken": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"BearerToken": []}],

@@ -19,6 +19,7 @@ definitions! {
             .merge_by("containerPort").keyed(&["containerPort", "protocol"]),
         readinessProbe: probe(), resizePolicy: list(container_resize_policy()),
         resources: resource_requirements().or_empty(), restartPolicy: string(),
+        restartPolicyRules: list(container_restart_rule()),
         securityContext: security_context(), startupProbe: probe(), stdin: boolean(),
         stdinOnce: boolean(), terminationMessagePath: string().or("/dev/termination-log"),
         terminationMessagePolicy: choice(&["FallbackToLogsOnError", "File"]).or("File"),
@@ -34,6 +35,12 @@ definitions! {
     container_resize_policy ContainerResizePolicy {
         need resourceName: string(), need restartPolicy: string(),
     }
+    container_restart_rule ContainerRestartRule {
+        need action: choice(&["Restart"]), exitCodes: container_restart_rule_on_exit_codes(),
+    }
+    container_restart_rule_on_exit_codes ContainerRestartRuleOnExitCodes {
+        need operator: choice(&["In", "NotIn"]), values: list(int32()),
+    }
     env_from_source EnvFromSource {
         configMapRef: config_map_env_source(), prefix: string(), secretRef: secret_env_source(),
     }
@@ -42,10 +49,14 @@ definitions! {
     env_var EnvVar { need name: string(), value: string(), valueFrom: env_var_source() }
     env_var_source EnvVarSource {
         configMapKeyRef: config_map_key_selector(), fieldRef: object_field_selector(),
+        fileKeyRef: file_key_selector(),
         resourceFieldRef: resource_field_selector(), secretKeyRef: secret_key_selector(),
     }
     config_map_key_selector ConfigMapKeySelector {
         need key: string(), name: string(), optional: boolean(),
+    }
+    file_key_selector FileKeySelector {
+        need key: string(), optional: boolean(), need path: string(), need volumeName: string(),
     }
     object_field_selector ObjectFieldSelector {
         apiVersion: string().or("v1"), need fieldPath: string(),
@@ -100,6 +111,7 @@ definitions! {
             .merge_by("containerPort").keyed(&["containerPort", "protocol"]),
         readinessProbe: probe(), resizePolicy: list(container_resize_policy()),
         resources: resource_requirements().or_empty(), restartPolicy: string(),
+        restartPolicyRules: list(container_restart_rule()),
         securityContext: security_context(), startupProbe: probe(), stdin: boolean(),
         stdinOnce: boolean(), targetContainerName: string(),
         terminationMessagePath: string().or("/dev/termination-log"),

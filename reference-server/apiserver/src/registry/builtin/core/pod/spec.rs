@@ -25,6 +25,7 @@ definitions! {
         ephemeralContainers: list(ephemeral_container()).merge_by("name"),
         hostAliases: list(host_alias()).merge_by("ip"), hostIPC: boolean(), hostNetwork: boolean(),
         hostPID: boolean(), hostUsers: boolean(), hostname: string(),
+        hostnameOverride: string(),
         imagePullSecrets: list(local_object_reference()).merge_by("name"),
         initContainers: list(container()).merge_by("name"), nodeName: string(),
         nodeSelector: map(string()).atomic(), os: pod_os(), overhead: map(quantity()),
