@@ -6,6 +6,7 @@
 //! `KUBEPROOF_REQUIRE_KUBECTL=1` a missing kubectl is a failure.
 
 mod certificates;
+mod session;
 mod streams;
 mod support;
 

@@ -64,6 +64,21 @@ impl Kubectl {
         all
     }
 
+    /// Starts a server for the first and the last kubectl of `KUBEPROOF_KUBECTLS`, the oldest and
+    /// the newest version in CI, or for the one on PATH.
+    pub(crate) async fn start_oldest_and_newest() -> Vec<Self> {
+        let programs = std::env::var("KUBEPROOF_KUBECTLS").unwrap_or_default();
+        let mut programs = programs.split(':').filter(|program| !program.is_empty());
+        let mut all = Vec::new();
+        for program in programs.next().into_iter().chain(programs.next_back()) {
+            all.push(Self::with(program.into()).await);
+        }
+        if all.is_empty() {
+            all.extend(Self::start().await);
+        }
+        all
+    }
+
     async fn with(program: PathBuf) -> Self {
         // kubectl does not send its token over plain HTTP.
         let config = Config { tls: Some(Tls::default()), node: true, ..Config::default() };
@@ -89,6 +104,30 @@ impl Kubectl {
         command.args(arguments).kill_on_drop(true).stdin(Stdio::null());
         command.env("HOME", self.home.path()).env("KUBECONFIG", self.home.path().join("config"));
         command
+    }
+
+    /// Returns the minor version of the program: 33 for 1.33.
+    pub(crate) async fn minor(&self) -> u32 {
+        let version = self.run(&["version", "--client", "-o", "json"]).await;
+        let version: Value = serde_json::from_str(&version).expect("JSON");
+        let minor = version["clientVersion"]["minor"].as_str().expect("a version");
+        minor.trim_end_matches('+').parse().expect("a number")
+    }
+
+    /// Runs a line in a shell that finds this kubectl. The home is the working directory.
+    pub(crate) async fn shell(&self, line: &str) -> Output {
+        let bin = self.home.path().join("bin");
+        if !bin.exists() {
+            std::fs::create_dir(&bin).expect("a directory");
+            std::os::unix::fs::symlink(&self.program, bin.join("kubectl")).expect("a link");
+        }
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut command = Command::new("sh");
+        command.args(["-c", line]).current_dir(self.home.path()).kill_on_drop(true);
+        command.env("HOME", self.home.path()).env("KUBECONFIG", self.home.path().join("config"));
+        command.env("PATH", format!("{}:{path}", bin.display())).stdin(Stdio::null());
+        let output = timeout(DEADLINE, command.output()).await;
+        output.unwrap_or_else(|_| panic!("{line} hangs")).expect("sh runs")
     }
 
     pub(crate) async fn output(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> Output {

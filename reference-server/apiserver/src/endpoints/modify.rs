@@ -67,7 +67,7 @@ pub(super) fn modify(
         let (whole, dry_run) = (matches!(change.part, Part::Whole), change.dry_run);
         ty.strategy
             .begin_update(api.context(), Update { new: &mut new, old: &old, whole, dry_run })?;
-        if new == old {
+        if is_unchanged(&new, &old) {
             return Ok(Changed::Stored(stored));
         }
         if change.dry_run {
@@ -80,6 +80,35 @@ pub(super) fn modify(
             Commit::Rejected(_) => ty.strategy.cancel_update(&new, &old),
         }
     }
+}
+
+/// Returns whether two objects differ at most in the times of their managed fields.
+fn is_unchanged(new: &Value, old: &Value) -> bool {
+    let times = |new: &Value, old: &Value| equal_except(new, old, "time", |_, _| true);
+    let entries = |new: &Value, old: &Value| match (new.as_array(), old.as_array()) {
+        (Some(new), Some(old)) => {
+            new.len() == old.len() && new.iter().zip(old).all(|(new, old)| times(new, old))
+        }
+        _ => new == old,
+    };
+    let metadata = |new: &Value, old: &Value| equal_except(new, old, "managedFields", entries);
+    equal_except(new, old, "metadata", metadata)
+}
+
+/// Compares two objects. `compare` decides on the values of one field.
+fn equal_except(
+    new: &Value,
+    old: &Value,
+    field: &str,
+    compare: impl Fn(&Value, &Value) -> bool,
+) -> bool {
+    let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else { return new == old };
+    new.len() == old.len()
+        && new.iter().all(|(name, new)| match old.get(name) {
+            Some(old) if name == field => compare(new, old),
+            Some(old) => new == old,
+            None => false,
+        })
 }
 
 /// Checks that name and namespace of the candidate are those of the URL.
@@ -248,5 +277,30 @@ pub(super) fn respond(
         Changed::Dry(object) => {
             crate::endpoints::present::value(call, representation, status, object)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("/metadata/managedFields/0/time", true)]
+    #[case("/metadata/managedFields/0/manager", false)]
+    #[case("/metadata/name", false)]
+    #[case("/data", false)]
+    fn the_times_of_managed_fields_are_no_change(#[case] field: &str, #[case] expected: bool) {
+        let old = json!({
+            "metadata": {"name": "a", "managedFields": [{"manager": "m", "time": "1"}]},
+            "data": "d",
+        });
+        let mut new = old.clone();
+        *new.pointer_mut(field).expect("a field") = json!("other");
+        assert_eq!(is_unchanged(&new, &old), expected);
+        assert!(is_unchanged(&old, &old));
+        new["added"] = json!(1);
+        assert!(!is_unchanged(&new, &old));
     }
 }

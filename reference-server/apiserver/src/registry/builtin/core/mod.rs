@@ -7,6 +7,7 @@ pub(super) mod event;
 mod limits;
 mod namespace;
 mod node;
+mod node_ports;
 pub(crate) mod pod;
 mod replicationcontroller;
 mod secret;

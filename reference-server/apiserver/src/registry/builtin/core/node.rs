@@ -92,15 +92,15 @@ pub(super) fn nodes() -> BuiltinType {
             column("Status", "string", Cell::Computed(status)),
             column("Roles", "string", Cell::Computed(roles)),
             age(),
-            column("Version", "string", Cell::Pointer("/status/nodeInfo/kubeletVersion")),
+            column("Version", "string", Cell::Computed(version)),
             wide("Internal-IP", "string", Cell::Computed(|node| address(node, "InternalIP"))),
             wide("External-IP", "string", Cell::Computed(|node| address(node, "ExternalIP"))),
-            wide("OS-Image", "string", Cell::Pointer("/status/nodeInfo/osImage")),
-            wide("Kernel-Version", "string", Cell::Pointer("/status/nodeInfo/kernelVersion")),
+            wide("OS-Image", "string", Cell::Computed(|node| info(node, "osImage"))),
+            wide("Kernel-Version", "string", Cell::Computed(|node| info(node, "kernelVersion"))),
             wide(
                 "Container-Runtime",
                 "string",
-                Cell::Pointer("/status/nodeInfo/containerRuntimeVersion"),
+                Cell::Computed(|node| info(node, "containerRuntimeVersion")),
             ),
         ],
         strategy: || Arc::new(NodeStrategy),
@@ -146,6 +146,15 @@ fn roles(node: &Value) -> Value {
     if roles.is_empty() { json!("<none>") } else { json!(roles.join(",")) }
 }
 
+fn version(node: &Value) -> Value {
+    json!(node["status"]["nodeInfo"]["kubeletVersion"].as_str().unwrap_or_default())
+}
+
+fn info(node: &Value, field: &str) -> Value {
+    let text = node["status"]["nodeInfo"][field].as_str().filter(|text| !text.is_empty());
+    json!(text.unwrap_or("<unknown>"))
+}
+
 fn address(node: &Value, kind: &str) -> Value {
     let mut addresses = node["status"]["addresses"].as_array().into_iter().flatten();
     addresses
@@ -171,5 +180,6 @@ mod tests {
         assert_eq!(roles(&node), "control-plane");
         assert_eq!(address(&node, "InternalIP"), "10.1.0.1");
         assert_eq!(address(&node, "ExternalIP"), "<none>");
+        assert_eq!((version(&node), info(&node, "osImage")), (json!(""), json!("<unknown>")));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::pod::port_name;
+use super::{node_ports, pod::port_name};
 use crate::registry::builtin::{BuiltinType, FieldLabel, Hooks, NameRule, Subresource, meta};
 use kubeproof_apimachinery::table::column::{Cell, age, column, wide};
 
@@ -207,6 +207,7 @@ fn complete(service: &mut Value) {
 /// An update may omit the address that the server allocated.
 fn prepare_update(new: &mut Value, old: &Value) {
     crate::registry::builtin::restore(new, old, "status");
+    node_ports::carry_over(new, old);
     if new["spec"]["type"] == "ExternalName" || old["spec"]["type"] == "ExternalName" {
         return;
     }
@@ -262,6 +263,7 @@ fn validate(service: &Value) -> Vec<FieldError> {
             errors.push(FieldError::required("spec.externalName", ""));
         }
     }
+    node_ports::validate(service, &mut errors);
     errors.extend(meta::validate_labels(spec.get("selector"), spec_path.field("selector")));
     errors
 }

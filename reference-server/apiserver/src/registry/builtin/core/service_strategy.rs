@@ -1,32 +1,56 @@
-//! The cluster IPs of services: allocated at creation, released at deletion. A service of type
-//! `ExternalName` has none.
+//! The cluster IPs and node ports of services: allocated by writes, released at deletion. A service
+//! of type `ExternalName` has none.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kubeproof_apimachinery::object::Object;
+use kubeproof_apimachinery::schema::FieldError;
 use kubeproof_apimachinery::status::{ApiError, Subject};
 use serde_json::Value;
 
+use super::node_ports::NodePorts;
 use super::service::{ClusterIps, drop_address};
 use crate::registry::strategy::{Context, ProxyTarget, Strategy, Update};
 
 #[derive(Debug, Default)]
 pub(super) struct ServiceStrategy {
-    addresses: Mutex<ClusterIps>,
+    allocations: Mutex<Allocations>,
+}
+
+#[derive(Debug, Default)]
+struct Allocations {
+    addresses: ClusterIps,
+    ports: NodePorts,
 }
 
 impl ServiceStrategy {
-    fn addresses(&self) -> MutexGuard<'_, ClusterIps> {
+    fn allocations(&self) -> MutexGuard<'_, Allocations> {
         // Each change of the allocations is one step, so a panic leaves them consistent.
-        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
+        self.allocations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Allocations {
+    fn allocate_address(&mut self, service: &mut Value, dry_run: bool) -> Result<(), ApiError> {
+        let ips = &mut self.addresses;
+        let given = if dry_run { ips.propose(service) } else { ips.allocate(service) };
+        given.map_err(|error| invalid(service, error))
     }
 
-    fn allocate(&self, service: &mut Value, dry_run: bool) -> Result<(), ApiError> {
-        let mut addresses = self.addresses();
-        let given = if dry_run { addresses.propose(service) } else { addresses.allocate(service) };
-        let subject = Subject { group: "", word: "Service" };
-        given.map_err(|error| ApiError::invalid(subject, service.meta("name"), &[error]))
+    fn allocate_ports(
+        &mut self,
+        service: &mut Value,
+        old: &Value,
+        dry_run: bool,
+    ) -> Result<(), ApiError> {
+        let given = self.ports.allocate(service, old, dry_run);
+        given.map_err(|error| invalid(service, error))
     }
+}
+
+fn invalid(service: &Value, error: FieldError) -> ApiError {
+    let subject = Subject { group: "", word: "Service" };
+    ApiError::invalid(subject, service.meta("name"), &[error])
 }
 
 fn is_external(service: &Value) -> bool {
@@ -44,35 +68,56 @@ impl Strategy for ServiceStrategy {
         new: &mut Value,
         dry_run: bool,
     ) -> Result<(), ApiError> {
-        self.allocate(new, dry_run)
+        let mut all = self.allocations();
+        all.allocate_address(new, dry_run)?;
+        all.allocate_ports(new, &Value::Null, dry_run).inspect_err(|_| {
+            if !dry_run {
+                all.addresses.release(new);
+            }
+        })
     }
 
     fn cancel_create(&self, new: &Value) {
-        self.addresses().release(new);
+        let mut all = self.allocations();
+        all.addresses.release(new);
+        all.ports.release(new, &Value::Null);
     }
 
     fn begin_update(&self, _context: Context<'_>, update: Update<'_>) -> Result<(), ApiError> {
-        match (is_external(update.old), is_external(update.new)) {
-            (false, true) => drop_address(update.new, update.old),
-            (true, false) => self.allocate(update.new, update.dry_run)?,
-            _ => {}
+        let Update { new, old, dry_run, .. } = update;
+        let mut all = self.allocations();
+        let gains_address = is_external(old) && !is_external(new);
+        if gains_address {
+            all.allocate_address(new, dry_run)?;
+        } else if is_external(new) && !is_external(old) {
+            drop_address(new, old);
         }
-        Ok(())
+        all.allocate_ports(new, old, dry_run).inspect_err(|_| {
+            if gains_address && !dry_run {
+                all.addresses.release(new);
+            }
+        })
     }
 
     fn cancel_update(&self, new: &Value, old: &Value) {
+        let mut all = self.allocations();
         if is_external(old) && !is_external(new) {
-            self.addresses().release(new);
+            all.addresses.release(new);
         }
+        all.ports.release(new, old);
     }
 
     fn after_update(&self, _context: Context<'_>, new: &Value, old: &Value) {
+        let mut all = self.allocations();
         if !is_external(old) && is_external(new) {
-            self.addresses().release(old);
+            all.addresses.release(old);
         }
+        all.ports.release(old, new);
     }
 
     fn after_delete(&self, _context: Context<'_>, object: &Value) {
-        self.addresses().release(object);
+        let mut all = self.allocations();
+        all.addresses.release(object);
+        all.ports.release(object, &Value::Null);
     }
 }

@@ -34,9 +34,6 @@ fn complete_container(container: &mut Value, on_host_network: bool) {
     if let Some(image) = fields.get("image").and_then(Value::as_str).map(str::to_owned) {
         fields.entry("imagePullPolicy").or_insert_with(|| pull_policy(&image).into());
     }
-    if let Some(Value::Object(resources)) = fields.get_mut("resources") {
-        request_the_limits(resources);
-    }
     if on_host_network {
         for port in fields.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
             if port.get("hostPort").is_none() {
@@ -58,7 +55,18 @@ fn pull_policy(image: &str) -> &'static str {
     }
 }
 
-fn request_the_limits(resources: &mut Map<String, Value>) {
+/// Completes the requests of a pod by its limits. A template stays as it is.
+pub(super) fn request_the_limits(spec: &mut Value) {
+    for list in ["containers", "initContainers"] {
+        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(Value::Object(resources)) = container.get_mut("resources") {
+                complete_requests(resources);
+            }
+        }
+    }
+}
+
+fn complete_requests(resources: &mut Map<String, Value>) {
     let Some(Value::Object(limits)) = resources.get("limits").cloned() else { return };
     let Some(requests) = resources.entry("requests").or_insert_with(|| json!({})).as_object_mut()
     else {
@@ -97,6 +105,8 @@ mod tests {
             "volumes": [{"name": "scratch"}, {"name": "config", "configMap": {"name": "c"}}],
         });
         complete_spec(&mut spec);
+        assert_eq!(spec["containers"][0]["resources"].get("requests"), None);
+        request_the_limits(&mut spec);
         assert_eq!(spec["containers"][0]["ports"][0]["hostPort"], 80);
         assert_eq!(spec["containers"][0]["resources"]["requests"], json!({"cpu": "1"}));
         assert_eq!(spec["volumes"][0], json!({"name": "scratch", "emptyDir": {}}));

@@ -126,7 +126,8 @@ const FIELD_LABELS: &[FieldLabel] = &[
 ];
 
 fn complete(pod: &mut Value) {
-    // Only pods have this default. Templates do not.
+    // Only pods have these defaults. Templates do not.
+    defaults::request_the_limits(&mut pod["spec"]);
     if pod["spec"].get("enableServiceLinks").is_none() {
         pod["spec"]["enableServiceLinks"] = json!(true);
     }

@@ -1,0 +1,199 @@
+//! The node ports of services of the types `NodePort` and `LoadBalancer`.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::RangeInclusive;
+
+use kubeproof_apimachinery::schema::{FieldError, Path};
+use serde_json::{Value, json};
+
+const RANGE: RangeInclusive<u16> = 30000..=32767;
+const OUT_OF_RANGE: &str =
+    "provided port is not in the valid range. The range of valid ports is 30000-32767";
+const ALLOCATED: &str = "provided port is already allocated";
+
+/// The allocated ports. A service gets the first free ones, so that tests can predict them.
+#[derive(Debug, Default)]
+pub(super) struct NodePorts {
+    taken: BTreeSet<u16>,
+}
+
+impl NodePorts {
+    /// Allocates the ports that a service needs and `old` does not have. An error allocates none.
+    pub(super) fn allocate(
+        &mut self,
+        service: &mut Value,
+        old: &Value,
+        dry_run: bool,
+    ) -> Result<(), FieldError> {
+        if !has_node_ports(service) {
+            return Ok(());
+        }
+        let is_complete = service["spec"]["allocateLoadBalancerNodePorts"] != false;
+        let held: BTreeSet<u16> = numbers(old).collect();
+        let wanted: BTreeSet<u16> = numbers(service).collect();
+        let is_free = |port: &u16| !self.taken.contains(port) && !held.contains(port);
+        let mut free = RANGE.filter(is_free).filter(|port| !wanted.contains(port));
+        let root = Path::Root;
+        let spec = root.field("spec");
+        let path = spec.field("ports");
+        let mut added = BTreeSet::new();
+        let ports = service["spec"].get_mut("ports").and_then(Value::as_array_mut);
+        for (index, port) in ports.into_iter().flatten().enumerate() {
+            let at = path.index(index);
+            let reject = |why| FieldError::invalid(at.field("nodePort"), &port["nodePort"], why);
+            match number(port) {
+                None if !is_complete => continue,
+                None => {
+                    let next = free.next().ok_or_else(|| reject("range is full"))?;
+                    port["nodePort"] = json!(next);
+                    added.insert(next);
+                }
+                Some(given) if held.contains(&given) => {}
+                Some(given) if !RANGE.contains(&given) => return Err(reject(OUT_OF_RANGE)),
+                Some(given) if !is_free(&given) => return Err(reject(ALLOCATED)),
+                // The protocols of a service can share a port.
+                Some(given) => {
+                    added.insert(given);
+                }
+            }
+        }
+        if !dry_run {
+            self.taken.extend(added);
+        }
+        Ok(())
+    }
+
+    /// Releases the ports of `gone` that `kept` does not have.
+    pub(super) fn release(&mut self, gone: &Value, kept: &Value) {
+        let kept: BTreeSet<u16> = numbers(kept).collect();
+        for port in numbers(gone).filter(|port| !kept.contains(port)) {
+            self.taken.remove(&port);
+        }
+    }
+}
+
+pub(super) fn has_node_ports(service: &Value) -> bool {
+    matches!(service["spec"]["type"].as_str(), Some("NodePort" | "LoadBalancer"))
+}
+
+/// Keeps the ports that an update omits, and drops them if the new type has none.
+pub(super) fn carry_over(new: &mut Value, old: &Value) {
+    if !has_node_ports(old) {
+        return;
+    }
+    let keep = has_node_ports(new);
+    let unchanged = numbers(new).eq(numbers(old));
+    let mut used: BTreeSet<u16> = numbers(new).collect();
+    let ports = old["spec"]["ports"].as_array().into_iter().flatten();
+    let by_name: HashMap<&Value, u16> =
+        ports.filter_map(|port| Some((&port["name"], number(port)?))).collect();
+    let ports = new["spec"].get_mut("ports").and_then(Value::as_array_mut);
+    for fields in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
+        if !keep && unchanged {
+            fields.remove("nodePort");
+        } else if keep && fields.get("nodePort").is_none_or(|port| *port == json!(0)) {
+            let name = fields.get("name").unwrap_or(&Value::Null);
+            if let Some(port) = by_name.get(name).filter(|port| used.insert(**port)) {
+                fields.insert("nodePort".to_owned(), json!(port));
+            }
+        }
+    }
+}
+
+/// Rejects node ports of a type that has none.
+pub(super) fn validate(service: &Value, errors: &mut Vec<FieldError>) {
+    if has_node_ports(service) {
+        return;
+    }
+    let root = Path::Root;
+    let spec = root.field("spec");
+    let path = spec.field("ports");
+    let ports = service["spec"]["ports"].as_array().into_iter().flatten();
+    for (index, _) in ports.enumerate().filter(|(_, port)| number(port).is_some()) {
+        let kind = service["spec"]["type"].as_str().unwrap_or_default();
+        let at = path.index(index);
+        let why = format!("may not be used when `type` is '{kind}'");
+        errors.push(FieldError::forbidden(at.field("nodePort"), &why));
+    }
+}
+
+fn numbers(service: &Value) -> impl Iterator<Item = u16> {
+    service["spec"]["ports"].as_array().into_iter().flatten().filter_map(number)
+}
+
+/// Returns the node port, unless it is absent or 0. Larger numbers fail the schema.
+fn number(port: &Value) -> Option<u16> {
+    port["nodePort"].as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn service(kind: &str, node_ports: &[u16]) -> Value {
+        let ports: Vec<Value> = node_ports
+            .iter()
+            .enumerate()
+            .map(|(index, port)| json!({"name": format!("p{index}"), "nodePort": port}))
+            .collect();
+        json!({"spec": {"type": kind, "ports": ports}})
+    }
+
+    fn ports(service: &Value) -> Vec<u16> {
+        numbers(service).collect()
+    }
+
+    #[test]
+    fn ports_are_allocated_kept_and_released() {
+        let mut all = NodePorts::default();
+        let mut first = service("NodePort", &[0, 30000]);
+        all.allocate(&mut first, &Value::Null, false).unwrap();
+        assert_eq!(ports(&first), [30001, 30000]);
+        let mut dry = service("NodePort", &[0]);
+        all.allocate(&mut dry, &Value::Null, true).unwrap();
+        let mut second = service("LoadBalancer", &[0]);
+        all.allocate(&mut second, &Value::Null, false).unwrap();
+        assert_eq!((ports(&dry), ports(&second)), (vec![30002], vec![30002]));
+
+        let mut changed = service("NodePort", &[0, 31000]);
+        carry_over(&mut changed, &first);
+        all.allocate(&mut changed, &first, false).unwrap();
+        assert_eq!(ports(&changed), [30001, 31000]);
+        all.release(&first, &changed);
+        assert_eq!(all.taken, [30001, 30002, 31000].into());
+
+        let mut plain = changed.clone();
+        plain["spec"]["type"] = json!("ClusterIP");
+        carry_over(&mut plain, &changed);
+        assert_eq!(ports(&plain), [0_u16; 0]);
+        all.release(&changed, &plain);
+        assert_eq!(all.taken, [30002].into());
+    }
+
+    #[rstest]
+    #[case(30000, "provided port is already allocated")]
+    #[case(80, "provided port is not in the valid range")]
+    fn a_rejected_port_allocates_none(#[case] wanted: u16, #[case] message: &str) {
+        let mut all = NodePorts::default();
+        all.allocate(&mut service("NodePort", &[0]), &Value::Null, false).unwrap();
+        let mut rejected = service("NodePort", &[0, wanted]);
+        let error = all.allocate(&mut rejected, &Value::Null, false).unwrap_err();
+        assert_eq!(error.field, "spec.ports[1].nodePort");
+        assert!(error.message.contains(message), "{error}");
+        assert_eq!(all.taken, [30000].into());
+    }
+
+    #[test]
+    fn a_load_balancer_may_have_no_ports_and_a_cluster_ip_must_not() {
+        let mut all = NodePorts::default();
+        let mut balancer = service("LoadBalancer", &[0]);
+        balancer["spec"]["allocateLoadBalancerNodePorts"] = json!(false);
+        all.allocate(&mut balancer, &Value::Null, false).unwrap();
+        assert_eq!(ports(&balancer), [0_u16; 0]);
+        let mut errors = Vec::new();
+        validate(&service("ClusterIP", &[30000]), &mut errors);
+        assert_eq!(errors[0].field, "spec.ports[0].nodePort");
+    }
+}
