@@ -25,6 +25,18 @@ type Http = Client<HttpConnector, Full<Bytes>>;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const TOKEN: &str = "bench";
+/// The token of a user with the permissions of a role.
+const USER_TOKEN: &str = "user";
+
+/// Allows all users to read everything.
+const BINDING: &str = r#"{
+    "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+    "metadata": {"name": "view"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+    "subjects": [{
+        "apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"
+    }]
+}"#;
 
 criterion_group!(benches, start, get, post, list, fan_out);
 criterion_main!(benches);
@@ -51,15 +63,22 @@ fn get(c: &mut Criterion) {
         let http = http_client();
         create(&http, &server, "one").await;
         let body = get_once(&http, &format!("{}{MAPS}/one", server.url())).await;
+        let url = format!("{}/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", server.url());
+        let (status, _) = send(&http, TOKEN, Method::POST, &url, BINDING.into()).await;
+        assert_eq!(status, 201);
         (server, bare_peer(body).await)
     });
     let mut group = c.benchmark_group("GET");
     group.throughput(Throughput::Elements(READS as u64));
-    for (name, url) in [("reference-server", server.url()), ("bare-hyper", peer)] {
+    for (name, url, token) in [
+        ("reference-server", server.url(), TOKEN),
+        ("reference-server, with roles", server.url(), USER_TOKEN),
+        ("bare-hyper", peer, TOKEN),
+    ] {
         let url = format!("{}{MAPS}/one", url.trim_end_matches('/'));
         let http = http_client();
         group.bench_with_input(BenchmarkId::from_parameter(name), &url, |b, url| {
-            b.to_async(&runtime).iter(|| many(&http, url, READS));
+            b.to_async(&runtime).iter(|| many(&http, token, url, READS));
         });
     }
     group.finish();
@@ -162,7 +181,11 @@ fn runtime() -> Runtime {
 }
 
 async fn serve() -> Running {
-    let config = Config { admin_token: TOKEN.into(), ..Config::default() };
+    let config = Config {
+        admin_token: TOKEN.into(),
+        user_token: Some(USER_TOKEN.into()),
+        ..Config::default()
+    };
     Server::start(config).await.expect("the reference server starts")
 }
 
@@ -199,19 +222,23 @@ fn http_client() -> Http {
     Client::builder(TokioExecutor::new()).pool_max_idle_per_host(128).build(connector)
 }
 
-async fn many(http: &Http, url: &str, count: usize) {
+async fn many(http: &Http, token: &str, url: &str, count: usize) {
     let mut running = FuturesUnordered::new();
     for _ in 0..count {
         if running.len() == 64 {
             running.next().await;
         }
-        running.push(get_once(http, url));
+        running.push(get_as(http, token, url));
     }
     while running.next().await.is_some() {}
 }
 
 async fn get_once(http: &Http, url: &str) -> Bytes {
-    let (status, body) = send(http, Method::GET, url, Bytes::new()).await;
+    get_as(http, TOKEN, url).await
+}
+
+async fn get_as(http: &Http, token: &str, url: &str) -> Bytes {
+    let (status, body) = send(http, token, Method::GET, url, Bytes::new()).await;
     assert_eq!(status, 200, "{url}");
     body
 }
@@ -222,15 +249,15 @@ async fn create(http: &Http, server: &Running, name: &str) {
             "data":{{"key":"a value of some length"}}}}"#
     );
     let url = format!("{}{MAPS}", server.url());
-    let (status, response) = send(http, Method::POST, &url, Bytes::from(body)).await;
+    let (status, response) = send(http, TOKEN, Method::POST, &url, Bytes::from(body)).await;
     assert_eq!(status, 201, "{}", String::from_utf8_lossy(&response));
 }
 
-async fn send(http: &Http, method: Method, url: &str, body: Bytes) -> (u16, Bytes) {
+async fn send(http: &Http, token: &str, method: Method, url: &str, body: Bytes) -> (u16, Bytes) {
     let request = Request::builder()
         .method(method)
         .uri(url)
-        .header(header::AUTHORIZATION, format!("Bearer {TOKEN}"))
+        .header(header::AUTHORIZATION, format!("Bearer {token}"))
         .header(header::CONTENT_TYPE, "application/json")
         .body(Full::new(body))
         .expect("a request");

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::authentication::{Authenticator, Credentials};
-use crate::authorization::Rights;
+use crate::authorization::{Rights, RoleIndex};
 use crate::config::{AuthorizationMode, KubernetesVersion, Options};
 use crate::disabled::DisabledCapabilities;
 use crate::discovery::Documents;
@@ -31,6 +31,7 @@ pub struct ApiServer {
     pub(crate) registry: Registry,
     pub(crate) auth: Authenticator,
     pub(crate) authorization: AuthorizationMode,
+    roles: RoleIndex,
     pub(crate) service_accounts: ServiceAccounts,
     pub(crate) disabled_capabilities: DisabledCapabilities,
     /// The store has the roles of a new cluster.
@@ -62,6 +63,7 @@ impl ApiServer {
             registry: Registry::new(options.version, options.disabled_capabilities),
             auth: Authenticator::new(options),
             authorization: options.authorization,
+            roles: RoleIndex::default(),
             service_accounts: ServiceAccounts::new(&options.service_accounts)?,
             disabled_capabilities: options.disabled_capabilities,
             cluster_defaults: options.cluster_defaults,
@@ -94,7 +96,7 @@ impl ApiServer {
 
     /// Returns the permissions of users.
     pub(crate) fn rights(&self) -> Rights<'_> {
-        Rights { store: &self.store, mode: self.authorization }
+        Rights { store: &self.store, roles: &self.roles, mode: self.authorization }
     }
 
     /// Returns what identifies the users of requests.

@@ -129,6 +129,7 @@ mod tests {
 
     use super::*;
     use crate::authentication::MASTERS;
+    use crate::authorization::RoleIndex;
     use crate::config::AuthorizationMode;
     use crate::registry::builtin::rbac::{CLUSTER_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS};
     use kubeproof_storage::{Draft, Facts, Key, Store};
@@ -149,7 +150,8 @@ mod tests {
         for (name, value) in headers {
             map.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
-        let rights = Rights { store, mode: AuthorizationMode::Rbac };
+        let roles = &RoleIndex::default();
+        let rights = Rights { store, roles, mode: AuthorizationMode::Rbac };
         acting(Arc::new(User::known("me", groups)), &map, rights)
     }
 

@@ -1,6 +1,8 @@
 //! Authorization: checks the permissions of a user for a request, and impersonation.
 
 mod impersonate;
+mod rights;
+mod role_index;
 pub(crate) mod roles;
 
 use std::borrow::Cow;
@@ -10,7 +12,8 @@ use kubeproof_apimachinery::selector::FieldSelector;
 use kubeproof_apimachinery::status::{ApiError, Subject};
 
 pub(crate) use impersonate::acting;
-pub(crate) use roles::Rights;
+pub(crate) use rights::Rights;
+pub(crate) use role_index::RoleIndex;
 
 use crate::authentication::User;
 use crate::http::request_info::RequestInfo;

@@ -1,24 +1,10 @@
-//! Permissions from roles: `Role`, `ClusterRole` and their bindings in the store.
-//!
-//! They add to the permissions of groups. Each decision reads them again, so a change applies to
-//! the next request.
+//! The rules of `Role` and `ClusterRole`, and their bindings to subjects.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::authentication::User;
-use crate::config::AuthorizationMode;
-use crate::registry::builtin::rbac::{CLUSTER_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES};
 use kubeproof_apimachinery::request::ResourceInfo;
-use kubeproof_apimachinery::serializer::json;
-use kubeproof_storage::{Key, Range, Store};
-
-/// Decides on permissions with groups and bound roles.
-#[derive(Clone, Copy)]
-pub(crate) struct Rights<'a> {
-    pub(crate) store: &'a Store,
-    pub(crate) mode: AuthorizationMode,
-}
 
 /// A rule of a role: verbs on resources, or on non-resource paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -44,76 +30,19 @@ pub(crate) struct RoleRef {
 /// A subject of a binding.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Subject {
+pub(super) struct Subject {
     kind: String,
     name: String,
     namespace: String,
 }
 
+/// A binding of a role to subjects.
 #[derive(Debug, Deserialize)]
-struct Binding {
+pub(super) struct Binding {
     #[serde(rename = "roleRef")]
-    role: RoleRef,
+    pub(super) role: RoleRef,
     #[serde(default)]
-    subjects: Option<Vec<Subject>>,
-}
-
-impl Rights<'_> {
-    fn allows_all(self) -> bool {
-        self.mode == AuthorizationMode::AlwaysAllow
-    }
-
-    /// Returns whether the user may do `verb` on the resource.
-    pub(crate) fn may_access(self, user: &User, verb: &str, info: &ResourceInfo) -> bool {
-        self.allows_all()
-            || user.may_access(verb, info)
-            || self.rules(user, &info.namespace).iter().any(|rule| rule.allows(verb, info))
-    }
-
-    /// Returns whether the user may do `verb` on a non-resource path. Only cluster roles contain
-    /// such rules.
-    pub(crate) fn may_read(self, user: &User, verb: &str, path: &str) -> bool {
-        self.allows_all()
-            || user.may_read(verb, path)
-            || self.rules(user, "").iter().any(|rule| rule.allows_path(verb, path))
-    }
-
-    /// Returns the rules for the user in a namespace; without a namespace, those of the whole
-    /// cluster.
-    pub(crate) fn rules(self, user: &User, namespace: &str) -> Vec<Rule> {
-        let local = match namespace {
-            "" => Vec::new(),
-            namespace => self.bindings(ROLE_BINDINGS, Some(namespace)),
-        };
-        let cluster = self.bindings(CLUSTER_BINDINGS, None);
-        let bound = local.into_iter().chain(cluster);
-        bound
-            .filter(|(key, binding)| {
-                binding.subjects.iter().flatten().any(|subject| subject.is(user, &key.namespace))
-            })
-            .flat_map(|(key, binding)| self.rules_of(&binding.role, &key.namespace))
-            .collect()
-    }
-
-    /// Returns the rules of the role of a binding in this namespace. A missing role has none.
-    pub(crate) fn rules_of(self, role: &RoleRef, namespace: &str) -> Vec<Rule> {
-        let (table, namespace) =
-            if role.kind == "Role" { (ROLES, namespace) } else { (CLUSTER_ROLES, "") };
-        let stored = self.store.get(table, &Key::new(namespace, role.name.as_str()));
-        stored
-            .and_then(|stored| json::parse(stored.object()).ok())
-            .map_or_else(Vec::new, |role| rules(&role))
-    }
-
-    fn bindings(self, table: &str, namespace: Option<&str>) -> Vec<(Key, Binding)> {
-        let page = self.store.list(table, Range { namespace, ..Range::default() }, |_| true);
-        let items = page.map(|page| page.items).unwrap_or_default();
-        let read = |text: &[u8]| serde_json::from_slice(text).ok();
-        items
-            .iter()
-            .filter_map(|stored| Some((stored.key.clone(), read(stored.object())?)))
-            .collect()
-    }
+    pub(super) subjects: Option<Vec<Subject>>,
 }
 
 /// Parses the rules of a role. Invalid rules grant nothing.
@@ -143,7 +72,7 @@ impl Rule {
     }
 
     /// Returns whether the rule permits `verb` on the path.
-    fn allows_path(&self, verb: &str, path: &str) -> bool {
+    pub(super) fn allows_path(&self, verb: &str, path: &str) -> bool {
         let fits = |own: &String| match own.strip_suffix('*') {
             Some(prefix) => path.starts_with(prefix),
             None => own == path,
@@ -155,7 +84,7 @@ impl Rule {
 impl Subject {
     /// Returns whether the subject is this user. A service account without a namespace belongs to
     /// the namespace of the binding.
-    fn is(&self, user: &User, namespace: &str) -> bool {
+    pub(super) fn is(&self, user: &User, namespace: &str) -> bool {
         match self.kind.as_str() {
             "User" => self.name == user.name,
             "Group" => user.is_in(&self.name),
