@@ -120,8 +120,13 @@ async fn a_body_above_the_limit_returns_413() {
 #[rstest]
 #[case("/healthz", 200, "ok")]
 #[case("/livez/ping", 200, "ok")]
-#[case("/livez?verbose", 200, "[+]ping ok\n[+]log ok\n[+]etcd ok\nlivez check passed\n")]
-#[case("/readyz?verbose", 200, "[+]ping ok\n[+]log ok\n[+]shutdown ok\nreadyz check passed\n")]
+#[case("/livez?verbose", 200, "[+]ping ok\n[+]log ok\n[+]etcd ok\nHOOKSlivez check passed\n")]
+#[case(
+    "/readyz?verbose",
+    200,
+    "[+]ping ok\n[+]log ok\n[+]informer-sync ok\nHOOKS[+]shutdown ok\nreadyz check passed\n"
+)]
+#[case("/healthz/poststarthook/rbac/bootstrap-roles", 200, "ok")]
 #[case("/healthz/etcd", 200, "ok")]
 #[case("/livez/shutdown", 404, "404 page not found\n")]
 #[case("/readyz/etcd", 404, "404 page not found\n")]
@@ -130,14 +135,18 @@ async fn a_body_above_the_limit_returns_413() {
 #[case(
     "/healthz?verbose&exclude=ping&exclude=nothing&exclude=more",
     200,
-    "[+]ping excluded: ok\n[+]log ok\n[+]etcd ok\nwarn: some health checks cannot be excluded: no \
-     matches for \"more\",\"nothing\"\nhealthz check passed\n"
+    "[+]ping excluded: ok\n[+]log ok\n[+]etcd ok\nHOOKSwarn: some health checks cannot be excluded: \
+     no matches for \"more\",\"nothing\"\nhealthz check passed\n"
 )]
 #[case("/readyz/nothing", 404, "404 page not found\n")]
 #[tokio::test]
 async fn health(#[case] path: &str, #[case] code: u16, #[case] text: &str) {
     let server = TestServer::start().await;
-    assert_eq!(server.get(path).await.expect(code).text, text);
+    let hooks = "[+]poststarthook/start-apiextensions-controllers ok\n\
+                 [+]poststarthook/crd-informer-synced ok\n\
+                 [+]poststarthook/start-system-namespaces-controller ok\n\
+                 [+]poststarthook/rbac/bootstrap-roles ok\n";
+    assert_eq!(server.get(path).await.expect(code).text, text.replace("HOOKS", hooks));
 }
 
 #[tokio::test]

@@ -95,7 +95,7 @@ impl View<'_> {
 
     /// Reports whether the type has a column for the name. Other tables begin with the name.
     fn has_own_name(&self) -> bool {
-        self.columns.iter().any(|column| column.format == "name")
+        self.columns.iter().any(|column| column.format == "name" && column.name == "Name")
     }
 
     fn row(&self, makers: &[CellMaker<'_>], object: &Value) -> Value {

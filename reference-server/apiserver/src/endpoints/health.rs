@@ -10,9 +10,17 @@ use crate::http::respond::ApiResponse;
 
 /// The checks of this process, under the names of kube-apiserver. The store takes the place of
 /// etcd.
-const ALIVE: [&str; 3] = ["ping", "log", "etcd"];
+const ALIVE: [&str; 7] = ["ping", "log", "etcd", STARTED[0], STARTED[1], STARTED[2], STARTED[3]];
 /// The checks of `/readyz`. A server that stops serves no request.
-const READY: [&str; 3] = ["ping", "log", "shutdown"];
+const READY: [&str; 8] =
+    ["ping", "log", "informer-sync", STARTED[0], STARTED[1], STARTED[2], STARTED[3], "shutdown"];
+/// The server listens only after these steps.
+const STARTED: [&str; 4] = [
+    "poststarthook/start-apiextensions-controllers",
+    "poststarthook/crd-informer-synced",
+    "poststarthook/start-system-namespaces-controller",
+    "poststarthook/rbac/bootstrap-roles",
+];
 
 /// Returns the response of a health endpoint, or none if the path is not one.
 pub(crate) fn handle(path: &str, query: &Query) -> Option<Result<ApiResponse, ApiError>> {
@@ -20,15 +28,15 @@ pub(crate) fn handle(path: &str, query: &Query) -> Option<Result<ApiResponse, Ap
         None => (path.strip_prefix('/')?, None),
         Some((endpoint, check)) => (endpoint, Some(check)),
     };
-    let checks = match endpoint {
-        "healthz" | "livez" => ALIVE,
-        "readyz" => READY,
+    let checks: &[&str] = match endpoint {
+        "healthz" | "livez" => &ALIVE,
+        "readyz" => &READY,
         _ => return None,
     };
     let text = match check {
         Some(check) if checks.contains(&check) => "ok".to_owned(),
         Some(_) => return Some(Err(ApiError::no_such_path())),
-        None => whole(endpoint, &checks, query),
+        None => whole(endpoint, checks, query),
     };
     let nosniff = HeaderValue::from_static("nosniff");
     let response = ApiResponse::text(StatusCode::OK, text);

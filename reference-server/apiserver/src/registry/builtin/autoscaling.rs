@@ -48,11 +48,11 @@ fn columns(metrics: fn(&Value) -> Value) -> Vec<Column> {
             "string",
             Cell::Computed(|it| text(&it["spec"]["minReplicas"], "<unset>")),
         ),
-        column("MaxPods", "string", Cell::Computed(|it| text(&it["spec"]["maxReplicas"], "0"))),
+        column("MaxPods", "string", Cell::Pointer("/spec/maxReplicas")),
         column(
             "Replicas",
             "string",
-            Cell::Computed(|it| text(&it["status"]["currentReplicas"], "0")),
+            Cell::Computed(|it| json!(it["status"]["currentReplicas"].as_i64().unwrap_or(0))),
         ),
         age(),
     ]
@@ -172,11 +172,21 @@ fn metrics_of_version_1(autoscaler: &Value) -> Value {
     json!(format!("cpu: {}/{}", percent(current, "<unknown>"), percent(target, "<auto>")))
 }
 
+/// The number of metrics in a cell.
+const SHOWN: usize = 2;
+
 fn metrics_of_version_2(autoscaler: &Value) -> Value {
     let currents = &autoscaler["status"]["currentMetrics"];
     let metrics = autoscaler["spec"]["metrics"].as_array().into_iter().flatten().enumerate();
-    let texts: Vec<String> = metrics.map(|(at, metric)| target(metric, &currents[at])).collect();
-    if texts.is_empty() { json!("<none>") } else { json!(texts.join(", ")) }
+    let mut all: Vec<String> = metrics.map(|(at, metric)| target(metric, &currents[at])).collect();
+    let more = all.len().saturating_sub(SHOWN);
+    all.truncate(SHOWN);
+    let shown = all.join(", ");
+    match (all.is_empty(), more) {
+        (true, _) => json!("<none>"),
+        (_, 0) => json!(shown),
+        _ => json!(format!("{shown} + {more} more...")),
+    }
 }
 
 /// Returns the current and the desired value of a metric.
@@ -193,7 +203,9 @@ fn target(metric: &Value, current: &Value) -> String {
         let current = percent(&current["averageUtilization"], "<unknown>");
         return format!("{prefix}{current}/{}", percent(&wanted["averageUtilization"], "<auto>"));
     }
-    for (value, suffix) in [("averageValue", " (avg)"), ("value", "")] {
+    // Only these sources have averages besides values.
+    let suffix = if matches!(kind, "External" | "Object") { " (avg)" } else { "" };
+    for (value, suffix) in [("averageValue", suffix), ("value", "")] {
         if let Some(wanted) = wanted[value].as_str() {
             let current = current[value].as_str().unwrap_or("<unknown>");
             return format!("{prefix}{current}/{wanted}{suffix}");
@@ -245,6 +257,18 @@ mod tests {
         assert_eq!(*down, json!({"policies": policies, "selectPolicy": "Max"}));
         assert_eq!(autoscaler["spec"]["behavior"]["scaleUp"]["policies"][1]["value"], 100);
         assert_eq!(metrics_of_version_2(&autoscaler), "cpu: <unknown>/80%");
+    }
+
+    #[test]
+    fn a_cell_shows_two_metrics() {
+        let average = json!({"type": "AverageValue", "averageValue": "5"});
+        let metrics = json!([
+            {"type": "Resource", "resource": {"name": "memory", "target": average}},
+            {"type": "External", "external": {"metric": {"name": "m"}, "target": average}},
+            {"type": "Pods", "pods": {"metric": {"name": "m"}, "target": average}},
+        ]);
+        let shown = metrics_of_version_2(&json!({"spec": {"metrics": metrics}}));
+        assert_eq!(shown, "memory: <unknown>/5, <unknown>/5 (avg) + 1 more...");
     }
 
     #[rstest]

@@ -64,7 +64,7 @@ fn cron_jobs() -> BuiltinType {
     let mut columns = vec![
         column("Schedule", "string", Cell::Pointer("/spec/schedule")),
         column("Timezone", "string", Cell::Pointer("/spec/timeZone")),
-        column("Suspend", "boolean", Cell::Pointer("/spec/suspend")),
+        column("Suspend", "boolean", Cell::Computed(suspend)),
         column("Active", "integer", Cell::Computed(|cron| json!(count(cron, "/status/active")))),
         column("Last Schedule", "string", Cell::Computed(last_schedule)),
         age(),
@@ -255,6 +255,11 @@ fn duration(job: &Value) -> Value {
         (None, _) => json!(""),
         (Some(start), end) => schedule::between(start, end),
     }
+}
+
+/// Returns the flag as text, as Kubernetes does.
+fn suspend(cron: &Value) -> Value {
+    json!(if cron["spec"]["suspend"] == true { "True" } else { "False" })
 }
 
 fn last_schedule(cron: &Value) -> Value {

@@ -24,7 +24,7 @@ fn flow_schemas() -> BuiltinType {
             column(
                 "MatchingPrecedence",
                 "string",
-                Cell::Computed(|schema| text(&schema["spec"]["matchingPrecedence"], "<none>")),
+                Cell::Computed(|schema| number(&schema["spec"]["matchingPrecedence"], "<none>")),
             ),
             column(
                 "DistinguisherMethod",
@@ -58,7 +58,7 @@ fn priority_levels() -> BuiltinType {
             limited("NominalConcurrencyShares", |level| {
                 let shares = |part: &str| &level["spec"][part]["nominalConcurrencyShares"];
                 let exempt = shares("exempt");
-                text(if exempt.is_null() { shares("limited") } else { exempt }, "<none>")
+                number(if exempt.is_null() { shares("limited") } else { exempt }, "<none>")
             }),
             limited("Queues", |level| queuing(level, "queues")),
             limited("HandSize", |level| queuing(level, "handSize")),
@@ -104,7 +104,7 @@ fn validate_level(level: &Value) -> Vec<FieldError> {
 }
 
 fn queuing(level: &Value, field: &str) -> Value {
-    text(&level["spec"]["limited"]["limitResponse"]["queuing"][field], "<none>")
+    number(&level["spec"]["limited"]["limitResponse"]["queuing"][field], "<none>")
 }
 
 fn missing_level(schema: &Value) -> Value {
@@ -113,8 +113,8 @@ fn missing_level(schema: &Value) -> Value {
     json!(dangling.map_or("?", |condition| condition["status"].as_str().unwrap_or("?")))
 }
 
-fn text(value: &Value, absent: &str) -> Value {
-    json!(value.as_i64().map_or_else(|| absent.to_owned(), |number| number.to_string()))
+fn number(value: &Value, absent: &str) -> Value {
+    if value.is_i64() { value.clone() } else { json!(absent) }
 }
 
 #[cfg(test)]
@@ -144,6 +144,6 @@ mod tests {
         ty.schema().prune(&mut level);
         ty.schema().apply_defaults(&mut level);
         assert_eq!(level["spec"]["limited"]["nominalConcurrencyShares"], 30);
-        assert_eq!(queuing(&level, "queues"), "64");
+        assert_eq!(queuing(&level, "queues"), 64);
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::data::{created_at, hooks, resource};
 use super::{BuiltinType, Hooks, immutable};
 use kubeproof_apimachinery::schema::FieldError;
-use kubeproof_apimachinery::table::column::{Cell, age, column, count};
+use kubeproof_apimachinery::table::column::{Cell, Column, age, column, count};
 
 const GROUP: &str = "storage.k8s.io";
 
@@ -128,7 +128,10 @@ fn volume_attachments() -> BuiltinType {
         has_generation: false,
         allows_unconditional_update: false,
         columns: vec![
-            column("Attacher", "string", Cell::Pointer("/spec/attacher")),
+            Column {
+                format: "name".into(),
+                ..column("Attacher", "string", Cell::Pointer("/spec/attacher"))
+            },
             column("PV", "string", Cell::Pointer("/spec/source/persistentVolumeName")),
             column("Node", "string", Cell::Pointer("/spec/nodeName")),
             column(
