@@ -45,6 +45,7 @@ impl Serve {
             tls: tls(&serve)?,
             users: users.transpose()?.unwrap_or_default(),
             controllers: serve.controllers.into(),
+            cluster_defaults: !serve.no_cluster_defaults,
             manifests: manifests.map_err(StartError::from)?,
             user_token: serve.user_token,
             history: serve.history,

@@ -53,6 +53,10 @@ pub(in crate::args) struct Serve {
     #[arg(long, value_enum, default_value_t)]
     pub(in crate::args) controllers: Controllers,
 
+    /// Start without the roles, bindings and the service `kubernetes` of a new cluster
+    #[arg(long)]
+    pub(in crate::args) no_cluster_defaults: bool,
+
     /// Bearer token of the administrator [default: random]
     #[arg(long, value_name = "TOKEN")]
     pub(in crate::args) token: Option<String>,
