@@ -48,6 +48,7 @@ mod pages;
 mod parts;
 mod patches;
 mod paths;
+mod protobuf;
 mod proxies;
 mod proxy_credentials;
 mod reads;
@@ -112,6 +113,7 @@ pub(crate) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         parts::of,
         patches::of,
         paths::of,
+        protobuf::of,
         proxies::of,
         proxy_credentials::of,
         reads::of,

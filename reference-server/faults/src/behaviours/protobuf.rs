@@ -1,0 +1,84 @@
+//! Faults in the framing and the representations of protobuf.
+
+use bytes::{Bytes, BytesMut};
+use futures_util::stream::StreamExt as _;
+use http::header::{self, HeaderValue};
+
+use crate::exchange::{Body, Request, Response};
+use crate::middleware::{Middleware, around, requests};
+use crate::set::Fault;
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+/// The middleware of a fault of this file.
+pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::ProtobufEventsWithoutLength => around(|request, next| {
+            Box::pin(async move {
+                let watches = request.is_watch();
+                let mut response = next.send(request).await;
+                if watches && is_protobuf(&response) {
+                    drop_lengths(&mut response);
+                }
+                response
+            })
+        }),
+        Fault::ProtobufIgnoresRepresentation => requests(ignore_representation),
+        _ => return None,
+    })
+}
+
+fn is_protobuf(response: &Response) -> bool {
+    let media_type = response.headers.get(header::CONTENT_TYPE);
+    media_type.is_some_and(|value| value.as_bytes().starts_with(PROTOBUF.as_bytes()))
+}
+
+/// Removes the parameters of the entries for protobuf from the header `Accept`.
+fn ignore_representation(request: &mut Request) {
+    let entries = request.header("accept").split(',').map(str::trim);
+    let entries = entries.map(|entry| if entry.starts_with(PROTOBUF) { PROTOBUF } else { entry });
+    let accept = entries.collect::<Vec<_>>().join(",");
+    if let (true, Ok(accept)) = (accept.contains(PROTOBUF), HeaderValue::from_str(&accept)) {
+        request.headers.insert(header::ACCEPT, accept);
+    }
+}
+
+/// Sends the events of a watch without their lengths.
+fn drop_lengths(response: &mut Response) {
+    let Body::Stream(stream) = &mut response.body else { return };
+    let chunks = std::mem::replace(stream, futures_util::stream::empty().boxed());
+    let events = chunks.scan(BytesMut::new(), |rest, chunk| {
+        rest.extend_from_slice(&chunk);
+        std::future::ready(Some(take_events(rest)))
+    });
+    *stream = events.filter(|events| std::future::ready(!events.is_empty())).boxed();
+}
+
+/// Takes the complete events, without their lengths.
+fn take_events(rest: &mut BytesMut) -> Bytes {
+    let mut events = BytesMut::new();
+    while let Some(length) = rest.first_chunk::<4>() {
+        let end = 4 + u32::from_be_bytes(*length) as usize;
+        if rest.len() < end {
+            break;
+        }
+        events.extend_from_slice(&rest.split_to(end)[4..]);
+    }
+    events.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_lose_their_lengths_across_the_borders_of_chunks() {
+        let mut rest = BytesMut::new();
+        let mut all = Vec::new();
+        for chunk in [&b"\0\0\0"[..], b"\x02a", b"b\0\0\0\x01c\0", b"\0\0\0"] {
+            rest.extend_from_slice(chunk);
+            all.push(take_events(&mut rest));
+        }
+        assert_eq!(all, ["", "", "abc", ""]);
+    }
+}
