@@ -154,7 +154,10 @@ fn broken_bytes_of_all_kinds_are_an_object_or_an_error() {
                 _ => broken.extend_from_within(at..),
             }
             match protobuf::decode(definitions, &broken, ("v1", "Pod")) {
-                Ok(object) => assert!(protobuf::encode(definitions, &object).is_ok(), "{object}"),
+                Ok(object) => {
+                    let encoded = protobuf::encode(definitions, &object).expect("what was read");
+                    assert_eq!(protobuf::decode(definitions, &encoded, ("", "")), Ok(object));
+                }
                 Err(_) => errors += 1,
             }
         }

@@ -135,8 +135,8 @@ async fn a_body_above_the_limit_returns_413() {
 #[case(
     "/healthz?verbose&exclude=ping&exclude=nothing&exclude=more",
     200,
-    "[+]ping excluded: ok\n[+]log ok\n[+]etcd ok\nHOOKSwarn: some health checks cannot be excluded: \
-     no matches for \"more\",\"nothing\"\nhealthz check passed\n"
+    "[+]ping excluded: ok\n[+]log ok\n[+]etcd ok\nHOOKSwarn: some health checks cannot be \
+     excluded: no matches for \"more\",\"nothing\"\nhealthz check passed\n"
 )]
 #[case("/readyz/nothing", 404, "404 page not found\n")]
 #[tokio::test]

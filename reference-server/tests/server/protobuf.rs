@@ -1,9 +1,11 @@
 //! Protobuf bodies and responses.
 
 use http_body_util::BodyExt as _;
+use kubeproof_api::Version;
+use kubeproof_apimachinery::serializer::protobuf;
 use kubeproof_reference_server::Config;
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{Reply, TestServer, config_map};
 
@@ -138,4 +140,75 @@ async fn custom_resources_and_patches_have_no_protobuf() {
     assert_eq!((status, media_type.as_str()), (200, PROTOBUF));
     let table = format!("{PROTOBUF};as=Table;g=meta.k8s.io;v=v1");
     assert_eq!(read(&server, CONFIG_MAPS, &table).await.0, 406);
+}
+
+const IN_DEFAULT: &str = "/api/v1/namespaces/default";
+
+#[rstest]
+#[case::token(
+    "POST", "/api/v1/namespaces/default/serviceaccounts/robot/token",
+    &json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+            "spec": {"audiences": ["here"], "expirationSeconds": 600}}),
+    &["authentication.k8s.io/v1", "TokenRequest", "/spec/audiences/0", "here"]
+)]
+#[case::eviction(
+    "POST", "/api/v1/namespaces/default/pods/p/eviction",
+    &json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}),
+    &["v1", "Status", "/status", "Success"]
+)]
+#[case::binding(
+    "POST", "/api/v1/namespaces/default/pods/p/binding",
+    &json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"},
+            "target": {"kind": "Node", "name": "n"}}),
+    &["v1", "Status", "/status", "Success"]
+)]
+#[case::scale(
+    "PUT", "/apis/apps/v1/namespaces/default/deployments/web/scale",
+    &json!({"apiVersion": "autoscaling/v1", "kind": "Scale",
+            "metadata": {"name": "web", "namespace": "default"}, "spec": {"replicas": 3}}),
+    &["autoscaling/v1", "Scale", "/status/selector", "app=web"]
+)]
+#[case::access_review(
+    "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+    &json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {"user": "jane", "resourceAttributes": {"verb": "get", "resource": "pods"}}}),
+    &["authorization.k8s.io/v1", "SubjectAccessReview", "/spec/user", "jane"]
+)]
+#[tokio::test]
+async fn subresources_and_reviews_speak_protobuf(
+    #[case] method: &str,
+    #[case] path: &str,
+    #[case] body: &Value,
+    #[case] expected: &[&str],
+) {
+    let server = TestServer::start().await;
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}});
+    server.post(&format!("{IN_DEFAULT}/serviceaccounts"), &account).await.expect(201);
+    let template = json!({"containers": [{"name": "c", "image": "i"}]});
+    let pod =
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": template});
+    server.post(&format!("{IN_DEFAULT}/pods"), &pod).await.expect(201);
+    let labels = json!({"app": "web"});
+    let web = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": template},
+        },
+    });
+    server.post("/apis/apps/v1/namespaces/default/deployments", &web).await.expect(201);
+
+    let definitions = Version::default().definitions();
+    let sent = protobuf::encode(definitions, body).expect("an object of the kind");
+    let sent = String::from_utf8(sent).expect("lengths below 128");
+    let headers = [("content-type", PROTOBUF), ("accept", PROTOBUF)];
+    let response = server.open(method, path, &headers, &sent).await;
+    assert!(response.status().is_success(), "{}", response.status());
+    assert_eq!(response.headers()["content-type"], PROTOBUF);
+    let bytes = response.into_body().collect().await.expect("a body").to_bytes();
+    let shown = protobuf::decode(definitions, &bytes, ("", "")).expect("protobuf");
+    let [api_version, kind, pointer, value] = expected else { panic!("four texts") };
+    assert_eq!((&shown["apiVersion"], &shown["kind"]), (&json!(api_version), &json!(kind)));
+    assert_eq!(shown.pointer(pointer), Some(&json!(value)), "{shown}");
 }

@@ -312,7 +312,10 @@ mod tests {
     #[test]
     fn a_resource_slice_stays_in_its_pool() {
         let validate = resource_slices().hooks.validate_update;
-        let slice = |driver: &str, pool: &str| json!({"spec": {"driver": driver, "nodeName": "n", "pool": {"name": pool}}});
+        let slice = |driver: &str, pool: &str| {
+            let spec = json!({"driver": driver, "nodeName": "n", "pool": {"name": pool}});
+            json!({ "spec": spec })
+        };
         let old = slice("a", "p");
         assert_eq!(fields(validate(&old, &old)), [""; 0]);
         assert_eq!(fields(validate(&slice("a", "q"), &old)), ["spec.pool.name"]);
