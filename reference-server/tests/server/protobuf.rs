@@ -148,7 +148,7 @@ const IN_DEFAULT: &str = "/api/v1/namespaces/default";
 #[case::token(
     "POST", "/api/v1/namespaces/default/serviceaccounts/robot/token",
     &json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
-            "spec": {"audiences": ["here"], "expirationSeconds": 600}}),
+            "spec": {"audiences": ["here"]}}),
     &["authentication.k8s.io/v1", "TokenRequest", "/spec/audiences/0", "here"]
 )]
 #[case::eviction(

@@ -42,7 +42,7 @@ impl NodePorts {
             let at = path.index(index);
             let reject = |why| FieldError::invalid(at.field("nodePort"), &port["nodePort"], why);
             match number(port) {
-                None if !is_complete => continue,
+                None if !is_complete => {}
                 None => {
                     let next = free.next().ok_or_else(|| reject("range is full"))?;
                     port["nodePort"] = json!(next);
