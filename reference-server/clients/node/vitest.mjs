@@ -1,0 +1,5 @@
+import { afterAll, beforeAll } from 'vitest';
+
+import { serverHooks } from './index.js';
+
+export const useServer = (options) => serverHooks(beforeAll, afterAll, options);
