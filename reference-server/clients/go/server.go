@@ -150,7 +150,8 @@ func StartIn(directory string, options ...Option) (*Server, error) {
 		return nil, fmt.Errorf("kubeproof serve was not ready after %v: %s", chosen.timeout, &log)
 	}
 	if err := server.readKubeconfig(); err != nil {
-		return nil, errors.Join(err, server.Stop())
+		_ = server.Stop()
+		return nil, err
 	}
 	return server, nil
 }

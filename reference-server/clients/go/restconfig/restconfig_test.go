@@ -56,15 +56,25 @@ func TestAnInformerSeesWhatAClientCreates(t *testing.T) {
 }
 
 func TestAFaultReachesTheClient(t *testing.T) {
-	config := restconfig.Start(t, kubeprooftest.WithFaults("already-exists-as-bad-request"))
-	maps := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default")
 	ctx := context.Background()
-	if _, err := maps.Create(ctx, configMap("first"), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	_, err := maps.Create(ctx, configMap("first"), metav1.CreateOptions{})
-	status, is := err.(apierrors.APIStatus)
-	if !is || status.Status().Code != 400 {
-		t.Errorf("expected 400, got %v", err)
+	for fault, isExpected := range map[string]func(error) bool{
+		"":                  apierrors.IsAlreadyExists,
+		"create-overwrites": func(err error) bool { return err == nil },
+	} {
+		var options []kubeprooftest.Option
+		if fault != "" {
+			options = append(options, kubeprooftest.WithFaults(fault))
+		}
+		config := restconfig.Start(t, options...)
+		// Faults change JSON, and typed clients prefer protobuf.
+		config.ContentType = "application/json"
+		maps := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default")
+		if _, err := maps.Create(ctx, configMap("first"), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := maps.Create(ctx, configMap("first"), metav1.CreateOptions{})
+		if !isExpected(err) {
+			t.Errorf("with the fault %q, got %v", fault, err)
+		}
 	}
 }
