@@ -23,7 +23,7 @@ mod syntax;
 pub mod template;
 pub mod yaml;
 
-pub use catalogue::{Catalogue, LoadError, Loader, lint};
+pub use catalogue::{Catalogue, LoadError, Loader, is_embedded_case, lint};
 pub use diagnostic::{CODES, Diagnostic, Diagnostics};
 pub use plural::plural;
 pub use profile::Profile;

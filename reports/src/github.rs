@@ -13,6 +13,7 @@ use crate::document::{Document, Record};
 use crate::formats::Format;
 use crate::report::{Report, ReportError};
 use crate::requirements::{Requirement, Requirements};
+use crate::site::case_url;
 
 /// Maximum names of cases in an annotation.
 const NAMES: usize = 10;
@@ -83,6 +84,7 @@ impl<W: Write + Send> Github<W> {
             lines.push(format!("blocks {}", plural(cause.blocked.len(), "result")));
         }
         lines.push(format!("kubeproof explain {}", example.id));
+        lines.extend(case_url(&example.id));
         lines.join("\n")
     }
 }

@@ -100,7 +100,7 @@ fn a_trace_has_a_file_with_the_exchanges_of_each_case() {
     assert!(report(vec![Box::new(Trace::new(dir.path()).expect("a directory"))]).errors.is_empty());
     let passed = dir.path().join("get/reads-back@configmaps.v1.txt");
     compare("trace.txt", &fs::read_to_string(passed).expect("a passed case has a trace"));
-    assert!(dir.path().join("create/taken-name@secrets.v1.txt").exists());
+    assert!(dir.path().join("create/taken-name-rejected@secrets.v1.txt").exists());
 }
 
 #[test]

@@ -8,10 +8,17 @@ use std::sync::Arc;
 use include_dir::{Dir, include_dir};
 use sha2::{Digest, Sha256};
 
-use super::LoadError;
+use super::{FRAGMENTS, LoadError, SUBJECTS};
 use crate::yaml::Source;
 
 static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/data");
+
+/// Returns whether a case with this id is embedded. Cases of users are not.
+pub fn is_embedded_case(id: &str) -> bool {
+    let path = format!("{id}.yaml");
+    let is_part = path.starts_with(SUBJECTS) || path.starts_with(FRAGMENTS);
+    !is_part && path.contains('/') && EMBEDDED.contains(path)
+}
 
 /// Files by their path below the directory of cases, sorted by it.
 #[derive(Clone, Debug, Default)]

@@ -15,6 +15,7 @@ use crate::requirements::{Breakage, Coverage, Requirements};
 use crate::subject::SubjectDefinition;
 use crate::yaml::Source;
 
+pub use files::is_embedded_case;
 pub use loader::Loader;
 
 /// The requirements catalogue in a directory of cases.

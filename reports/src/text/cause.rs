@@ -4,7 +4,7 @@ use kubeproof_cases::plural;
 use kubeproof_harness::event::{Symptom, Verdict};
 use serde_json::Value;
 
-use super::detail::{exchanges_of, explain_command, place};
+use super::detail::{exchanges_of, place};
 use super::exchange::{one_line, request_line, response_line};
 use super::lines::Lines;
 use super::{Limits, clip, printable, shorten};
@@ -73,7 +73,7 @@ pub(crate) fn cause(
     } else if let Some(link) = link(cause, requirements) {
         lines.whole(1, "rule     ", &link);
     }
-    lines.block(1, "explain  ", &explain_command(cause.example));
+    lines.explain(cause.example);
     lines.text.push('\n');
     lines.text
 }

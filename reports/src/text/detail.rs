@@ -9,6 +9,7 @@ use super::{Limits, printable};
 use crate::document::{CheckRecord, ExchangeRecord, Record};
 use crate::paint::{Paint, verdict_name};
 use crate::requirements::Requirements;
+use crate::site::case_url;
 
 /// Returns the first line of a result: verdict, case, subject and reason.
 pub(crate) fn title(record: &Record, paint: Paint) -> String {
@@ -57,14 +58,9 @@ pub(crate) fn detail(
         }
     }
     if record.needs_attention() {
-        lines.block(1, "explain  ", &explain_command(record));
+        lines.explain(record);
     }
     lines.text
-}
-
-/// Returns the command that explains a case.
-pub(super) fn explain_command(record: &Record) -> String {
-    format!("kubeproof explain {}", record.id)
 }
 
 /// Returns the exchanges that decided a check, in the order of sending.
@@ -85,6 +81,14 @@ pub(crate) fn place(place: &Place) -> String {
 }
 
 impl Lines {
+    /// Adds the command that explains a case, and the page of the case.
+    pub(super) fn explain(&mut self, record: &Record) {
+        self.block(1, "explain  ", &format!("kubeproof explain {}", record.id));
+        if let Some(url) = case_url(&record.id) {
+            self.whole(1, "         ", &url);
+        }
+    }
+
     /// Adds a requirement with a link to its section.
     pub(super) fn rule(&mut self, indent: usize, id: &str, requirements: &Requirements) {
         let Some(requirement) = requirements.get(id) else {

@@ -31,7 +31,7 @@ fn search_and_filters_select_results() {
         browser.evaluate(VISIBLE),
         json!([
             "create/known@configmaps.v1",
-            "create/taken-name@secrets.v1",
+            "create/taken-name-rejected@secrets.v1",
             "schema/no-floats-in-spec@widgets.v1.example.com",
             "status/code",
             "status/reason@configmaps.v1",

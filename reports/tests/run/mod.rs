@@ -226,6 +226,9 @@ fn check(id: &str, verdict: Verdict) -> CheckResult {
 
 /// A server that repeats the data of a Secret in its message, together with markup that reports
 /// must escape.
+/// A case of the catalogue, which has a page on the site.
+const FAILING: &str = "create/taken-name-rejected";
+
 fn failure() -> CaseResult {
     let message = "<script>alert(1)</script> & ]]> \u{1b}[31m``` holds hunter2";
     let response =
@@ -284,7 +287,7 @@ fn failure() -> CaseResult {
                 )),
             },
         ],
-        ..result("create/taken-name", "secrets.v1", Verdict::Fail, "expected HTTP 409, got 200")
+        ..result(FAILING, "secrets.v1", Verdict::Fail, "expected HTTP 409, got 200")
     }
 }
 

@@ -1,5 +1,6 @@
 //! The commands. Each writes to the given output and returns an exit code.
 
+mod case_pages;
 mod clean;
 mod completions;
 mod coverage;
@@ -49,6 +50,7 @@ pub(crate) fn execute(command: Command) -> Result<Exit, Error> {
         Command::Clean(clean) => on_runtime(clean::clean(*clean, &mut out)),
         Command::List(list) => list::list(&list, &mut out),
         Command::Explain(explain) => on_runtime(explain::explain(&explain, &mut out)),
+        Command::CasePages(pages) => on_runtime(case_pages::case_pages(&pages, &mut out)),
         Command::Coverage(coverage) => coverage::coverage(&coverage, &mut out),
         Command::Lint(lint) => lint::lint(&lint, &mut out),
         Command::LintApi(lint) => on_deep_stack(|| lint_api::lint_api(*lint)),

@@ -17,6 +17,7 @@ use crate::program::kubeproof;
 #[case(&["explain"])]
 #[case(&["clean"])]
 #[case(&["coverage"])]
+#[case(&["case-pages"])]
 #[case(&["lint"])]
 #[case(&["lint-api"])]
 #[case(&["serve"])]

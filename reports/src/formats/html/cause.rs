@@ -8,6 +8,7 @@ use crate::causes::Cause;
 use crate::document::Record;
 use crate::paint::verdict_name;
 use crate::requirements::Requirements;
+use crate::site::case_url;
 use crate::text::printable;
 use kubeproof_cases::plural;
 
@@ -21,6 +22,8 @@ pub(super) struct CauseView {
     pub(super) example: Link,
     pub(super) summary: Option<String>,
     pub(super) explain: String,
+    /// The URL of the page of the example case.
+    pub(super) page: Option<String>,
     pub(super) check: Option<CheckView>,
     /// The exchanges of a case that ended before its first check.
     pub(super) exchanges: Vec<ExchangeView>,
@@ -67,6 +70,7 @@ impl CauseView {
             example: Link { anchor: anchor(example), text: printable(&example.title()) },
             summary: Some(printable(&example.summary)).filter(|summary| *summary != cause.title),
             explain: example.id.clone(),
+            page: case_url(&example.id),
             check: cause.check.map(|check| CheckView::new(check, example)),
             exchanges: last.into_iter().map(ExchangeView::new).collect(),
             rules: rules.into_iter().collect(),

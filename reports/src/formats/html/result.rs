@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::document::{CheckRecord, ExchangeRecord, Record};
 use crate::paint::{Paint, verdict_name};
 use crate::requirements::{Requirement, Requirements};
+use crate::site::case_url;
 use crate::text::{self, Limits, exchanges_of, place, printable, shorten};
 
 /// Maximum size of a value or a diff.
@@ -34,6 +35,8 @@ pub(super) struct ResultView {
     pub(super) passed: Option<String>,
     pub(super) rules: Vec<RuleView>,
     pub(super) facts: String,
+    /// The URL of the page of the case, for results that need attention.
+    pub(super) page: Option<String>,
 }
 
 /// A check that did not pass.
@@ -95,6 +98,7 @@ impl ResultView {
             passed: passed(record),
             rules: rules.collect(),
             facts: facts.join(", "),
+            page: case_url(&record.id).filter(|_| record.needs_attention()),
         }
     }
 }

@@ -101,6 +101,18 @@ impl Coverage {
     }
 }
 
+/// The options of `kubeproof case-pages`.
+pub(crate) struct CasePages {
+    pub(crate) catalogue: CatalogueSource,
+    pub(crate) dir: PathBuf,
+}
+
+impl CasePages {
+    pub(super) fn resolve(pages: low::CasePages) -> Self {
+        Self { catalogue: CatalogueSource::new(pages.directories), dir: pages.dir }
+    }
+}
+
 /// The options of `kubeproof lint`.
 pub(crate) struct Lint {
     pub(crate) directory: PathBuf,

@@ -13,7 +13,9 @@ mod self_test;
 mod serve;
 mod target;
 
-pub(crate) use self::catalogue::{CaseSelection, CatalogueSource, Coverage, Explain, Lint, List};
+pub(crate) use self::catalogue::{
+    CasePages, CaseSelection, CatalogueSource, Coverage, Explain, Lint, List,
+};
 pub(crate) use self::envtest::{ApiserverOptions, EnvtestAssets, Etcd, EtcdOptions, KubeApiserver};
 pub(crate) use self::lint_api::LintApi;
 pub(crate) use self::output::{
@@ -36,6 +38,7 @@ pub(crate) enum Command {
     List(List),
     Explain(Explain),
     Coverage(Coverage),
+    CasePages(CasePages),
     Lint(Lint),
     LintApi(Box<LintApi>),
     Serve(Serve),
@@ -72,6 +75,7 @@ impl Command {
             low::Command::List(list) => Self::List(List::resolve(&list)),
             low::Command::Explain(explain) => Self::Explain(Explain::resolve(explain)),
             low::Command::Coverage(coverage) => Self::Coverage(Coverage::resolve(coverage)),
+            low::Command::CasePages(pages) => Self::CasePages(CasePages::resolve(pages)),
             low::Command::Lint(lint) => Self::Lint(Lint::resolve(lint, color)),
             low::Command::LintApi(lint) => {
                 Self::LintApi(Box::new(LintApi::resolve(lint, color, command_line)?))

@@ -46,6 +46,17 @@ pub(in crate::args) struct Coverage {
 }
 
 #[derive(Debug, Args)]
+pub(in crate::args) struct CasePages {
+    /// Directory to write
+    #[arg(value_name = "DIR")]
+    pub(in crate::args) dir: PathBuf,
+
+    /// Add a directory of case files
+    #[arg(long = "cases", value_name = "DIR")]
+    pub(in crate::args) directories: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 pub(in crate::args) struct Lint {
     /// Directory with case files named AREA/NAME.yaml
     pub(in crate::args) directory: PathBuf,

@@ -11,7 +11,7 @@ mod self_test;
 mod serve;
 mod values;
 
-pub(super) use self::catalogue::{Coverage, Explain, Lint, List, Schema, SchemaOf};
+pub(super) use self::catalogue::{CasePages, Coverage, Explain, Lint, List, Schema, SchemaOf};
 pub(super) use self::clean::Clean;
 pub(super) use self::envtest::{EnvtestAssets, Launcher};
 pub(super) use self::lint_api::LintApi;
@@ -49,6 +49,8 @@ pub(super) enum Command {
     Explain(Explain),
     /// Show which requirements have cases, by section and level
     Coverage(Coverage),
+    /// Write a Markdown page for each area of cases, with examples
+    CasePages(CasePages),
     /// Check a directory of case files
     Lint(Lint),
     /// Check CRD and OpenAPI files against the API design rules
@@ -137,6 +139,7 @@ mod tests {
             "list",
             "explain get/x",
             "coverage",
+            "case-pages dir",
             "lint cases",
             "lint-api a.yaml b.yaml",
             "serve --listen 127.0.0.1:0 --tls --token t --user-token u --fault a b",

@@ -75,20 +75,35 @@ async fn results(
 }
 
 fn print_passing(result: &CaseResult, out: &mut dyn Write) -> Result<(), Error> {
-    let judged =
-        |named: &&NamedExchange| result.checks.iter().any(|check| check.step == named.step);
-    let judged: Vec<_> = result.exchanges.iter().filter(judged).collect();
-    if judged.is_empty() {
+    if result.exchanges.is_empty() {
         return Ok(());
     }
     let on =
         if result.subject.is_empty() { String::new() } else { format!(" on {}", result.subject) };
     writeln!(out, "\nExample of a correct server{on}:")?;
-    judged.iter().take(SHOWN).try_for_each(|named| print_exchange(&named.exchange, out))?;
-    if judged.len() > SHOWN {
-        writeln!(out, "  and {} more", judged.len() - SHOWN)?;
+    write_exchanges(result, out)
+}
+
+/// Prints the first exchanges that checks of the result judge.
+pub(in crate::commands) fn write_exchanges(
+    result: &CaseResult,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    // Checks over several exchanges have a step of their own. All exchanges show what they judge.
+    let mut exchanges: Vec<_> = judged(result).collect();
+    if exchanges.is_empty() {
+        exchanges.extend(&result.exchanges);
+    }
+    exchanges.iter().take(SHOWN).try_for_each(|named| print_exchange(&named.exchange, out))?;
+    if exchanges.len() > SHOWN {
+        writeln!(out, "  and {} more", exchanges.len() - SHOWN)?;
     }
     Ok(())
+}
+
+fn judged(result: &CaseResult) -> impl Iterator<Item = &NamedExchange> {
+    let judges = |named: &&NamedExchange| result.checks.iter().any(|one| one.step == named.step);
+    result.exchanges.iter().filter(judges)
 }
 
 fn print_failing(fault: Fault, result: &CaseResult, out: &mut dyn Write) -> Result<(), Error> {

@@ -6,7 +6,7 @@ mod fault;
 mod steps;
 mod streams;
 
-pub(super) use self::example::write_correct;
+pub(super) use self::example::{write_correct, write_exchanges};
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -85,6 +85,11 @@ fn explain_case(case: &Case, catalogue: &Catalogue, out: &mut dyn Write) -> Resu
     }
     writeln!(out, "\nFile: {}", case.file)?;
     Ok(())
+}
+
+/// Prints the steps of a case and their checks.
+pub(super) fn write_steps(case: &Case, out: &mut dyn Write) -> Result<(), Error> {
+    steps::write(&case.steps, 0, out)
 }
 
 fn explain_profile(
