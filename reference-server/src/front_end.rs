@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::Extensions;
 use http::header::InvalidHeaderValue;
 use kubeproof_apiserver::ApiServer;
-use kubeproof_apiserver::client_certificates::PeerCertificates;
+use kubeproof_apiserver::certificates::PeerCertificates;
 use kubeproof_apiserver::config::Limits;
 use kubeproof_apiserver::http::limits::ConnectionState;
 use kubeproof_apiserver::http::listener::{self, ConnectionHandler};

@@ -103,7 +103,11 @@ async fn decisions_need_the_approval_and_permission() {
     let path = format!("{REQUESTS}/r");
     server.merge(&format!("{path}/status"), &decision("Approved")).await.rejected(422, "Invalid");
 
-    let role = |resources: &[&str], verbs: &[&str]| json!({"apiGroups": ["certificates.k8s.io"], "resources": resources, "verbs": verbs});
+    let role = |resources: &[&str], verbs: &[&str]| {
+        json!({
+            "apiGroups": ["certificates.k8s.io"], "resources": resources, "verbs": verbs,
+        })
+    };
     let group = "/apis/rbac.authorization.k8s.io/v1";
     let requests = "certificatesigningrequests";
     let parts = [format!("{requests}/approval"), format!("{requests}/status")];

@@ -8,7 +8,7 @@ use x509_parser::prelude::FromDer as _;
 use x509_parser::x509::AttributeTypeAndValue;
 
 use super::{AUTHENTICATED, CREDENTIAL_ID, User};
-use crate::client_certificates::PeerCertificates;
+use crate::certificates::PeerCertificates;
 
 /// Returns the user of a verified certificate. A certificate without a common name has none.
 pub(super) fn user(peer: &PeerCertificates) -> Option<User> {

@@ -15,7 +15,7 @@ use http::{HeaderMap, header};
 use kubeproof_streaming::websocket;
 use serde_json::{Value, json};
 
-use crate::client_certificates::{ClientCa, PeerCertificates};
+use crate::certificates::{ClientCa, PeerCertificates};
 use crate::config::{AuthorizationMode, Options, TokenUser};
 use crate::service_accounts::{self, Binding, Bindings, Claims, ServiceAccounts, TokenError};
 use kubeproof_apimachinery::request::ResourceInfo;

@@ -1,9 +1,11 @@
-//! X.509 certificates: requests for them, and the authority of the server that signs them.
+//! X.509 certificates: those of clients, requests for them, and the authority that signs them.
 
 mod authority;
+mod client;
 mod request;
 mod usages;
 
 pub use self::authority::{CertificateAuthority, SignError, Validity};
+pub use self::client::{ClientCa, ClientCaError, PeerCertificates};
 pub use self::request::{CertificateRequest, RequestError};
 pub use self::usages::Usages;

@@ -6,7 +6,7 @@ use std::fmt;
 use std::time::Duration;
 
 pub use self::token_file::{TokenFileError, TokenUser};
-use crate::client_certificates::ClientCa;
+use crate::certificates::ClientCa;
 use crate::disabled::DisabledCapabilities;
 
 pub use kubeproof_api::{UnknownVersion, Version as KubernetesVersion};

@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::client_certificates::PeerCertificates;
+use crate::certificates::PeerCertificates;
 use crate::config::Limits;
 use crate::http::respond::{MayPause, Payload};
 

@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 
 use super::limits::{ConnectionState, StallGuard, WaitingConnections};
 use super::respond::Payload;
-use crate::client_certificates::PeerCertificates;
+use crate::certificates::PeerCertificates;
 use crate::config::Limits;
 
 /// Handles the requests of connections.

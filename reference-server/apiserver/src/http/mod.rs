@@ -5,6 +5,7 @@ mod encode;
 pub(crate) mod items;
 pub mod limits;
 pub mod listener;
+pub(crate) mod metrics;
 pub(crate) mod negotiate;
 pub(crate) mod protobuf;
 pub(crate) mod query;

@@ -9,7 +9,7 @@ use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::certificates::CertificateAuthority;
-use crate::client_certificates::{ClientCa, ClientCaError};
+use crate::certificates::{ClientCa, ClientCaError};
 use crate::config::{ServingCertificate, Tls};
 
 /// The identity of a server.

@@ -181,7 +181,9 @@ mod tests {
         let key = rcgen::KeyPair::generate().expect("a key");
         let params = rcgen::CertificateParams::new(Vec::new()).expect("parameters");
         let pem = params.serialize_request(&key).and_then(|it| it.pem()).expect("a request");
-        let mut spec = json!({"request": STANDARD.encode(pem), "usages": ["client auth"], "signerName": "a.b/c"});
+        let mut spec = json!({
+            "request": STANDARD.encode(pem), "usages": ["client auth"], "signerName": "a.b/c",
+        });
         vary(&mut spec);
         let request = json!({ "spec": spec });
         let ty = &types()[0];
