@@ -18,6 +18,9 @@ use self::imports::{circle, module_graph, without_comments};
 /// Maximum public modules of a crate.
 const PUBLIC_MODULES: usize = 8;
 
+/// Maximum top-level modules of a crate of the reference server.
+const MODULES: usize = 16;
+
 /// The crates that each crate may depend on, by directory. Tests may use any crate.
 const DEPENDENCIES: [(&str, &[&str]); 14] = [
     ("cases", &[]),
@@ -82,6 +85,17 @@ fn modules_do_not_import_each_other_in_a_circle() {
         Some(format!("{directory}: {}", circle.join(" -> ")))
     });
     assert_eq!(circles.collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
+fn crates_of_the_reference_server_have_few_modules() {
+    let crates = workspace().into_iter().map(|one| one.directory);
+    let crates = crates.filter(|directory| directory.starts_with("reference-server"));
+    let many = crates.filter_map(|directory| {
+        let count = module_graph(&root().join(&directory).join("src")).len();
+        (count > MODULES).then(|| format!("{directory} has {count} modules, expected {MODULES}"))
+    });
+    assert_eq!(many.collect::<Vec<_>>(), [""; 0]);
 }
 
 #[test]
