@@ -224,11 +224,11 @@ fn check(id: &str, verdict: Verdict) -> CheckResult {
     }
 }
 
-/// A server that repeats the data of a Secret in its message, together with markup that reports
-/// must escape.
 /// A case of the catalogue, which has a page on the site.
 const FAILING: &str = "create/taken-name-rejected";
 
+/// A server that repeats the data of a Secret in its message, together with markup that reports
+/// must escape.
 fn failure() -> CaseResult {
     let message = "<script>alert(1)</script> & ]]> \u{1b}[31m``` holds hunter2";
     let response =
