@@ -83,8 +83,10 @@ pub(crate) enum Error {
     Output(#[from] io::Error),
     #[error("the self-test cannot continue: {0}")]
     SelfTest(#[from] SelfTestError),
-    #[error("the node cannot be registered: {0}; --with-node needs the permission to create nodes")]
+    #[error("the node cannot be registered: {0}")]
     Node(String),
+    #[error("the node cannot be registered: {0}; --with-node needs the permission to create nodes")]
+    NodeForbidden(String),
     #[error(
         "the node {name} cannot be removed: {why}; remove it with `kubectl delete node {name}`"
     )]

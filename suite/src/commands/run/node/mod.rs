@@ -70,8 +70,10 @@ impl Node {
         node["spec"]["taints"] =
             json!([{"key": "kubeproof.dev/run", "value": run, "effect": "NoSchedule"}]);
         let created = target.send("POST", "/api/v1/nodes", "application/json", &node).await;
-        if created.status() != 201 {
-            return Err(Error::Node(created.in_words()));
+        match created.status() {
+            201 => {}
+            403 => return Err(Error::NodeForbidden(created.in_words())),
+            _ => return Err(Error::Node(created.in_words())),
         }
         let mut tasks = JoinSet::new();
         tasks.spawn(pods::run_pods(target.clone(), name.clone(), kubelet));
