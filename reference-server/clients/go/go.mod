@@ -1,3 +1,3 @@
 module github.com/kubeproof/kubeproof/reference-server/clients/go
 
-go 1.19
+go 1.20

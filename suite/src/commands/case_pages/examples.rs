@@ -38,7 +38,9 @@ async fn add_examples(
     examples: &mut BTreeMap<String, String>,
 ) -> Result<(), Error> {
     let server = RunTarget::bundled(Faults::none()).await?;
-    let client = Client::new(&server.config, Limits::default())?;
+    // The results of all cases hold their responses.
+    let limits = Limits { max_held: 2 << 30, ..Limits::default() };
+    let client = Client::new(&server.config, limits)?;
     let only = cases.iter().map(|case| case.id.parse()).collect::<Result<_, _>>()?;
     let selection = Selection { only, ..Selection::default() };
     let options = RunOptions { selection, edition, seed: 1, ..RunOptions::default() };
