@@ -1,14 +1,15 @@
 //! kubectl with running pods: commands, logs, ports and files. kubectl before 1.31 uses SPDY, and
-//! later versions use WebSocket, so the tests run with every installed version.
+//! later versions use WebSocket, so the tests run with several versions.
 
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::net::TcpStream;
+use tokio::process::{Child, ChildStdout};
 use tokio::time::timeout;
 
-use crate::support::{DEADLINE, Kubectl};
+use crate::support::{DEADLINE, Kubectl, repeat_lost_races};
 
 /// Enough bytes to fill all buffers of a stream several times.
 const MUCH: usize = 3 << 20;
@@ -16,7 +17,9 @@ const MUCH: usize = 3 << 20;
 fn pod(name: &str, command: &[&str], fields: &Value) -> Value {
     let mut container = json!({
         "name": "c", "image": "example.com/any:1", "command": command,
-        "ports": [{"name": "http", "containerPort": 8080}],
+        "ports": [
+            {"name": "http", "containerPort": 8080}, {"name": "echo", "containerPort": 7},
+        ],
     });
     for (field, value) in fields.as_object().into_iter().flatten() {
         container[field] = value.clone();
@@ -75,18 +78,24 @@ async fn commands_have_streams_and_exit_codes() {
 
 #[tokio::test]
 async fn a_command_has_a_terminal() {
+    let script = tokio::process::Command::new("script").arg("--version").output().await;
+    if script.is_err() {
+        return;
+    }
     for kubectl in Kubectl::start_all().await {
         kubectl.run_pod(&pod("p", &[], &json!({}))).await;
         let command = format!("'{}' exec -i -t p -- sh -c 'tty; stty size'", kubectl.name());
         // kubectl needs a terminal, which `script` provides.
-        let mut script = tokio::process::Command::new("script");
-        script.args(["-qec", &command, "/dev/null"]).stdin(Stdio::piped()).kill_on_drop(true);
-        script.env("HOME", kubectl.home()).env("KUBECONFIG", kubectl.home().join("config"));
-        let Ok(mut child) = script.stdout(Stdio::piped()).spawn() else { continue };
-        let held = child.stdin.take();
-        let output =
-            timeout(DEADLINE, child.wait_with_output()).await.expect("kubectl hangs").unwrap();
-        drop(held);
+        let run = async || {
+            let mut script = tokio::process::Command::new("script");
+            script.args(["-qec", &command, "/dev/null"]).stdin(Stdio::piped()).kill_on_drop(true);
+            script.env("HOME", kubectl.home()).env("KUBECONFIG", kubectl.home().join("config"));
+            let mut child = script.stdout(Stdio::piped()).spawn().expect("script runs");
+            let _held = child.stdin.take();
+            let output = timeout(DEADLINE, child.wait_with_output()).await;
+            output.expect("kubectl hangs").expect("script ends")
+        };
+        let output = repeat_lost_races(run).await;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(text.contains("/dev/pts/0\r\n"), "{}: {text:?}", kubectl.name());
     }
@@ -135,25 +144,60 @@ async fn a_port_is_forwarded_for_http() {
     for kubectl in Kubectl::start_all().await {
         let version = kubectl.name();
         kubectl.run_pod(&pod("p", &[], &json!({}))).await;
-        let mut command = kubectl.command(&["port-forward", "pod/p", ":8080"]);
-        let mut forward = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(forward.stdout.take().unwrap()).lines();
-        let first = timeout(DEADLINE, lines.next_line()).await.expect("a port is opened").unwrap();
-        let first = first.unwrap_or_else(|| panic!("{version} forwards nothing"));
-        let address = first
-            .split_whitespace()
-            .find(|word| word.starts_with("127.0.0.1:"))
-            .unwrap()
-            .to_owned();
+        let forward = Forward::start(&kubectl, 8080).await;
         for path in ["/one", "/two?x=1"] {
-            let response =
-                timeout(DEADLINE, fetch(&address, path)).await.expect("the server responds");
+            let response = timeout(DEADLINE, fetch(&forward.address, path))
+                .await
+                .expect("the server responds");
             assert!(response.starts_with("HTTP/1.1 200 OK"), "{version}: {response}");
             let body: Value =
                 serde_json::from_str(response.split("\r\n\r\n").nth(1).unwrap()).unwrap();
             assert_eq!(body["path"], path.split('?').next().unwrap(), "{version}");
         }
-        forward.kill().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_forwarded_port_keeps_all_bytes() {
+    for kubectl in Kubectl::start_all().await {
+        let version = kubectl.name();
+        kubectl.run_pod(&pod("p", &[], &json!({}))).await;
+        let forward = Forward::start(&kubectl, 7).await;
+        let noise = noise();
+        let connection = TcpStream::connect(&forward.address).await;
+        let connection = connection.expect("kubectl listens");
+        let (mut read, mut write) = connection.into_split();
+        let mut echoed = Vec::new();
+        let send = async {
+            write.write_all(&noise).await.expect("kubectl reads");
+            write.shutdown().await.expect("kubectl reads");
+        };
+        let both = async { tokio::join!(send, read.read_to_end(&mut echoed)).1 };
+        timeout(DEADLINE, both).await.expect("the echo ends").expect("bytes");
+        assert!(echoed == noise, "{version}: {} of {} bytes came back", echoed.len(), noise.len());
+    }
+}
+
+/// kubectl, which forwards a port.
+struct Forward {
+    address: String,
+    _process: Child,
+    /// kubectl ends if nobody reads its output.
+    _output: Lines<BufReader<ChildStdout>>,
+}
+
+impl Forward {
+    /// Forwards a port of the pod `p`.
+    async fn start(kubectl: &Kubectl, port: u16) -> Self {
+        let mut command = kubectl.command(&["port-forward", "pod/p", &format!(":{port}")]);
+        let process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut process = process.expect("kubectl runs");
+        let mut output = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+        let first = timeout(DEADLINE, output.next_line()).await.expect("a port is opened");
+        let first = first.expect("text").unwrap_or_else(|| panic!("{} ends", kubectl.name()));
+        let address = first.split_whitespace().find(|word| word.starts_with("127.0.0.1:"));
+        let address = address.expect("an address").to_owned();
+        Self { address, _process: process, _output: output }
     }
 }
 

@@ -14,6 +14,9 @@ use tokio::time::timeout;
 /// The timeout of each command.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 
+/// How often a command runs if kubectl loses its output.
+const RACES: u32 = 10;
+
 /// A server, and a home directory for kubectl.
 pub(crate) struct Kubectl {
     _server: Running,
@@ -38,27 +41,10 @@ impl Kubectl {
         Some(Self::with("kubectl".into()).await)
     }
 
-    /// Starts a server for each kubectl: the one on PATH, and other versions in the same directory.
+    /// Starts a server for each kubectl: the one on PATH, and those of `KUBEPROOF_KUBECTLS`.
     pub(crate) async fn start_all() -> Vec<Self> {
-        let Some(first) = Self::start().await else { return Vec::new() };
-        let paths = std::env::var_os("PATH").unwrap_or_default();
-        let found = std::env::split_paths(&paths)
-            .map(|directory| directory.join("kubectl"))
-            .find(|path| path.exists());
-        let directory = found.and_then(|path| Some(path.canonicalize().ok()?.parent()?.to_owned()));
-        let entries = directory
-            .and_then(|directory| std::fs::read_dir(directory).ok())
-            .into_iter()
-            .flatten()
-            .flatten();
-        let is_version = |path: &PathBuf| {
-            let name = path.file_name().and_then(|name| name.to_str());
-            name.is_some_and(|name| {
-                name.starts_with("kubectl.1.") || name.starts_with("kubectl-1.")
-            })
-        };
-        let mut all = vec![first];
-        for program in entries.map(|entry| entry.path()).filter(is_version) {
+        let mut all: Vec<Self> = Self::start().await.into_iter().collect();
+        for program in additional_programs() {
             all.push(Self::with(program).await);
         }
         all
@@ -67,11 +53,10 @@ impl Kubectl {
     /// Starts a server for the first and the last kubectl of `KUBEPROOF_KUBECTLS`, the oldest and
     /// the newest version in CI, or for the one on PATH.
     pub(crate) async fn start_oldest_and_newest() -> Vec<Self> {
-        let programs = std::env::var("KUBEPROOF_KUBECTLS").unwrap_or_default();
-        let mut programs = programs.split(':').filter(|program| !program.is_empty());
+        let mut programs = additional_programs().into_iter();
         let mut all = Vec::new();
         for program in programs.next().into_iter().chain(programs.next_back()) {
-            all.push(Self::with(program.into()).await);
+            all.push(Self::with(program).await);
         }
         if all.is_empty() {
             all.extend(Self::start().await);
@@ -122,22 +107,30 @@ impl Kubectl {
             std::os::unix::fs::symlink(&self.program, bin.join("kubectl")).expect("a link");
         }
         let path = std::env::var("PATH").unwrap_or_default();
-        let mut command = Command::new("sh");
-        command.args(["-c", line]).current_dir(self.home.path()).kill_on_drop(true);
-        command.env("HOME", self.home.path()).env("KUBECONFIG", self.home.path().join("config"));
-        command.env("PATH", format!("{}:{path}", bin.display())).stdin(Stdio::null());
-        let output = timeout(DEADLINE, command.output()).await;
-        output.unwrap_or_else(|_| panic!("{line} hangs")).expect("sh runs")
+        let run = async || {
+            let mut command = Command::new("sh");
+            command.args(["-c", line]).current_dir(self.home.path()).kill_on_drop(true);
+            let kubeconfig = self.home.path().join("config");
+            command.env("HOME", self.home.path()).env("KUBECONFIG", kubeconfig);
+            command.env("PATH", format!("{}:{path}", bin.display())).stdin(Stdio::null());
+            let output = timeout(DEADLINE, command.output()).await;
+            output.unwrap_or_else(|_| panic!("{line} hangs")).expect("sh runs")
+        };
+        repeat_lost_races(run).await
     }
 
     pub(crate) async fn output(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> Output {
+        repeat_lost_races(async || self.output_once(arguments, input.as_ref()).await).await
+    }
+
+    async fn output_once(&self, arguments: &[&str], input: &[u8]) -> Output {
         let mut command = self.command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("kubectl runs");
         let mut stdin = child.stdin.take().expect("a pipe to kubectl");
         let write = async {
             // A command may end before it has read everything.
-            let _ = stdin.write_all(input.as_ref()).await;
+            let _ = stdin.write_all(input).await;
             drop(stdin);
         };
         let both = async { tokio::join!(child.wait_with_output(), write).0 };
@@ -176,6 +169,25 @@ impl Kubectl {
     pub(crate) async fn value(&self, object: &str, path: &str) -> String {
         self.run(&["get", object, "-o", &format!("jsonpath={{{path}}}")]).await
     }
+}
+
+/// Runs a command again if kubectl lost output of a stream. Before 1.34, kubectl can read from a
+/// WebSocket before it has made all streams, and drops the frames of the missing ones
+/// (kubernetes/kubernetes#131189). A server as fast as this one makes that likely.
+pub(crate) async fn repeat_lost_races(run: impl AsyncFn() -> Output) -> Output {
+    for _ in 1..RACES {
+        let output = run().await;
+        let is_lost = |text: &[u8]| String::from_utf8_lossy(text).contains("Unknown stream id");
+        if !is_lost(&output.stderr) && !is_lost(&output.stdout) {
+            return output;
+        }
+    }
+    run().await
+}
+
+fn additional_programs() -> Vec<PathBuf> {
+    let programs = std::env::var("KUBEPROOF_KUBECTLS").unwrap_or_default();
+    programs.split(':').filter(|program| !program.is_empty()).map(PathBuf::from).collect()
 }
 
 #[expect(clippy::print_stderr, reason = "a test that tests nothing says so")]
