@@ -1,9 +1,9 @@
 //! The parts of each variable that an expression reads.
 //!
-//! A response may hold thousands of objects, of which an expression compares the uids. The harness
-//! converts only these. The analysis follows values through selections, indexes, list literals,
-//! conditionals and macros. After any other use, it needs the whole value, so that a mistake here
-//! costs time, not a verdict.
+//! A response may hold thousands of objects, and an expression may compare only their uids. The
+//! harness converts only these. The analysis follows values through selections, indexes, list
+//! literals, conditionals and macros. After any other use, it needs the whole value, so that a
+//! mistake here costs time, not a verdict.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -158,8 +158,8 @@ impl Remover {
         }
     }
 
-    /// A namespace has no controller if none reported a condition and none created the default
-    /// objects of a cluster in it. The run's own objects are gone by now.
+    /// A namespace has a controller if one reported a condition, or created the default objects of
+    /// a cluster in it. The run's own objects are gone by now.
     async fn is_abandoned(&self, path: &str, namespace: &Value) -> bool {
         if namespace["status"]["conditions"].is_array() {
             return false;
@@ -196,7 +196,7 @@ impl Remover {
         matches!(exchange.status(), 404 | 410)
     }
 
-    /// Retries requests without response, and those that end with 429 or 5xx.
+    /// Retries a request that gets no response, 429 or 5xx.
     async fn insist(&self, method: &str, target: &str, body: Option<&Value>) -> Exchange {
         let mut pause = Duration::from_millis(20);
         let mut attempt = 1;

@@ -77,7 +77,7 @@ pub struct Shard {
 pub struct Target {
     /// URL without credentials.
     pub server: String,
-    /// Whether the server is the bundled one, which lives only as long as the run.
+    /// The server is the bundled one, which lives only as long as the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bundled: bool,
     /// `gitVersion` of /version, if the server returns it.

@@ -71,7 +71,7 @@ pub struct Received {
     pub json_fault: Option<String>,
     /// The events of a watch, in order.
     pub events: Vec<WatchEvent>,
-    /// How a watch ended; `None` while it is open, and without a watch.
+    /// The end of a watch; `None` while it is open, and without a watch.
     pub end: Option<WatchEnd>,
     /// The transcript of an upgraded connection.
     pub stream: Option<Arc<Transcript>>,

@@ -92,7 +92,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// The subresources of a namespace stand where other paths have a resource.
+/// A path has the subresource of a namespace where other paths have a resource.
 fn is_namespace_part(segment: &str) -> bool {
     matches!(segment, "status" | "finalize")
 }

@@ -204,7 +204,7 @@ impl KnownFailures {
         }
     }
 
-    /// Returns the entries that must change after a run, one line each: those that expired, and
+    /// Returns the entries that must change after a run, one line each: expired entries, and
     /// globs without a failing case. `complete` is false if the run ended early.
     pub fn stale(&self, usage: &EntryUsage, today: Date, complete: bool) -> Vec<String> {
         let judged = usage.judged.iter().filter_map(|n| Some((*n, self.entries.get(*n)?)));

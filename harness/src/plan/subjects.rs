@@ -12,7 +12,7 @@ use super::subject::{Origin, Subject, SubjectError};
 use crate::capability::{Capabilities, Discovered};
 use crate::event::SkipReason;
 
-/// The subjects that a target serves, and those that it lacks.
+/// The subjects that a target serves, and the subjects that it lacks.
 pub(super) struct ResolvedSubjects<'a> {
     /// Subjects for cases that accept any.
     pub(super) subjects: Vec<Arc<Subject>>,

@@ -61,8 +61,8 @@ pub(super) enum PodState {
 }
 
 impl Session {
-    /// How long the server must have had for a response before it is at fault. With less time, a
-    /// correct server may just be slow.
+    /// Returns the time that a server must have had for a response before it is at fault. With
+    /// less time, a correct server may just be slow.
     pub(super) fn fair_wait(&self) -> Duration {
         self.stalled_after.unwrap_or(self.case_timeout / 2)
     }

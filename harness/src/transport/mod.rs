@@ -1,8 +1,8 @@
 //! Sends requests and records responses.
 //!
 //! A broken exchange is an [`Exchange`], not an error, because verdicts judge it. `pooled` reuses
-//! and multiplexes connections. `exact` sends each request unchanged over its own connection, and
-//! also takes those that `pooled` cannot send unchanged.
+//! and multiplexes connections. `exact` sends each request unchanged over its own connection, also
+//! requests that `pooled` cannot send unchanged.
 
 mod body;
 mod connection;

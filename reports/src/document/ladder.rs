@@ -1,4 +1,4 @@
-//! How far a server has climbed the ladder of profiles.
+//! The position of a server on the ladder of profiles.
 
 use std::fmt;
 

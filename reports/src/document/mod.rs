@@ -34,7 +34,7 @@ pub struct Document {
     pub summary: Summary,
     /// Wall time in milliseconds, cleanup included.
     pub duration_ms: f64,
-    /// Whether the run was interrupted, so that results are missing.
+    /// The run was interrupted, and results are missing.
     pub interrupted: bool,
     /// Why the run ended before all cases ran.
     pub stopped: Option<Stopped>,

@@ -39,7 +39,7 @@ struct JsonReport {
     /// Wall time in milliseconds, cleanup included.
     #[serde(default)]
     duration_ms: f64,
-    /// Whether the run was interrupted, so that results are missing.
+    /// The run was interrupted, and results are missing.
     #[serde(default)]
     interrupted: bool,
     /// Why the run ended before all cases ran.

@@ -26,7 +26,7 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The secret values of one result.
 pub(super) struct SecretValues {
     tokens: Arc<[String]>,
-    /// Whether the case is about Secrets, so that all `data` is secret.
+    /// The case is about Secrets, and all `data` is secret.
     pub(super) about_secrets: bool,
     found: BTreeSet<String>,
 }

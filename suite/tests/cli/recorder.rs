@@ -95,8 +95,8 @@ fn forward(mut client: TcpStream, server: SocketAddr, seen: &Mutex<Vec<RecordedR
 #[derive(Default)]
 struct RequestParser {
     bytes: Vec<u8>,
-    /// Whether the rest of the connection is not parsed: it is not HTTP after an upgrade, or
-    /// chunked.
+    /// The recorder does not parse the rest of the connection: after an upgrade it is not HTTP,
+    /// or it is chunked.
     is_opaque: bool,
 }
 

@@ -1,8 +1,13 @@
 //! The authority of the server, which signs its serving certificate and requested certificates.
+//!
+//! rcgen signs the serving certificate. It cannot sign a request: its names hold one value for each
+//! type of attribute, so a user would keep one of several organizations, which are the groups.
+//! [`CertificateAuthority::sign`] writes the fields of RFC 5280 §4.1 itself and copies the subject.
 
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp, tz};
+use pem::{EncodeConfig, LineEnding, Pem};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
     SigningKey as _,
@@ -119,7 +124,8 @@ impl CertificateAuthority {
                 writer.next().write_bitvec_bytes(&signature, signature.len() * 8);
             });
         });
-        Ok(pem(&der))
+        let config = EncodeConfig::new().set_line_ending(LineEnding::LF);
+        Ok(pem::encode_config(&Pem::new("CERTIFICATE", der), config))
     }
 
     fn write_extensions(
@@ -203,27 +209,23 @@ fn write_time(writer: DERWriter<'_>, time: Timestamp) {
     writer.write_tagged_implicit(tag, |writer| writer.write_bytes(text.as_bytes()));
 }
 
-fn pem(der: &[u8]) -> String {
-    use base64::Engine as _;
-    let text = base64::engine::general_purpose::STANDARD.encode(der);
-    let mut pem = "-----BEGIN CERTIFICATE-----\n".to_owned();
-    let mut rest = text.as_str();
-    while !rest.is_empty() {
-        let (line, later) = rest.split_at(rest.len().min(64));
-        pem.push_str(line);
-        pem.push('\n');
-        rest = later;
-    }
-    pem.push_str("-----END CERTIFICATE-----\n");
-    pem
-}
-
 #[cfg(test)]
 mod tests {
     use rustls_pki_types::CertificateDer;
     use rustls_pki_types::pem::PemObject as _;
 
     use super::*;
+
+    /// A request of OpenSSL for `/O=devs/O=operators/CN=jane`.
+    const TWO_ORGANIZATIONS: &[u8] = b"-----BEGIN CERTIFICATE REQUEST-----
+MIHuMIGUAgEAMDIxDTALBgNVBAoMBGRldnMxEjAQBgNVBAoMCW9wZXJhdG9yczEN
+MAsGA1UEAwwEamFuZTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABJ4IAowK/b5M
+r7dnjxv6mkCQuPNYWqoi8JjheHk7DUg3HFCebK6w39wZwjeiw/EslCmTD5mw+bdG
+TWmw56udoGSgADAKBggqhkjOPQQDAgNJADBGAiEAmMmLEuy52GWP6PArIrP0Eygh
+gb4LD9q9a4Xcr8gWJWACIQDZg4ewoN362nonI5f6yW6TKgKRrvK5OtfvyWrSSDfy
+nQ==
+-----END CERTIFICATE REQUEST-----
+";
 
     #[test]
     fn a_signed_certificate_has_what_was_requested() {
@@ -254,5 +256,20 @@ mod tests {
         assert!(!certificate.is_ca());
         let names = certificate.subject_alternative_name().expect("no error").expect("names");
         assert_eq!((names.value.general_names.len(), names.critical), (1, false));
+    }
+
+    #[test]
+    fn a_signed_certificate_keeps_all_organizations() {
+        let authority = CertificateAuthority::generate().expect("an authority");
+        let request = CertificateRequest::from_pem(TWO_ORGANIZATIONS).expect("a request");
+        let validity = Validity::of(SignedDuration::from_hours(1));
+        let pem = authority.sign(&request, &Usages::named(["client auth"]), validity);
+        let der = CertificateDer::from_pem_slice(pem.expect("a certificate").as_bytes());
+        let der = der.expect("PEM");
+        let (_, certificate) = X509Certificate::from_der(&der).expect("a certificate");
+        let organizations: Vec<_> =
+            certificate.subject().iter_organization().flat_map(|name| name.as_str()).collect();
+        assert_eq!(organizations, ["devs", "operators"]);
+        assert_eq!(request.organizations, organizations);
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct SelfTest {
 /// The faults to test.
 pub(crate) struct FaultOptions {
     pub(crate) faults: Vec<Fault>,
-    /// Whether `faults` are all faults, so that the claims of all cases are checked too.
+    /// `faults` are all faults. The command then checks the claims of all cases too.
     pub(crate) are_all: bool,
     pub(crate) breadth: Breadth,
     pub(crate) by_case: bool,

@@ -23,7 +23,7 @@ pub(crate) struct ServerOptions {
     pub(crate) kubeconfig_out: Option<PathBuf>,
     /// The variations of `--vary`, which the server prints.
     pub(crate) varied: Option<Variations>,
-    /// Whether the token was generated, so that the server must print it.
+    /// The token was generated, and the server must print it.
     pub(crate) has_random_token: bool,
 }
 

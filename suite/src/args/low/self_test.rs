@@ -14,7 +14,7 @@ pub(in crate::args) struct SelfTest {
     #[arg(long, value_name = "NAME", num_args = 1..)]
     pub(in crate::args) fault: Vec<String>,
 
-    /// Run all cases against each fault, not only those that list it; takes minutes
+    /// Run all cases against each fault, not only the cases that list it; takes minutes
     #[arg(long)]
     pub(in crate::args) full: bool,
 

@@ -50,7 +50,7 @@ fn read_directory(directory: &Path) -> Result<Vec<Manifest>, Error> {
     Ok(found)
 }
 
-/// Returns whether a file is no text, no YAML and no JSON.
+/// Returns true if a file is neither text nor YAML nor JSON.
 fn is_unparsable(error: &Error) -> bool {
     match error {
         Error::Manifest(ManifestError::Syntax(..)) => true,

@@ -15,7 +15,7 @@ use crate::exit_code::Exit;
 pub(super) struct DryRun {
     seed: u64,
     is_quiet: bool,
-    /// Whether the user asked for reports, which a dry run does not write.
+    /// The user asked for reports, which a dry run does not write.
     has_reports: bool,
 }
 

@@ -112,7 +112,7 @@ impl ServerRun<'_> {
     }
 }
 
-/// Writes the report files. Returns the errors of those that could not be made.
+/// Writes the report files. Returns the errors of the files that it could not write.
 fn write_files(files: &mut [Box<dyn Report>], document: &Document) -> Vec<ReportError> {
     files.iter_mut().filter_map(|file| file.finished(document).err()).collect()
 }

@@ -405,7 +405,7 @@ pub(super) async fn tr(program: Program) -> Outcome {
             match (from.iter().position(|known| known == byte), to) {
                 (None, _) => Some(*byte),
                 (Some(_), None) => None,
-                // The last character of a shorter set stands in for the rest.
+                // The last character of a shorter set replaces the rest.
                 (Some(at), Some(to)) => to.get(at).or(to.last()).copied(),
             }
         });

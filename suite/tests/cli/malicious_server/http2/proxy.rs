@@ -148,7 +148,7 @@ struct Connection {
     attacked: Mutex<HashMap<u32, watch::Sender<Stream>>>,
     /// The initial window of streams.
     first_window: AtomicUsize,
-    /// Whether the server has acknowledged the settings of the client. Its limits depend on them.
+    /// The server has acknowledged the settings of the client. Its limits depend on them.
     settings_acknowledged: watch::Sender<bool>,
 }
 
