@@ -1,7 +1,4 @@
-//! The case language, its checker, the requirements catalogue and the case files.
-//!
-//! A file becomes a [`case::Case`] or diagnostics with file, line and column. This crate does no
-//! network I/O. The language is described in `docs/case-language.md`.
+#![doc = include_str!("../README.md")]
 
 pub mod case;
 mod catalogue;

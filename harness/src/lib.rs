@@ -1,7 +1,4 @@
-//! Runs conformance cases against a server that claims to speak the Kubernetes API.
-//!
-//! Data flows one way: case, plan, exchanges, verdict, event. A verdict is a pure function of a
-//! check and an exchange. Reports see only events.
+#![doc = include_str!("../README.md")]
 
 mod capability;
 pub mod cleanup;

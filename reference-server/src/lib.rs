@@ -80,3 +80,8 @@ pub use load::{LoadError, Manifest};
 #[cfg(feature = "kube")]
 pub use server::ClientError;
 pub use server::{Running, Server, StartError};
+
+/// Runs the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -1,10 +1,4 @@
-//! Turns the events of a run into reports.
-//!
-//! [`Reports`] takes each event, removes secrets, and collects the results in a
-//! [`Document`](document::Document). A [`Report`] receives single results during the run, and the
-//! whole document at its end. All reports see the same redacted data, so none of them can leak what
-//! another one hides. `kubeproof report` renders the same document from the JSON report of an
-//! earlier run.
+#![doc = include_str!("../README.md")]
 
 pub mod atomic;
 mod causes;

@@ -1,8 +1,4 @@
-//! The built-in types of Kubernetes as data: definitions and resources.
-//!
-//! `kubeproof-generator` writes the files below `data` from the published files of Kubernetes. The
-//! program contains them. The files of an older version have only its differences from the newest
-//! one. The first use of a version parses its files.
+#![doc = include_str!("../README.md")]
 
 mod resources;
 

@@ -1,7 +1,4 @@
-//! Kubernetes API objects without I/O: JSON, metadata, Status, selectors, patches, server-side
-//! apply, schemas, validation rules, tables and protobuf.
-//!
-//! Every module is a pure function of its input. The API server stores and serves the results.
+#![doc = include_str!("../README.md")]
 
 #[macro_use]
 mod named;

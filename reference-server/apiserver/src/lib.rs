@@ -1,8 +1,4 @@
-//! The API server: HTTP, authentication, authorization, the registry of types, the endpoints,
-//! discovery and OpenAPI.
-//!
-//! [`ApiServer`] is the state. `handler_chain` is the path of a request through it. Controllers use
-//! [`loopback::Client`].
+#![doc = include_str!("../README.md")]
 
 mod admission;
 mod authentication;

@@ -1,6 +1,4 @@
-//! The controllers that a conformant API server needs.
-//!
-//! Each controller is a loop over changes of the API server, and writes through its client.
+#![doc = include_str!("../README.md")]
 
 mod certificates;
 mod custom_resource;

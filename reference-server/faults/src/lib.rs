@@ -60,3 +60,8 @@ pub use proxy::Proxy;
 pub use set::{Fault, Faults};
 pub use upstream::Upstream;
 pub use variations::{Variation, Variations};
+
+/// Runs the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -1,11 +1,4 @@
-//! The store: all objects of the server in memory, one version counter, and a bounded history.
-//!
-//! The history has a log for each table. The number of events in a log is bounded, and so is the
-//! size of all logs together. The oldest events of the store expire first.
-//!
-//! One lock guards the store. A write is a closure that runs under the lock, so a check and the
-//! write that depends on it are atomic. Slow work (parsing, validating, encoding) happens before
-//! the closure, which then compares versions. Readers only clone reference counts.
+#![doc = include_str!("../README.md")]
 
 mod object;
 mod owners;

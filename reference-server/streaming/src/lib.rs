@@ -88,3 +88,8 @@ pub const PIPE_CAPACITY: usize = 64 * 1024;
 
 /// The most bytes of a stream in one message or frame.
 pub const MAX_CHUNK: usize = 32 * 1024;
+
+/// Runs the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -33,7 +33,8 @@ pub(crate) fn workspace() -> Vec<Crate> {
         .collect()
 }
 
-fn metadata() -> Value {
+/// Returns the output of `cargo metadata`.
+pub(crate) fn metadata() -> Value {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))

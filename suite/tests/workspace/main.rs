@@ -1,10 +1,11 @@
 //! The structure of the workspace: dependencies between crates, imports between modules, public
-//! modules, the place of faults, and the length of lines.
+//! modules, the place of faults, the length of lines, and the packages for crates.io.
 
 mod crates;
 mod files;
 mod imports;
 mod lines;
+mod packages;
 
 use std::fs;
 use std::path::{Path, PathBuf};
