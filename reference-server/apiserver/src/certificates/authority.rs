@@ -213,6 +213,7 @@ fn write_time(writer: DERWriter<'_>, time: Timestamp) {
 mod tests {
     use rustls_pki_types::CertificateDer;
     use rustls_pki_types::pem::PemObject as _;
+    use x509_parser::x509::AttributeTypeAndValue;
 
     use super::*;
 
@@ -267,8 +268,8 @@ nQ==
         let der = CertificateDer::from_pem_slice(pem.expect("a certificate").as_bytes());
         let der = der.expect("PEM");
         let (_, certificate) = X509Certificate::from_der(&der).expect("a certificate");
-        let organizations: Vec<_> =
-            certificate.subject().iter_organization().flat_map(|name| name.as_str()).collect();
+        let organizations = certificate.subject().iter_organization();
+        let organizations: Vec<_> = organizations.flat_map(AttributeTypeAndValue::as_str).collect();
         assert_eq!(organizations, ["devs", "operators"]);
         assert_eq!(request.organizations, organizations);
     }
