@@ -94,8 +94,8 @@ macro_rules! rules {
 }
 
 const RULES: &[(&str, &str)] = rules! {
-    "admissionregistration" "apps" "autoscaling" "batch" "core" "flowcontrol" "networking"
-    "others" "scheduling" "storage"
+    "access" "admissionregistration" "apiextensions" "apps" "autoscaling" "batch" "core"
+    "flowcontrol" "meta" "networking" "others" "scheduling" "storage"
 };
 
 /// Returns the hand-written rules of the built-in types, which all versions share.
@@ -194,6 +194,9 @@ mod tests {
                 let is_known = definition.is_some_and(|known| known.field(field).is_some());
                 let is_newer = definition.is_none() && version != Version::default();
                 assert!(is_known || is_newer, "{version}: {name} has no field {field}");
+            }
+            for name in rules().optional() {
+                assert!(version.definitions().get(&name).is_some(), "{version} lacks {name}");
             }
         }
     }

@@ -64,7 +64,7 @@ async fn new_fields_of_containers_are_kept() {
             {"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}},
         ],
         "env": [{"name": "A", "valueFrom": {"fileKeyRef": {
-            "volumeName": "v", "path": "f", "key": "k",
+            "volumeName": "v", "path": "f", "key": "k", "optional": false,
         }}}],
     });
     let pod = json!({
@@ -78,4 +78,60 @@ async fn new_fields_of_containers_are_kept() {
     let field = |name: &str| &spec["containers"][0][name];
     assert_eq!(field("restartPolicyRules"), &container["restartPolicyRules"]);
     assert_eq!(field("env"), &container["env"]);
+}
+
+#[rstest]
+#[case(KubernetesVersion::V1_35, "workloadRef", "schedulingGroup")]
+#[case(KubernetesVersion::V1_36, "schedulingGroup", "workloadRef")]
+#[tokio::test]
+async fn pods_and_templates_have_the_fields_of_the_version(
+    #[case] version: KubernetesVersion,
+    #[case] known: &str,
+    #[case] unknown: &str,
+) {
+    let server = TestServer::with(Config { version, ..Config::default() }).await;
+    let mut spec = json!({"containers": [{"name": "c", "image": "i"}]});
+    spec["workloadRef"] = json!({"name": "w", "podGroup": "g"});
+    spec["schedulingGroup"] = json!({"podGroupName": "g"});
+    let pod = json!({"metadata": {"name": "p"}, "spec": spec});
+    let created = server.post("/api/v1/namespaces/default/pods", &pod).await.expect(201);
+    assert!(created.json["spec"][known].is_object(), "{}", created.text);
+    assert!(created.json["spec"][unknown].is_null(), "{}", created.text);
+    let warning = created.headers["warning"].to_str().expect("a text");
+    assert!(warning.contains(&format!("unknown field \\\"spec.{unknown}\\\"")), "{warning}");
+
+    // The version that lacks the field does not validate it, either.
+    spec[unknown] = json!("no object");
+    let labels = json!({"a": "b"});
+    let template = json!({"metadata": {"labels": labels}, "spec": spec});
+    let selector = json!({ "matchLabels": labels });
+    let set =
+        json!({"metadata": {"name": "s"}, "spec": {"selector": selector, "template": template}});
+    let path = "/apis/apps/v1/namespaces/default/replicasets";
+    let created = server.post(path, &set).await.expect(201).json;
+    let spec = &created["spec"]["template"]["spec"];
+    assert!(spec[known].is_object() && spec[unknown].is_null(), "{created}");
+}
+
+#[tokio::test]
+async fn null_means_absent() {
+    let server = TestServer::start().await;
+    let pod = json!({
+        "metadata": {
+            "name": "p", "creationTimestamp": null, "labels": null, "ownerReferences": null,
+        },
+        "spec": {
+            "volumes": null, "nodeSelector": null, "tolerations": null, "securityContext": null,
+            "containers": [{"name": "c", "image": "i", "ports": null, "env": null}],
+        },
+    });
+    let path = "/api/v1/namespaces/default/pods?fieldValidation=Strict";
+    let spec = server.post(path, &pod).await.expect(201).json["spec"].clone();
+    assert_eq!(spec["securityContext"], json!({}));
+    for field in ["volumes", "nodeSelector", "tolerations"] {
+        assert_eq!(spec.get(field), None);
+    }
+    let pod = json!({"metadata": {"name": "q"}, "spec": {"containers": null}});
+    let rejected = server.post(path, &pod).await.expect(422);
+    assert_eq!(rejected.text_at("/details/causes/0/field"), "spec.containers");
 }

@@ -1,44 +1,11 @@
-//! Builders for the schemas of built-in types.
+//! Builders for schemas: those of all kinds of fields, and the schema of `metadata`.
 //!
-//! `object("io.k8s.api.core.v1.ContainerPort").need("containerPort", port()).field("protocol",
-//! string().or("TCP"))`
+//! `object("io.k8s.api.core.v1.ContainerPort").need("containerPort", int32()).field("name",
+//! string())`
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use super::{Format, Kind, Limits, Schema};
-
-/// Defines structures as a table: `function Kind { field: schema, need field: schema, always field:
-/// schema }`.
-///
-/// Each row becomes a function that builds the schema of the kind. The first argument is the
-/// package of the published names.
-#[macro_export]
-macro_rules! definitions {
-    (
-        $package:literal
-        $($function:ident $Kind:ident { $($($word:ident)+ : $schema:expr),* $(,)? })*
-    ) => {
-        $(#[doc = concat!("Returns the schema of `", stringify!($Kind), "`.")]
-        pub fn $function() -> Schema {
-            let name = concat!($package, ".", stringify!($Kind));
-            let definition = $crate::schema::build::object(name);
-            $(let definition = $crate::definitions!(@field definition, $schema, $($word)+);)*
-            definition
-        })*
-    };
-    (@field $definition:ident, $schema:expr, need $field:ident) => {
-        $definition.need(stringify!($field), $schema)
-    };
-    (@field $definition:ident, $schema:expr, always $field:ident) => {
-        $definition.always(stringify!($field), $schema)
-    };
-    (@field $definition:ident, $schema:expr, $field:ident) => {
-        $definition.field(stringify!($field), $schema)
-    };
-}
-pub use crate::definitions;
+use super::{Format, Kind, Schema};
 
 /// Builds a structure with named fields. `name` is its name in published documents.
 pub fn object(name: &'static str) -> Schema {
@@ -64,24 +31,9 @@ pub fn string() -> Schema {
     Schema { kind: Some(Kind::String), ..Schema::default() }
 }
 
-/// Builds a string enumeration.
-pub fn choice(values: &[&str]) -> Schema {
-    Schema { enumeration: values.iter().map(|value| Value::from(*value)).collect(), ..string() }
-}
-
 /// Builds a boolean.
 pub fn boolean() -> Schema {
     Schema { kind: Some(Kind::Boolean), ..Schema::default() }
-}
-
-/// Builds a port number.
-pub fn port() -> Schema {
-    int32().between(1, 65535)
-}
-
-/// Builds a transport protocol.
-pub fn protocol() -> Schema {
-    choice(&["SCTP", "TCP", "UDP"])
 }
 
 /// Builds a 32-bit integer.
@@ -160,19 +112,6 @@ impl Schema {
         self.field(name, schema)
     }
 
-    /// Sets the default of an absent field.
-    #[must_use]
-    pub fn or(mut self, default: impl Into<Value>) -> Self {
-        self.default = Some(default.into());
-        self
-    }
-
-    /// Sets an empty object as the default of an absent field.
-    #[must_use]
-    pub fn or_empty(self) -> Self {
-        self.or(Value::Object(serde_json::Map::new()))
-    }
-
     /// Sets the field by which strategic merge patch and server-side apply identify the items.
     #[must_use]
     pub fn merge_by(mut self, key: &'static str) -> Self {
@@ -196,38 +135,6 @@ impl Schema {
         self
     }
 
-    /// Makes strategic merge patch support `$retainKeys` here.
-    #[must_use]
-    pub fn retain_keys(mut self) -> Self {
-        self.patch_strategy.retain_keys = true;
-        self
-    }
-
-    /// Makes patches replace the map as a whole.
-    #[must_use]
-    pub fn atomic(mut self) -> Self {
-        self.atomic_map = true;
-        self
-    }
-
-    /// Sets the minimum and the maximum of a number.
-    #[must_use]
-    pub fn between(mut self, minimum: i32, maximum: i32) -> Self {
-        self.limits = Limits {
-            minimum: Some(minimum.into()),
-            maximum: Some(maximum.into()),
-            ..Limits::default()
-        };
-        self
-    }
-
-    /// Sets the minimum of a number.
-    #[must_use]
-    pub fn at_least(mut self, minimum: i32) -> Self {
-        self.limits.minimum = Some(minimum.into());
-        self
-    }
-
     /// Makes the field appear in objects even if it is empty.
     #[must_use]
     pub fn written_when_empty(mut self) -> Self {
@@ -239,22 +146,18 @@ impl Schema {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     #[rstest]
     #[case(int32(), json!({"type": "integer", "format": "int32"}))]
     #[case(int64(), json!({"type": "integer", "format": "int64"}))]
-    #[case(protocol(), json!({"type": "string", "enum": ["SCTP", "TCP", "UDP"]}))]
     #[case(bytes(), json!({"type": "string", "format": "byte"}))]
     #[case(anything(), json!({"x-kubernetes-preserve-unknown-fields": true}))]
     #[case(
-        map(string()).atomic(),
-        json!({
-            "type": "object", "additionalProperties": {"type": "string"},
-            "x-kubernetes-map-type": "atomic",
-        })
+        map(string()),
+        json!({"type": "object", "additionalProperties": {"type": "string"}})
     )]
     #[case(
         list(string()).merged(),

@@ -81,7 +81,8 @@ impl Builder<'_> {
                 continue;
             }
             let rule = self.schemas.rules.get(definition.name, field.name);
-            let need = is_needed(definition, field, rule);
+            let is_optional = rule.optional || self.schemas.rules.is_optional(definition.name);
+            let need = !is_optional && is_needed(definition, field, rule);
             let child = self.field(definition, field, rule, need);
             // A field with a default is never absent, so requiring it is only documentation.
             if need || field.required && child.default.is_some() {
@@ -159,7 +160,7 @@ fn enumerate(schema: &mut Schema, definition: &Definition, field: &Field, rule: 
 
 /// Reports whether an absent value is a mistake.
 fn is_needed(definition: &Definition, field: &Field, rule: &Rule) -> bool {
-    if rule.optional || is_status(definition) {
+    if is_status(definition) {
         return false;
     }
     rule.needed

@@ -18,7 +18,8 @@ impl Schema {
                     let Some(default) = &schema.default else { continue };
                     let absent =
                         fields.get(name).is_none_or(|field| field.is_null() && !schema.nullable);
-                    if absent {
+                    // Typed objects omit an empty default, too.
+                    if absent && (!self.typed || schema.writes(default)) {
                         fields.insert(name.clone(), default.clone());
                     }
                 }

@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::build::{
-    anything, boolean, choice, definitions, int32, int64, list, map, object, string, time,
-};
+use super::build::{anything, boolean, int64, list, map, object, string, time};
 use super::{Kind, Schema};
 
 /// Returns the schema of `ObjectMeta`.
@@ -16,45 +14,6 @@ pub fn object_meta() -> Arc<Schema> {
 /// Adds the fields of every object: `apiVersion`, `kind` and `metadata`.
 pub fn with_type_meta(schema: Schema) -> Schema {
     schema.field("apiVersion", string()).field("kind", string()).field("metadata", object_meta())
-}
-
-definitions! {
-    "io.k8s.apimachinery.pkg.apis.meta.v1"
-
-    label_selector LabelSelector {
-        matchExpressions: list(label_selector_requirement()), matchLabels: map(string()),
-    }
-    label_selector_requirement LabelSelectorRequirement {
-        need key: string(), need operator: choice(&["In", "NotIn", "Exists", "DoesNotExist"]),
-        values: list(string()),
-    }
-    field_selector_requirement FieldSelectorRequirement {
-        need key: string(), need operator: string(), values: list(string()),
-    }
-    condition Condition {
-        need lastTransitionTime: time(), always message: string(), observedGeneration: int64(),
-        always reason: string(), always status: string(), always type: string(),
-    }
-    list_meta ListMeta {
-        continue: string(), remainingItemCount: int64(), resourceVersion: string(),
-        selfLink: string(),
-    }
-    delete_options DeleteOptions {
-        apiVersion: string(), dryRun: list(string()), gracePeriodSeconds: int64(),
-        ignoreStoreReadErrorWithClusterBreakingPotential: boolean(), kind: string(),
-        orphanDependents: boolean(), preconditions: preconditions(), propagationPolicy: string(),
-    }
-    preconditions Preconditions { resourceVersion: string(), uid: string() }
-    status Status {
-        apiVersion: string(), code: int32(), details: status_details(), kind: string(),
-        message: string(),
-        metadata: list_meta(), reason: string(), status: string(),
-    }
-    status_details StatusDetails {
-        causes: list(status_cause()), group: string(), kind: string(), name: string(),
-        retryAfterSeconds: int32(), uid: string(),
-    }
-    status_cause StatusCause { field: string(), message: string(), reason: string() }
 }
 
 fn build_object_meta() -> Schema {

@@ -93,7 +93,7 @@ impl Schema {
     }
 
     /// Reports whether a typed object writes this value of one of its fields.
-    fn writes(&self, value: &Value) -> bool {
+    pub(super) fn writes(&self, value: &Value) -> bool {
         match value {
             Value::Null => false,
             _ if self.keep_empty => true,

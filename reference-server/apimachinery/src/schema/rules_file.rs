@@ -18,12 +18,19 @@
 //! | `minimum=N`, `maximum=N` | the range of a number |
 //! | `enum=A,B` | the permitted values |
 //! | `default=JSON` | the default; the last attribute |
+//!
+//! In the line of a definition, `optional` applies to all its fields.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-/// The rules of the fields of built-in types.
+/// The rules of built-in types.
 #[derive(Debug, Default)]
-pub struct Rules(HashMap<(&'static str, &'static str, &'static str), Rule>);
+pub struct Rules {
+    /// The rules of fields, by package, short name of the definition, and field.
+    fields: HashMap<(&'static str, &'static str, &'static str), Rule>,
+    /// The packages and short names of definitions with only optional fields.
+    optional: HashSet<(&'static str, &'static str)>,
+}
 
 /// The rule of a field.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,7 +63,7 @@ impl Rules {
     ///
     /// An attribute does not exist, or has a wrong value.
     pub fn parse(files: &[(&'static str, &'static str)]) -> Result<Self, RulesError> {
-        let mut rules = HashMap::new();
+        let mut rules = Self::default();
         for (file, text) in files {
             let (mut package, mut definition) = ("", "");
             for (index, line) in text.lines().enumerate() {
@@ -64,19 +71,23 @@ impl Rules {
                 let Some(name) = words.filter(|word| !word.starts_with('#')) else { continue };
                 if let Some(name) = line.strip_prefix("package ") {
                     package = name.trim();
-                } else if line.starts_with(' ') {
-                    let rule = rule(line).map_err(|attribute| RulesError {
-                        file,
-                        line: index + 1,
-                        attribute,
-                    })?;
-                    rules.insert((package, definition, name), rule);
-                } else {
-                    definition = name;
+                    continue;
+                }
+                let error = |attribute| RulesError { file, line: index + 1, attribute };
+                if line.starts_with(' ') {
+                    let rule = rule(line).map_err(error)?;
+                    rules.fields.insert((package, definition, name), rule);
+                    continue;
+                }
+                definition = name;
+                match line[name.len()..].trim() {
+                    "" => {}
+                    "optional" => _ = rules.optional.insert((package, name)),
+                    other => return Err(error(other)),
                 }
             }
         }
-        Ok(Self(rules))
+        Ok(rules)
     }
 
     /// Returns the rule of a field. `definition` is the published name.
@@ -90,14 +101,29 @@ impl Rules {
             enumeration: Vec::new(),
             default: None,
         };
-        let (package, name) = definition.rsplit_once('.').unwrap_or(("", definition));
-        self.0.get(&(package, name, field)).unwrap_or(&NONE)
+        let (package, name) = split(definition);
+        self.fields.get(&(package, name, field)).unwrap_or(&NONE)
+    }
+
+    /// Reports whether all fields of a definition are optional.
+    pub(super) fn is_optional(&self, definition: &'static str) -> bool {
+        self.optional.contains(&split(definition))
     }
 
     /// Returns the published names of the definitions with rules, and the fields.
     pub fn fields(&self) -> impl Iterator<Item = (String, &'static str)> {
-        self.0.keys().map(|(package, name, field)| (format!("{package}.{name}"), *field))
+        self.fields.keys().map(|(package, name, field)| (format!("{package}.{name}"), *field))
     }
+
+    /// Returns the published names of the definitions with only optional fields.
+    pub fn optional(&self) -> impl Iterator<Item = String> {
+        self.optional.iter().map(|(package, name)| format!("{package}.{name}"))
+    }
+}
+
+/// Splits a published name into the package and the short name.
+fn split(definition: &'static str) -> (&'static str, &'static str) {
+    definition.rsplit_once('.').unwrap_or(("", definition))
 }
 
 fn rule(line: &'static str) -> Result<Rule, &'static str> {
@@ -145,8 +171,18 @@ mod tests {
         assert_eq!(fields, [("io.k8s.p.v1.A".to_owned(), "b")]);
     }
 
+    #[test]
+    fn a_definition_can_be_optional() {
+        let rules = Rules::parse(&[("p", "package io.k8s.p.v1\n\nA optional\n  b minimum=1\nC\n")]);
+        let rules = rules.unwrap();
+        assert!(rules.is_optional("io.k8s.p.v1.A") && !rules.is_optional("io.k8s.p.v1.C"));
+        assert_eq!(rules.get("io.k8s.p.v1.A", "b").minimum, Some(1.0));
+        assert_eq!(rules.optional().collect::<Vec<_>>(), ["io.k8s.p.v1.A"]);
+    }
+
     #[rstest]
     #[case("A\n  b big", "big")]
+    #[case("\nA needed", "needed")]
     #[case("A\n  b minimum=x", "minimum=x")]
     #[case("A\n  b default={", "{")]
     fn mistakes_have_their_line(#[case] text: &'static str, #[case] attribute: &'static str) {

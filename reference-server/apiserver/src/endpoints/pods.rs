@@ -12,7 +12,6 @@ use crate::endpoints::present;
 use crate::http::negotiate::Target;
 use crate::http::query::WriteOptions;
 use crate::http::respond::ApiResponse;
-use crate::registry::builtin::bodies;
 use kubeproof_apimachinery::object::{Object, timestamp};
 use kubeproof_apimachinery::request::ResourceInfo;
 use kubeproof_apimachinery::schema::FieldError;
@@ -22,7 +21,7 @@ use kubeproof_apimachinery::status::{ApiError, Subject};
 /// Handles POST to `bindings`: the body names the pod.
 pub(super) async fn bind_by_name(call: Call, body: &mut Incoming) -> Result<ApiResponse, ApiError> {
     let bytes = call.json_body(body).await?;
-    let mut binding = decode(&bytes)?;
+    let mut binding = decode(&call, &bytes)?;
     create::place(&call, &mut binding)?;
     if binding.meta("name").is_empty() {
         return Err(ApiError::bad_request("Name parameter required."));
@@ -40,21 +39,22 @@ pub(super) async fn bind_by_name(call: Call, body: &mut Incoming) -> Result<ApiR
 /// Handles POST to `pods/binding`.
 pub(super) async fn bind(call: &Call, body: &mut Incoming) -> Result<ApiResponse, ApiError> {
     let bytes = call.json_body(body).await?;
-    let binding = decode(&bytes)?;
+    let binding = decode(call, &bytes)?;
     if binding.meta("name") != call.info.name {
         return Err(ApiError::bad_request("name in URL does not match name in Binding object"));
     }
     assign_node(call, &binding)
 }
 
-fn decode(bytes: &[u8]) -> Result<Value, ApiError> {
+fn decode(call: &Call, bytes: &[u8]) -> Result<Value, ApiError> {
     let binding = decoder::decode(bytes)?.value;
     let kind = binding["kind"].as_str().unwrap_or("Binding");
     if !matches!(kind, "" | "Binding") {
         let why = format!("{kind} in version \"v1\" cannot be handled as a Binding");
         return Err(ApiError::bad_request(why));
     }
-    bodies::binding().check_types(&binding).map_err(|error| {
+    let ty = call.api.find_core("bindings")?;
+    ty.schema.check_types(&binding).map_err(|error| {
         ApiError::bad_request(format!(
             "Binding in version \"v1\" cannot be handled as a Binding: {error}"
         ))

@@ -277,7 +277,7 @@ impl ResourceType {
     /// Returns a built-in type of a version of Kubernetes, or `None` if the version lacks it.
     pub(crate) fn built_in(ty: BuiltinType, version: KubernetesVersion) -> Option<Self> {
         let data = version.resource(ty.group, ty.version, ty.plural)?;
-        let schema = ty.schema.clone().or_else(|| builtin::schema(version, &ty))?;
+        let schema = builtin::schema(version, &ty)?;
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let mut built = Self {
             group: ty.group.to_owned(),

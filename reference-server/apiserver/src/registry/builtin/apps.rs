@@ -2,62 +2,16 @@
 
 mod sets;
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
-use super::core::pod::{complete_spec, pod_template};
+use super::core::pod::complete_spec;
+use super::data::resource;
 use super::workload;
 use super::{BuiltinType, Hooks, immutable, restore, take_status_and_metadata};
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::table::column::{Cell, Column, age, column, wide};
 
-use kubeproof_apimachinery::schema::build::{
-    boolean, choice, definitions, int_or_string, int32, int64, list, object, string, time,
-};
-use kubeproof_apimachinery::schema::meta::{label_selector, with_type_meta};
-use kubeproof_apimachinery::schema::{FieldError, Path, Schema};
-
-definitions! {
-    "io.k8s.api.apps.v1"
-
-    deployment_spec DeploymentSpec {
-        minReadySeconds: int32().at_least(0), paused: boolean(),
-        progressDeadlineSeconds: int32().at_least(0).or(600), replicas: int32().at_least(0).or(1),
-        revisionHistoryLimit: int32().at_least(0).or(10), need selector: label_selector(),
-        strategy: deployment_strategy().or_empty().retain_keys(), need template: pod_template(),
-    }
-    deployment_strategy DeploymentStrategy {
-        rollingUpdate: rolling_update_deployment(),
-        type: choice(&["Recreate", "RollingUpdate"]).or("RollingUpdate"),
-    }
-    rolling_update_deployment RollingUpdateDeployment {
-        maxSurge: int_or_string(), maxUnavailable: int_or_string(),
-    }
-    deployment_status DeploymentStatus {
-        availableReplicas: int32(), collisionCount: int32(),
-        conditions: list(deployment_condition()).merge_by("type"), observedGeneration: int64(),
-        readyReplicas: int32(), replicas: int32(), terminatingReplicas: int32(),
-        unavailableReplicas: int32(), updatedReplicas: int32(),
-    }
-    deployment_condition DeploymentCondition {
-        lastTransitionTime: time(), lastUpdateTime: time(), message: string(), reason: string(),
-        always status: string(), always type: string(),
-    }
-    replica_set_spec ReplicaSetSpec {
-        minReadySeconds: int32().at_least(0), replicas: int32().at_least(0).or(1),
-        need selector: label_selector(), need template: pod_template(),
-    }
-    replica_set_status ReplicaSetStatus {
-        availableReplicas: int32(), conditions: list(replica_set_condition()).merge_by("type"),
-        fullyLabeledReplicas: int32(), observedGeneration: int64(), readyReplicas: int32(),
-        always replicas: int32(), terminatingReplicas: int32(),
-    }
-    replica_set_condition ReplicaSetCondition {
-        lastTransitionTime: time(), message: string(), reason: string(), always status: string(),
-        always type: string(),
-    }
-}
+use kubeproof_apimachinery::schema::{FieldError, Path};
 
 pub(super) fn types() -> Vec<BuiltinType> {
     let mut types = vec![deployments(), replica_sets()];
@@ -66,9 +20,6 @@ pub(super) fn types() -> Vec<BuiltinType> {
 }
 
 fn deployments() -> BuiltinType {
-    let schema = with_type_meta(object("io.k8s.api.apps.v1.Deployment"))
-        .field("spec", deployment_spec().or_empty())
-        .field("status", deployment_status().or_empty());
     let mut columns = vec![
         column("Ready", "string", Cell::Computed(ready)),
         column(
@@ -85,9 +36,6 @@ fn deployments() -> BuiltinType {
     ];
     columns.extend(template_columns());
     BuiltinType {
-        has_status: true,
-        scale: Some(workload::scale("/spec/selector")),
-        has_generation: true,
         columns,
         hooks: Hooks {
             default: complete_deployment,
@@ -101,14 +49,11 @@ fn deployments() -> BuiltinType {
             },
             ..hooks()
         },
-        ..BuiltinType::namespaced("apps", "v1", "Deployment", "deployments", Arc::new(schema))
+        ..resource("apps", "v1", "deployments")
     }
 }
 
 fn replica_sets() -> BuiltinType {
-    let schema = with_type_meta(object("io.k8s.api.apps.v1.ReplicaSet"))
-        .field("spec", replica_set_spec().or_empty())
-        .field("status", replica_set_status().or_empty());
     let mut columns = vec![
         column("Desired", "integer", Cell::Pointer("/spec/replicas")),
         column(
@@ -124,14 +69,7 @@ fn replica_sets() -> BuiltinType {
         age(),
     ];
     columns.extend(template_columns());
-    BuiltinType {
-        has_status: true,
-        scale: Some(workload::scale("/spec/selector")),
-        has_generation: true,
-        columns,
-        hooks: hooks(),
-        ..BuiltinType::namespaced("apps", "v1", "ReplicaSet", "replicasets", Arc::new(schema))
-    }
+    BuiltinType { columns, hooks: hooks(), ..resource("apps", "v1", "replicasets") }
 }
 
 /// The common hooks of deployments and replica sets.

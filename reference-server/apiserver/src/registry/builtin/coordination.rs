@@ -1,36 +1,21 @@
 //! The group `coordination.k8s.io/v1`: leases.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
+use super::data::resource;
 use super::{BuiltinType, Hooks};
 use kubeproof_apimachinery::table::column::{Cell, age, column};
 
-use kubeproof_apimachinery::schema::build::{definitions, int32, micro_time, object, string};
-use kubeproof_apimachinery::schema::meta::with_type_meta;
-use kubeproof_apimachinery::schema::{FieldError, Schema};
-
-definitions! {
-    "io.k8s.api.coordination.v1"
-
-    lease_spec LeaseSpec {
-        acquireTime: micro_time(), holderIdentity: string().written_when_empty(),
-        leaseDurationSeconds: int32(), leaseTransitions: int32().at_least(0),
-        preferredHolder: string(),
-        renewTime: micro_time(), strategy: string(),
-    }
-}
+use kubeproof_apimachinery::schema::FieldError;
 
 pub(super) fn types() -> Vec<BuiltinType> {
-    let schema = with_type_meta(object("io.k8s.api.coordination.v1.Lease"))
-        .field("spec", lease_spec().or_empty());
     vec![BuiltinType {
         allows_create_on_update: true,
         allows_unconditional_update: false,
         columns: vec![column("Holder", "string", Cell::Pointer("/spec/holderIdentity")), age()],
         hooks: Hooks { validate, is_new_generation: |_, _| false, ..Hooks::NONE },
-        ..BuiltinType::namespaced("coordination.k8s.io", "v1", "Lease", "leases", Arc::new(schema))
+        has_generation: false,
+        ..resource("coordination.k8s.io", "v1", "leases")
     }]
 }
 

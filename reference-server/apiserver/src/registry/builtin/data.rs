@@ -27,11 +27,7 @@ fn schemas(version: Version) -> &'static Schemas {
         Version::V1_36 => &V1_36,
     };
     cell.get_or_init(|| {
-        let known = [
-            meta::object_meta(),
-            Arc::new(meta::label_selector()),
-            super::core::pod::pod_template(),
-        ];
+        let known = [meta::object_meta(), super::apiextensions::json_schema_props()];
         Schemas::new(version.definitions(), rules(), known)
     })
 }
@@ -55,7 +51,6 @@ pub(super) fn resource(group: &str, version: &str, plural: &str) -> BuiltinType 
         scale: has("scale").then(scale),
         subresources: &[],
         has_generation: has_spec(resource),
-        schema: None,
         name_rule: NameRule::DnsSubdomain,
         allows_create_on_update: false,
         allows_unconditional_update: true,

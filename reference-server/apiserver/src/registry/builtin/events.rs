@@ -2,24 +2,15 @@
 //!
 //! An event is stored once, in the form of the core group, and served in both groups.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value, json};
 
-use super::core::event::{self, event_source, object_reference};
+use super::core::event;
+use super::data::resource;
 use super::{BuiltinType, FieldLabel, Hooks, Storage};
 use kubeproof_apimachinery::object::validation::names::qualified_name;
 
 use kubeproof_apimachinery::object::Object;
-use kubeproof_apimachinery::schema::build::{definitions, int32, micro_time, object, string, time};
-use kubeproof_apimachinery::schema::meta::with_type_meta;
-use kubeproof_apimachinery::schema::{FieldError, Schema};
-
-definitions! {
-    "io.k8s.api.events.v1"
-
-    event_series EventSeries { need count: int32(), need lastObservedTime: micro_time() }
-}
+use kubeproof_apimachinery::schema::FieldError;
 
 /// Fields with different names in this group and in the core group.
 const RENAMED: [(&str, &str); 7] = [
@@ -43,27 +34,12 @@ const MUTABLE: [&str; 4] = ["apiVersion", "kind", "metadata", "series"];
 const MAX_NOTE: usize = 1024;
 
 pub(super) fn types() -> Vec<BuiltinType> {
-    let schema = with_type_meta(object("io.k8s.api.events.v1.Event"))
-        .field("action", string())
-        .field("deprecatedCount", int32())
-        .field("deprecatedFirstTimestamp", time())
-        .field("deprecatedLastTimestamp", time())
-        .field("deprecatedSource", event_source())
-        .field("eventTime", micro_time())
-        .field("note", string())
-        .field("reason", string())
-        .field("regarding", object_reference())
-        .field("related", object_reference())
-        .field("reportingController", string())
-        .field("reportingInstance", string())
-        .field("series", event_series())
-        .field("type", string());
     vec![BuiltinType {
         field_labels: FIELD_LABELS,
         columns: event::columns(),
         hooks: Hooks { validate, validate_update, ..Hooks::NONE },
         storage: Some(Storage { ty: event::events, encode: to_core, decode: from_core }),
-        ..BuiltinType::namespaced("events.k8s.io", "v1", "Event", "events", Arc::new(schema))
+        ..resource("events.k8s.io", "v1", "events")
     }]
 }
 

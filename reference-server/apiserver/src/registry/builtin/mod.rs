@@ -10,7 +10,6 @@ mod authentication;
 mod authorization;
 mod autoscaling;
 mod batch;
-pub(crate) mod bodies;
 pub(crate) mod certificates;
 mod cluster;
 mod coordination;
@@ -29,7 +28,7 @@ pub(crate) use self::data::schema;
 
 use std::sync::Arc;
 
-use crate::registry::strategy::{Plain, Strategy};
+use crate::registry::strategy::Strategy;
 
 use serde_json::Value;
 
@@ -37,7 +36,7 @@ pub(crate) use kubeproof_apimachinery::object::validation::names::NameRule;
 pub(crate) use kubeproof_apimachinery::object::validation::{metadata as meta, names};
 pub(crate) use kubeproof_apimachinery::table::{Cell, Column};
 
-use kubeproof_apimachinery::schema::{FieldError, Schema};
+use kubeproof_apimachinery::schema::FieldError;
 
 /// A built-in resource. The data of the version has its verbs, short names and categories.
 #[derive(Clone, Debug)]
@@ -63,8 +62,6 @@ pub(crate) struct BuiltinType {
     pub scale: Option<Scale>,
     /// Subresources besides `/status` and `/scale`.
     pub subresources: &'static [Subresource],
-    /// The schema of an object. By default, it follows from the data of the version.
-    pub schema: Option<Arc<Schema>>,
     /// The rule for object names.
     pub name_rule: NameRule,
     /// Objects carry `metadata.generation`.
@@ -100,57 +97,19 @@ pub(crate) struct Storage {
 }
 
 impl BuiltinType {
-    /// Returns the usual namespaced type: every verb, no subresource, unconditional updates.
-    fn namespaced(
-        group: &'static str,
-        version: &'static str,
-        kind: &'static str,
-        plural: &'static str,
-        schema: Arc<Schema>,
-    ) -> Self {
-        Self {
-            group,
-            version,
-            kind,
-            list_kind: format!("{kind}List"),
-            plural,
-            singular: kind.to_lowercase(),
-            namespaced: true,
-            has_status: false,
-            scale: None,
-            subresources: &[],
-            schema: Some(schema),
-            name_rule: NameRule::DnsSubdomain,
-            has_generation: false,
-            allows_create_on_update: false,
-            allows_unconditional_update: true,
-            field_labels: &[],
-            columns: vec![kubeproof_apimachinery::table::column::age()],
-            hooks: Hooks::NONE,
-            strategy: || Arc::new(Plain),
-            storage: None,
-            deprecation: None,
-        }
-    }
-
     /// Returns the schema in the newest version.
     #[cfg(test)]
-    pub(crate) fn schema(&self) -> Arc<Schema> {
-        let from_data = || schema(kubeproof_api::Version::default(), self);
-        self.schema.clone().or_else(from_data).expect("the data has each kind")
+    pub(crate) fn schema(&self) -> Arc<kubeproof_apimachinery::schema::Schema> {
+        schema(kubeproof_api::Version::default(), self).expect("the data has each kind")
     }
 
     /// Returns the type of a review, which is not stored.
-    fn review(
-        group: &'static str,
-        kind: &'static str,
-        plural: &'static str,
-        schema: Arc<Schema>,
-    ) -> Self {
+    fn review(group: &str, plural: &str) -> Self {
         Self {
             list_kind: String::new(),
-            namespaced: false,
-            ..Self::namespaced(group, "v1", kind, plural, schema)
+            has_generation: false,
+            hooks: Hooks::NONE,
+            ..data::resource(group, "v1", plural)
         }
     }
 }

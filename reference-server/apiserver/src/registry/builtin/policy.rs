@@ -1,44 +1,15 @@
 //! The group `policy/v1`: disruption budgets, which limit evictions.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
+use super::data::resource;
 use super::{BuiltinType, Hooks, restore};
 use kubeproof_apimachinery::table::column::{Cell, age, column};
 
-use kubeproof_apimachinery::schema::build::{
-    definitions, int_or_string, int32, int64, list, map, object, string, time,
-};
-use kubeproof_apimachinery::schema::meta::{label_selector, with_type_meta};
-use kubeproof_apimachinery::schema::{FieldError, Schema};
-
-definitions! {
-    "io.k8s.api.policy.v1"
-
-    pod_disruption_budget_spec PodDisruptionBudgetSpec {
-        maxUnavailable: int_or_string(), minAvailable: int_or_string(), selector: label_selector(),
-        unhealthyPodEvictionPolicy: string(),
-    }
-    pod_disruption_budget_status PodDisruptionBudgetStatus {
-        conditions: list(condition()).merge_by("type"), always currentHealthy: int32(),
-        always desiredHealthy: int32(), disruptedPods: map(time()),
-        always disruptionsAllowed: int32(),
-        always expectedPods: int32(), observedGeneration: int64(),
-    }
-    condition PodDisruptionBudgetCondition {
-        need lastTransitionTime: time(), need message: string(), observedGeneration: int64(),
-        need reason: string(), need status: string(), need type: string(),
-    }
-}
+use kubeproof_apimachinery::schema::FieldError;
 
 pub(super) fn types() -> Vec<BuiltinType> {
-    let schema = with_type_meta(object("io.k8s.api.policy.v1.PodDisruptionBudget"))
-        .field("spec", pod_disruption_budget_spec().or_empty())
-        .field("status", pod_disruption_budget_status().or_empty());
     vec![BuiltinType {
-        has_status: true,
-        has_generation: true,
         columns: vec![
             column(
                 "Min Available",
@@ -59,13 +30,7 @@ pub(super) fn types() -> Vec<BuiltinType> {
             prepare_update: |new, old| restore(new, old, "status"),
             ..Hooks::NONE
         },
-        ..BuiltinType::namespaced(
-            "policy",
-            "v1",
-            "PodDisruptionBudget",
-            "poddisruptionbudgets",
-            Arc::new(schema),
-        )
+        ..resource("policy", "v1", "poddisruptionbudgets")
     }]
 }
 

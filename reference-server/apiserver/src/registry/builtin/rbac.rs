@@ -1,30 +1,13 @@
 //! The group `rbac.authorization.k8s.io/v1`: roles and bindings. The module `authorization`
 //! evaluates them.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
+use super::data::resource;
 use super::{BuiltinType, Hooks, NameRule, names};
 use kubeproof_apimachinery::table::column::{Cell, age, column, wide};
 
-use kubeproof_apimachinery::schema::build::{definitions, list, object, string};
-use kubeproof_apimachinery::schema::meta::{label_selector, with_type_meta};
-use kubeproof_apimachinery::schema::{FieldError, Schema};
-
-definitions! {
-    "io.k8s.api.rbac.v1"
-
-    policy_rule PolicyRule {
-        apiGroups: list(string()), nonResourceURLs: list(string()), resourceNames: list(string()),
-        resources: list(string()), need verbs: list(string()),
-    }
-    role_ref RoleRef { need apiGroup: string(), need kind: string(), need name: string() }
-    subject Subject {
-        apiGroup: string(), need kind: string(), need name: string(), namespace: string(),
-    }
-    aggregation_rule AggregationRule { clusterRoleSelectors: list(label_selector()) }
-}
+use kubeproof_apimachinery::schema::FieldError;
 
 /// The name of the group.
 pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
@@ -38,14 +21,14 @@ pub(crate) const ROLE_BINDINGS: &str = "rolebindings.rbac.authorization.k8s.io";
 pub(crate) const CLUSTER_BINDINGS: &str = "clusterrolebindings.rbac.authorization.k8s.io";
 
 pub(super) fn types() -> Vec<BuiltinType> {
-    let of = |kind: &'static str, plural: &'static str, schema: Schema, hooks: Hooks| BuiltinType {
+    let of = |plural: &str, hooks: Hooks| BuiltinType {
         name_rule: NameRule::PathSegment,
         allows_create_on_update: true,
         columns: vec![column("Created At", "date", Cell::Pointer("/metadata/creationTimestamp"))],
         hooks,
-        ..BuiltinType::namespaced(GROUP, "v1", kind, plural, Arc::new(schema))
+        ..resource(GROUP, "v1", plural)
     };
-    let binding = |kind, plural, name, validate| BuiltinType {
+    let binding = |plural: &str, validate| BuiltinType {
         columns: vec![
             column("Role", "string", Cell::Computed(role)),
             age(),
@@ -58,11 +41,7 @@ pub(super) fn types() -> Vec<BuiltinType> {
             ),
         ],
         ..of(
-            kind,
             plural,
-            with_type_meta(object(name))
-                .need("roleRef", role_ref())
-                .field("subjects", list(subject())),
             Hooks {
                 default: default_binding,
                 validate,
@@ -71,31 +50,13 @@ pub(super) fn types() -> Vec<BuiltinType> {
             },
         )
     };
-    let cluster_role = with_type_meta(object("io.k8s.api.rbac.v1.ClusterRole"))
-        .field("aggregationRule", aggregation_rule())
-        .field("rules", list(policy_rule()));
-    let role =
-        with_type_meta(object("io.k8s.api.rbac.v1.Role")).field("rules", list(policy_rule()));
     let cluster_hooks = Hooks { validate: |role| validate_rules(role, false), ..Hooks::NONE };
     let hooks = Hooks { validate: |role| validate_rules(role, true), ..Hooks::NONE };
     vec![
-        BuiltinType {
-            namespaced: false,
-            ..binding(
-                "ClusterRoleBinding",
-                "clusterrolebindings",
-                "io.k8s.api.rbac.v1.ClusterRoleBinding",
-                |binding| validate_binding(binding, false),
-            )
-        },
-        BuiltinType {
-            namespaced: false,
-            ..of("ClusterRole", "clusterroles", cluster_role, cluster_hooks)
-        },
-        binding("RoleBinding", "rolebindings", "io.k8s.api.rbac.v1.RoleBinding", |binding| {
-            validate_binding(binding, true)
-        }),
-        of("Role", "roles", role, hooks),
+        binding("clusterrolebindings", |binding| validate_binding(binding, false)),
+        of("clusterroles", cluster_hooks),
+        binding("rolebindings", |binding| validate_binding(binding, true)),
+        of("roles", hooks),
     ]
 }
 

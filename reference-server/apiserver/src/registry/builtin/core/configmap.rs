@@ -1,29 +1,22 @@
 //! `configmaps`: keys with texts or bytes, which can be immutable.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
+use crate::registry::builtin::data::resource;
 use crate::registry::builtin::{BuiltinType, Hooks};
 use kubeproof_apimachinery::object::validation::names::config_key;
 use kubeproof_apimachinery::table::column::{Cell, age, column, count};
 
 use kubeproof_apimachinery::schema::FieldError;
-use kubeproof_apimachinery::schema::build::{boolean, bytes, map, object, string};
-use kubeproof_apimachinery::schema::meta::with_type_meta;
 
 /// The most bytes of all values in one object.
 const DATA_LIMIT: usize = 1024 * 1024;
 
 pub(super) fn configmaps() -> BuiltinType {
-    let schema = with_type_meta(object("io.k8s.api.core.v1.ConfigMap"))
-        .field("data", map(string()))
-        .field("binaryData", map(bytes()))
-        .field("immutable", boolean());
     BuiltinType {
         columns: vec![column("Data", "string", Cell::Computed(entries)), age()],
         hooks: Hooks { validate, validate_update, ..Hooks::NONE },
-        ..BuiltinType::namespaced("", "v1", "ConfigMap", "configmaps", Arc::new(schema))
+        ..resource("", "v1", "configmaps")
     }
 }
 

@@ -1,41 +1,18 @@
 //! `endpoints`.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
-use super::event::object_reference;
 use crate::registry::builtin::BuiltinType;
-use kubeproof_apimachinery::schema::Schema;
-use kubeproof_apimachinery::schema::build::{definitions, list, object, port, protocol, string};
-use kubeproof_apimachinery::schema::meta::with_type_meta;
+use crate::registry::builtin::data::resource;
 use kubeproof_apimachinery::table::column::{Cell, age, column};
 
-definitions! {
-    "io.k8s.api.core.v1"
-
-    endpoint_subset EndpointSubset {
-        addresses: list(endpoint_address()), notReadyAddresses: list(endpoint_address()),
-        ports: list(endpoint_port()),
-    }
-    endpoint_address EndpointAddress {
-        hostname: string(), need ip: string(), nodeName: string(), targetRef: object_reference(),
-    }
-    endpoint_port EndpointPort {
-        appProtocol: string(), name: string(), need port: port(), protocol: protocol().or("TCP"),
-    }
-}
-
 pub(super) fn endpoints() -> BuiltinType {
-    let schema = with_type_meta(object("io.k8s.api.core.v1.Endpoints"))
-        .field("subsets", list(endpoint_subset()));
     BuiltinType {
-        list_kind: "EndpointsList".to_owned(),
         columns: vec![column("Endpoints", "string", Cell::Computed(addresses)), age()],
         deprecation: Some(
             "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
         ),
-        ..BuiltinType::namespaced("", "v1", "Endpoints", "endpoints", Arc::new(schema))
+        ..resource("", "v1", "endpoints")
     }
 }
 

@@ -1,49 +1,19 @@
 //! `events` of the core group.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
+use crate::registry::builtin::data::resource;
 use crate::registry::builtin::{BuiltinType, FieldLabel, Hooks};
 use kubeproof_apimachinery::table::column::{Cell, Column, column, wide};
 
-use kubeproof_apimachinery::schema::build::{definitions, int32, micro_time, object, string, time};
-use kubeproof_apimachinery::schema::meta::with_type_meta;
-use kubeproof_apimachinery::schema::{FieldError, Schema};
-
-definitions! {
-    "io.k8s.api.core.v1"
-
-    object_reference ObjectReference {
-        apiVersion: string(), fieldPath: string(), kind: string(), name: string(),
-        namespace: string(),
-        resourceVersion: string(), uid: string(),
-    }
-    event_series EventSeries { count: int32(), lastObservedTime: micro_time() }
-    event_source EventSource { component: string(), host: string() }
-}
+use kubeproof_apimachinery::schema::FieldError;
 
 pub(in crate::registry::builtin) fn events() -> BuiltinType {
-    let schema = with_type_meta(object("io.k8s.api.core.v1.Event"))
-        .field("action", string())
-        .field("count", int32())
-        .field("eventTime", micro_time())
-        .field("firstTimestamp", time())
-        .field("involvedObject", object_reference().or_empty())
-        .field("lastTimestamp", time())
-        .field("message", string())
-        .field("reason", string())
-        .field("related", object_reference())
-        .always("reportingComponent", string())
-        .always("reportingInstance", string())
-        .field("series", event_series())
-        .field("source", event_source().or_empty())
-        .field("type", string());
     BuiltinType {
         field_labels: FIELD_LABELS,
         columns: columns(),
         hooks: Hooks { validate, ..Hooks::NONE },
-        ..BuiltinType::namespaced("", "v1", "Event", "events", Arc::new(schema))
+        ..resource("", "v1", "events")
     }
 }
 

@@ -18,7 +18,6 @@ mod volume_claims;
 
 use serde_json::{Value, json};
 
-pub(super) use self::event::object_reference;
 use super::BuiltinType;
 
 pub(super) fn types() -> Vec<BuiltinType> {

@@ -4,37 +4,16 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::registry::builtin::data::resource;
 use crate::registry::builtin::{BuiltinType, FieldLabel, Hooks, NameRule, Subresource, restore};
 use crate::registry::strategy::Strategy;
 use kubeproof_apimachinery::table::column::{Cell, age, column};
-
-use kubeproof_apimachinery::schema::build::{list, object, string, time};
-use kubeproof_apimachinery::schema::meta::with_type_meta;
 
 /// The label with the name of the namespace.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 pub(super) fn namespaces() -> BuiltinType {
-    let condition = object("io.k8s.api.core.v1.NamespaceCondition")
-        .need("type", string())
-        .need("status", string())
-        .field("lastTransitionTime", time())
-        .field("reason", string())
-        .field("message", string());
-    let schema = with_type_meta(object("io.k8s.api.core.v1.Namespace"))
-        .field(
-            "spec",
-            object("io.k8s.api.core.v1.NamespaceSpec").field("finalizers", list(string())),
-        )
-        .field(
-            "status",
-            object("io.k8s.api.core.v1.NamespaceStatus")
-                .field("phase", string())
-                .field("conditions", list(condition).merge_by("type")),
-        );
     BuiltinType {
-        namespaced: false,
-        has_status: true,
         subresources: &[Subresource {
             name: "finalize",
             verbs: &["update"],
@@ -54,7 +33,8 @@ pub(super) fn namespaces() -> BuiltinType {
             is_new_generation: |_, _| false,
             ..Hooks::NONE
         },
-        ..BuiltinType::namespaced("", "v1", "Namespace", "namespaces", Arc::new(schema))
+        has_generation: false,
+        ..resource("", "v1", "namespaces")
     }
 }
 

@@ -4,77 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::pod::taint;
+use crate::registry::builtin::data::resource;
 use crate::registry::builtin::{BuiltinType, FieldLabel, Hooks, Subresource, restore};
 use crate::registry::strategy::{ProxyTarget, Strategy};
-use kubeproof_apimachinery::schema::Schema;
-use kubeproof_apimachinery::schema::build::{
-    boolean, definitions, int32, int64, list, map, object, quantity, string, time,
-};
-use kubeproof_apimachinery::schema::meta::with_type_meta;
 use kubeproof_apimachinery::table::column::{Cell, age, column, wide};
 
-definitions! {
-    "io.k8s.api.core.v1"
-
-    node_spec NodeSpec {
-        configSource: node_config_source(), externalID: string(), podCIDR: string(),
-        podCIDRs: list(string()).merged(), providerID: string(), taints: list(taint()),
-        unschedulable: boolean(),
-    }
-    node_config_source NodeConfigSource { configMap: config_map_node_config_source() }
-    config_map_node_config_source ConfigMapNodeConfigSource {
-        need kubeletConfigKey: string(), need name: string(), need namespace: string(),
-        resourceVersion: string(), uid: string(),
-    }
-    node_status NodeStatus {
-        addresses: list(node_address()).merge_by("type"), allocatable: map(quantity()),
-        capacity: map(quantity()), conditions: list(node_condition()).merge_by("type"),
-        config: node_config_status(), declaredFeatures: list(string()),
-        daemonEndpoints: node_daemon_endpoints().or_empty(),
-        features: node_features(), images: list(container_image()),
-        nodeInfo: node_system_info(), phase: string(),
-        runtimeHandlers: list(node_runtime_handler()), volumesAttached: list(attached_volume()),
-        volumesInUse: list(string()),
-    }
-    attached_volume AttachedVolume { always devicePath: string(), always name: string() }
-    container_image ContainerImage { names: list(string()), sizeBytes: int64() }
-    node_address NodeAddress { always address: string(), always type: string() }
-    node_condition NodeCondition {
-        lastHeartbeatTime: time(), lastTransitionTime: time(), message: string(), reason: string(),
-        always status: string(), always type: string(),
-    }
-    node_config_status NodeConfigStatus {
-        active: node_config_source(), assigned: node_config_source(), error: string(),
-        lastKnownGood: node_config_source(),
-    }
-    node_daemon_endpoints NodeDaemonEndpoints { kubeletEndpoint: daemon_endpoint().or_empty() }
-    daemon_endpoint DaemonEndpoint { always Port: int32() }
-    node_features NodeFeatures { supplementalGroupsPolicy: boolean() }
-    node_runtime_handler NodeRuntimeHandler {
-        features: node_runtime_handler_features(), name: string(),
-    }
-    node_runtime_handler_features NodeRuntimeHandlerFeatures {
-        recursiveReadOnlyMounts: boolean(), userNamespaces: boolean(),
-    }
-    node_system_info NodeSystemInfo {
-        always architecture: string(), always bootID: string(),
-        always containerRuntimeVersion: string(),
-        always kernelVersion: string(), always kubeProxyVersion: string(),
-        always kubeletVersion: string(), always machineID: string(),
-        always operatingSystem: string(),
-        always osImage: string(), swap: node_swap_status(), always systemUUID: string(),
-    }
-    node_swap_status NodeSwapStatus { capacity: int64() }
-}
-
 pub(super) fn nodes() -> BuiltinType {
-    let schema = with_type_meta(object("io.k8s.api.core.v1.Node"))
-        .field("spec", node_spec().or_empty())
-        .field("status", node_status().or_empty());
     BuiltinType {
-        namespaced: false,
-        has_status: true,
         subresources: &[Subresource {
             name: "proxy",
             verbs: super::pod::ANY,
@@ -110,7 +46,8 @@ pub(super) fn nodes() -> BuiltinType {
             keeps_status: true,
             ..Hooks::NONE
         },
-        ..BuiltinType::namespaced("", "v1", "Node", "nodes", Arc::new(schema))
+        has_generation: false,
+        ..resource("", "v1", "nodes")
     }
 }
 

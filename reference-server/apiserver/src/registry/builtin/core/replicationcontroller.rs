@@ -1,47 +1,17 @@
 //! `replicationcontrollers`.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
-use super::pod::{complete_spec, pod_template};
+use super::pod::complete_spec;
+use crate::registry::builtin::data::resource;
 use crate::registry::builtin::{BuiltinType, FieldLabel, Hooks, restore};
 use crate::registry::builtin::{apps, workload};
 use kubeproof_apimachinery::table::column::{Cell, age, column};
 
-use kubeproof_apimachinery::schema::build::{
-    definitions, int32, int64, list, map, object, string, time,
-};
-use kubeproof_apimachinery::schema::meta::with_type_meta;
-use kubeproof_apimachinery::schema::{FieldError, Schema};
-
-definitions! {
-    "io.k8s.api.core.v1"
-
-    replication_controller_spec ReplicationControllerSpec {
-        minReadySeconds: int32().at_least(0), replicas: int32().at_least(0).or(1),
-        selector: map(string()).atomic(), template: pod_template(),
-    }
-    replication_controller_status ReplicationControllerStatus {
-        availableReplicas: int32(),
-        conditions: list(replication_controller_condition()).merge_by("type"),
-        fullyLabeledReplicas: int32(), observedGeneration: int64(), readyReplicas: int32(),
-        always replicas: int32(),
-    }
-    replication_controller_condition ReplicationControllerCondition {
-        lastTransitionTime: time(), message: string(), reason: string(), always status: string(),
-        always type: string(),
-    }
-}
+use kubeproof_apimachinery::schema::FieldError;
 
 pub(super) fn replication_controllers() -> BuiltinType {
-    let schema = with_type_meta(object("io.k8s.api.core.v1.ReplicationController"))
-        .field("spec", replication_controller_spec().or_empty())
-        .field("status", replication_controller_status().or_empty());
     BuiltinType {
-        has_status: true,
-        scale: Some(workload::scale("/spec/selector")),
-        has_generation: true,
         field_labels: &[FieldLabel {
             label: "status.replicas",
             pointer: "/status/replicas",
@@ -68,13 +38,7 @@ pub(super) fn replication_controllers() -> BuiltinType {
             prepare_update: |new, old| restore(new, old, "status"),
             ..Hooks::NONE
         },
-        ..BuiltinType::namespaced(
-            "",
-            "v1",
-            "ReplicationController",
-            "replicationcontrollers",
-            Arc::new(schema),
-        )
+        ..resource("", "v1", "replicationcontrollers")
     }
 }
 

@@ -1,19 +1,16 @@
 //! `secrets`: bytes in base64, with a type that requires certain keys.
 
-use std::sync::Arc;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::configmap::sealed;
+use crate::registry::builtin::data::resource;
 use crate::registry::builtin::{BuiltinType, FieldLabel, Hooks};
 use kubeproof_apimachinery::object::validation::names::config_key;
 use kubeproof_apimachinery::table::column::{Cell, age, column, count};
 
 use kubeproof_apimachinery::schema::FieldError;
-use kubeproof_apimachinery::schema::build::{boolean, bytes, map, object, string};
-use kubeproof_apimachinery::schema::meta::with_type_meta;
 
 const DATA_LIMIT: usize = 1024 * 1024;
 
@@ -26,11 +23,6 @@ const PROMISES: [(&str, &[&str]); 4] = [
 ];
 
 pub(super) fn secrets() -> BuiltinType {
-    let schema = with_type_meta(object("io.k8s.api.core.v1.Secret"))
-        .field("data", map(bytes()))
-        .field("stringData", map(string()))
-        .field("type", string().or("Opaque"))
-        .field("immutable", boolean());
     BuiltinType {
         field_labels: &[FieldLabel { label: "type", pointer: "/type", absent: "" }],
         columns: vec![
@@ -39,7 +31,7 @@ pub(super) fn secrets() -> BuiltinType {
             age(),
         ],
         hooks: Hooks { default: fold_string_data, validate, validate_update, ..Hooks::NONE },
-        ..BuiltinType::namespaced("", "v1", "Secret", "secrets", Arc::new(schema))
+        ..resource("", "v1", "secrets")
     }
 }
 

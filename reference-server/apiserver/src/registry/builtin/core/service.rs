@@ -7,56 +7,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{node_ports, pod::port_name};
+use crate::registry::builtin::data::resource;
 use crate::registry::builtin::{BuiltinType, FieldLabel, Hooks, NameRule, Subresource, meta};
 use kubeproof_apimachinery::table::column::{Cell, age, column, wide};
 
-use kubeproof_apimachinery::schema::build::{
-    boolean, choice, definitions, int_or_string, int32, list, map, object, port, protocol, string,
-};
-use kubeproof_apimachinery::schema::meta::{condition, with_type_meta};
-use kubeproof_apimachinery::schema::{FieldError, Path, Schema};
-
-definitions! {
-    "io.k8s.api.core.v1"
-
-    service_spec ServiceSpec {
-        allocateLoadBalancerNodePorts: boolean(), clusterIP: string(), clusterIPs: list(string()),
-        externalIPs: list(string()), externalName: string(),
-        externalTrafficPolicy: choice(&["Cluster", "Local"]), healthCheckNodePort: int32(),
-        internalTrafficPolicy: choice(&["Cluster", "Local"]), ipFamilies: list(string()),
-        ipFamilyPolicy: choice(&["SingleStack", "PreferDualStack", "RequireDualStack"]),
-        loadBalancerClass: string(), loadBalancerIP: string(),
-        loadBalancerSourceRanges: list(string()),
-        ports: list(service_port()).merge_by("port").keyed(&["port", "protocol"]),
-        publishNotReadyAddresses: boolean(), selector: map(string()).atomic(),
-        sessionAffinity: choice(&["ClientIP", "None"]).or("None"),
-        sessionAffinityConfig: session_affinity_config(), trafficDistribution: string(),
-        type: choice(&["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"]).or("ClusterIP"),
-    }
-    service_port ServicePort {
-        appProtocol: string(), name: string(), nodePort: int32().between(0, 65535),
-        need port: port(),
-        protocol: protocol().or("TCP"), targetPort: int_or_string(),
-    }
-    session_affinity_config SessionAffinityConfig { clientIP: client_ip_config() }
-    client_ip_config ClientIPConfig { timeoutSeconds: int32().between(1, 86400).or(10800) }
-    service_status ServiceStatus {
-        conditions: list(condition()).merge_by("type"),
-        loadBalancer: load_balancer_status().or_empty(),
-    }
-    load_balancer_status LoadBalancerStatus { ingress: list(load_balancer_ingress()) }
-    load_balancer_ingress LoadBalancerIngress {
-        hostname: string(), ip: string(), ipMode: string(), ports: list(port_status()),
-    }
-    port_status PortStatus { error: string(), always port: int32(), always protocol: string() }
-}
+use kubeproof_apimachinery::schema::{FieldError, Path};
 
 pub(super) fn services() -> BuiltinType {
-    let schema = with_type_meta(object("io.k8s.api.core.v1.Service"))
-        .field("spec", service_spec().or_empty())
-        .field("status", service_status().or_empty());
     BuiltinType {
-        has_status: true,
         subresources: &[Subresource {
             name: "proxy",
             verbs: super::pod::ANY,
@@ -94,7 +52,8 @@ pub(super) fn services() -> BuiltinType {
             is_new_generation: |_, _| false,
             ..Hooks::NONE
         },
-        ..BuiltinType::namespaced("", "v1", "Service", "services", Arc::new(schema))
+        has_generation: false,
+        ..resource("", "v1", "services")
     }
 }
 

@@ -1,45 +1,31 @@
 //! `pods`: the type, and the rules that pods and pod templates share.
 
 mod columns;
-mod container;
 mod defaults;
 mod ephemeral;
 mod resize;
-mod scheduling;
-mod security;
-mod spec;
-mod status;
 mod strategy;
 mod update;
 mod validate;
-mod volume;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 pub(crate) use self::defaults::complete_spec;
-pub(super) use self::scheduling::taint;
-pub(super) use self::spec::local_object_reference;
 pub(super) use self::validate::port_name;
 pub(crate) use self::validate::validate_spec;
+use crate::registry::builtin::data::resource;
 use crate::registry::builtin::{
     BuiltinType, FieldLabel, Hooks, PART_VERBS, PartHooks, Subresource, restore,
     take_status_and_metadata,
 };
 use kubeproof_apimachinery::object::Object;
 
-use kubeproof_apimachinery::schema::build::object;
-use kubeproof_apimachinery::schema::meta::with_type_meta;
-use kubeproof_apimachinery::schema::{FieldError, Schema};
+use kubeproof_apimachinery::schema::FieldError;
 
 pub(super) fn pods() -> BuiltinType {
-    let schema = with_type_meta(object("io.k8s.api.core.v1.Pod"))
-        .field("spec", spec::pod_spec().or_empty())
-        .field("status", status::pod_status());
     BuiltinType {
-        has_status: true,
-        has_generation: true,
         subresources: SUBRESOURCES,
         field_labels: FIELD_LABELS,
         columns: columns::columns(),
@@ -57,15 +43,8 @@ pub(super) fn pods() -> BuiltinType {
             },
             ..Hooks::NONE
         },
-        ..BuiltinType::namespaced("", "v1", "Pod", "pods", Arc::new(schema))
+        ..resource("", "v1", "pods")
     }
-}
-
-/// Returns the schema of `PodTemplateSpec`.
-pub(crate) fn pod_template() -> Arc<Schema> {
-    static SCHEMA: LazyLock<Arc<Schema>> =
-        LazyLock::new(|| Arc::new(spec::pod_template_spec().or_empty()));
-    Arc::clone(&SCHEMA)
 }
 
 const SUBRESOURCES: &[Subresource] = &[
@@ -208,6 +187,7 @@ mod tests {
         assert_eq!(
             pod,
             json!({
+                "metadata": {},
                 "spec": {
                     "containers": [{
                         "name": "c",
