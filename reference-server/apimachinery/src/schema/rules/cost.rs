@@ -10,7 +10,7 @@ use super::size::{Range, scale};
 use super::types::Type;
 
 /// Steps for each character of a text.
-const PER_CHARACTER: f64 = 0.1;
+pub(super) const PER_CHARACTER: f64 = 0.1;
 /// Steps for each character of a pattern, and each ten characters of the text.
 const PER_PATTERN_CHARACTER: f64 = 0.25;
 /// The longest pattern of a named format, in characters.
@@ -136,6 +136,32 @@ fn of_lists(name: &str, arguments: &[Node<'_>], first: Range, second: Range) -> 
         }
         _ => Call::STEP,
     }
+}
+
+/// Reports whether the cost of a call depends on the sizes of its arguments.
+pub(super) fn depends_on_sizes(name: &str) -> bool {
+    matches!(
+        name,
+        operators::EQUALS
+            | operators::NOT_EQUALS
+            | operators::LESS
+            | operators::LESS_EQUALS
+            | operators::GREATER
+            | operators::GREATER_EQUALS
+            | operators::IN
+            | "url"
+            | "cidr"
+            | "isIP"
+            | "isCIDR"
+            | "ip"
+            | "quantity"
+            | "isQuantity"
+            | "ip.isCanonical"
+            | "bytes"
+            | "string"
+            | "strings.quote"
+    ) || name.starts_with("sets.")
+        || name.starts_with('.') && name != ".size"
 }
 
 fn read(size: Range) -> u64 {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::super::validate::{Counterparts, MAX_ERRORS};
 use super::super::{CauseReason, FieldError, Kind, Path, Schema};
-use super::{Rule, library, value};
+use super::{Rule, library, meter, value};
 
 impl Schema {
     /// Returns every rule that `value` violates. `old` is the value before the change.
@@ -25,7 +25,7 @@ impl Schema {
         old: Option<&Value>,
         at: Path<'_>,
     ) -> Vec<FieldError> {
-        let mut walk = Walk { errors: Vec::new() };
+        let mut walk = Walk { errors: Vec::new(), budget: meter::PER_OBJECT, is_over: false };
         walk.node(self, value, old, at);
         walk.errors
     }
@@ -33,12 +33,16 @@ impl Schema {
 
 struct Walk {
     errors: Vec<FieldError>,
+    /// The remaining cost for the object.
+    budget: u64,
+    /// An evaluation exceeded a limit, so no more rules are evaluated.
+    is_over: bool,
 }
 
 impl Walk {
     fn node(&mut self, schema: &Schema, value: &Value, old: Option<&Value>, path: Path<'_>) {
         // Rules about the presence of a field belong to its parent.
-        if !schema.has_rules || value.is_null() {
+        if !schema.has_rules || value.is_null() || self.is_over {
             return;
         }
         self.rules(schema, value, old, path);
@@ -88,13 +92,74 @@ impl Walk {
             if rule.looks_back {
                 context.add_variable_from_value("oldSelf", rule.old(before.clone()));
             }
-            let enough = MAX_ERRORS;
-            if let Err(message) = rule.holds(&context)
-                && self.errors.len() < enough
+            if let Err(message) = self.evaluate(rule, &context)
+                && self.errors.len() < MAX_ERRORS
             {
                 self.errors.push(rule.error(value, &message, path));
             }
+            if self.is_over {
+                return;
+            }
         }
+    }
+
+    /// Evaluates a rule. The error is the message of the violation.
+    fn evaluate(&mut self, rule: &Rule, context: &Context<'_, '_>) -> Result<(), String> {
+        let (result, cost) = meter::measure(|| Cel::resolve(&rule.program, context));
+        self.spend(cost)?;
+        match result {
+            Some(Ok(Cel::Bool(true))) => Ok(()),
+            Some(Ok(_)) => Err(self.message(rule, context)),
+            Some(Err(error)) => Err(format!("rule evaluation error: {}: {error}", rule.text)),
+            None => {
+                self.is_over = true;
+                Err(format!(
+                    "'operation cancelled: actual cost limit exceeded': no further validation \
+                     rules will be run due to call cost exceeds limit for rule: {}",
+                    rule.text
+                ))
+            }
+        }
+    }
+
+    /// Subtracts the cost of an evaluation.
+    fn spend(&mut self, cost: u64) -> Result<(), String> {
+        if let Some(rest) = self.budget.checked_sub(cost) {
+            self.budget = rest;
+            return Ok(());
+        }
+        self.is_over = true;
+        Err("validation failed due to running out of cost budget, no further validation rules \
+             will be run"
+            .to_owned())
+    }
+
+    fn message(&mut self, rule: &Rule, context: &Context<'_, '_>) -> String {
+        let evaluated = rule
+            .message_expression
+            .as_ref()
+            .map(|expression| meter::measure(|| Cel::resolve(expression, context)));
+        if let Some((result, cost)) = evaluated {
+            if self.spend(cost).is_err() {
+                return "messageExpression evaluation failed due to running out of cost budget, no \
+                        further validation rules will be run"
+                    .to_owned();
+            }
+            let said = match result {
+                Some(Ok(Cel::String(text))) => text.trim().to_owned(),
+                Some(_) => String::new(),
+                None => {
+                    self.is_over = true;
+                    return "no further validation rules will be run due to call cost exceeds \
+                            limit for messageExpression"
+                        .to_owned();
+                }
+            };
+            if !said.is_empty() && !said.contains('\n') {
+                return said;
+            }
+        }
+        rule.message.clone().unwrap_or_else(|| format!("failed rule: {}", rule.text))
     }
 }
 
@@ -108,26 +173,6 @@ impl Rule {
             Some(before) => before,
             None => Cel::Null,
         }
-    }
-
-    /// Evaluates the rule. The error is the message of the violation.
-    fn holds(&self, context: &Context<'_, '_>) -> Result<(), String> {
-        match self.program.execute(context) {
-            Ok(Cel::Bool(true)) => Ok(()),
-            Ok(_) => Err(self.message(context)),
-            Err(error) => Err(format!("rule evaluation error: {}: {error}", self.text)),
-        }
-    }
-
-    fn message(&self, context: &Context<'_, '_>) -> String {
-        let expression = self.message_expression.as_ref();
-        let said = expression.and_then(|program| match program.execute(context) {
-            Ok(Cel::String(text)) => Some(text.trim().to_owned()),
-            _ => None,
-        });
-        said.filter(|text| !text.is_empty() && !text.contains('\n'))
-            .or_else(|| self.message.clone())
-            .unwrap_or_else(|| format!("failed rule: {}", self.text))
     }
 
     fn error(&self, value: &Value, message: &str, path: Path<'_>) -> FieldError {
@@ -246,6 +291,48 @@ mod tests {
         #[case] fields: &[&str],
     ) {
         assert_eq!(broken(&new, Some(&old)), fields);
+    }
+
+    #[test]
+    fn an_expensive_evaluation_is_rejected() {
+        let document = json!({
+            "type": "object",
+            "x-kubernetes-validations": [
+                {"rule": "self.items.all(x, self.items.all(y, x + y >= 0))"},
+                {"rule": "false"},
+            ],
+            "properties": {
+                "items": {"type": "array", "maxItems": 1000, "items": {"type": "integer"}},
+            },
+        });
+        let schema = Schema::from_openapi(&document).expect("a schema");
+        let messages = |count: usize| {
+            let errors = schema.rule_violations(&json!({"items": vec![1; count]}), None);
+            errors.into_iter().map(|error| error.message).collect::<Vec<_>>()
+        };
+        assert_eq!(messages(10), ["Invalid value: \"object\": failed rule: false"]);
+        let expensive = messages(1000);
+        assert_eq!(expensive.len(), 1, "{expensive:?}");
+        assert!(expensive[0].contains("call cost exceeds limit for rule: self.items"));
+    }
+
+    #[test]
+    fn an_object_has_a_budget() {
+        let document = json!({
+            "type": "array",
+            "items": {
+                "type": "string", "maxLength": 3000,
+                "x-kubernetes-validations": [{"rule": "self.contains(self)"}],
+            },
+        });
+        let schema = Schema::from_openapi(&document).expect("a schema");
+        let violations =
+            |count: usize| schema.rule_violations(&json!(vec!["x".repeat(3000); count]), None);
+        assert_eq!(violations(111), []);
+        let errors = violations(200);
+        assert_eq!(errors.len(), 1);
+        assert!(errors[0].message.contains("running out of cost budget"), "{errors:?}");
+        assert_eq!(errors[0].field, "[111]");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use cel::{DeclarationError, Env, ExecutionError, Value as Cel, extensions};
 use regex::Regex;
 
 use super::super::{Format, quantity};
-use super::kinds;
+use super::{kinds, meter};
 
 pub(super) type Result<T> = std::result::Result<T, ExecutionError>;
 
@@ -22,7 +22,8 @@ pub(super) fn env() -> Arc<Env> {
             .add_extension(extensions::strings)
             .and_then(|()| env.add_extension(extensions::lists))
             .and_then(|()| declare(&mut env))
-            .and_then(|()| kinds::declare(&mut env));
+            .and_then(|()| kinds::declare(&mut env))
+            .and_then(|()| meter::declare(&mut env));
         // The names are constants. The tests in this file detect a clash.
         debug_assert!(declared.is_ok(), "{declared:?}");
         Arc::new(env)

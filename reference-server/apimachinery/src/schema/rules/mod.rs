@@ -1,15 +1,17 @@
 //! `x-kubernetes-validations`: CEL rules for the objects of a custom type.
 //!
 //! When a definition is created, its rules are compiled, checked against the types of the schema,
-//! and given a cost. So the evaluation on an object cannot fail to compile, and its work is
-//! bounded. The cost is that of the largest object in a request, so the evaluation needs no timeout
-//! and no step counter.
+//! and given a cost, which is that of the largest object in a request. So the evaluation on an
+//! object cannot fail to compile, and its work is bounded. The evaluation counts its cost, too, and
+//! ends at the limits of kube-apiserver.
 
 mod check;
 mod cost;
+mod counted;
 mod evaluate;
 mod kinds;
 mod library;
+mod meter;
 mod node;
 mod signatures;
 mod size;
@@ -18,10 +20,11 @@ mod value;
 
 use std::sync::Arc;
 
-use cel::Program;
+use cel::{IdedExpr, Program};
 use serde_json::Value;
 
 use self::check::check;
+use self::counted::counted;
 pub use self::size::{cardinality, multiplicity};
 use super::meta::with_type_meta;
 use super::{CauseReason, FieldError, Path, Schema};
@@ -46,9 +49,9 @@ const REASONS: [CauseReason; 4] = [
 #[derive(Clone, Debug)]
 pub struct Rule {
     text: String,
-    program: Arc<Program>,
+    program: Arc<IdedExpr>,
     message: Option<String>,
-    message_expression: Option<Arc<Program>>,
+    message_expression: Option<Arc<IdedExpr>>,
     reason: CauseReason,
     /// The path of the violation, relative to the path of the rule: `.spec.low`.
     field: String,
@@ -134,7 +137,7 @@ impl Reader<'_> {
             let (program, more) =
                 self.compile(&rule["messageExpression"], "messageExpression", optional_old, path)?;
             message_cost = more;
-            message_expression = Some(program);
+            message_expression = Some(Arc::new(counted(program.expression())));
         }
         let looks_back = program.references().has_variable("oldSelf");
         if optional_old && !looks_back {
@@ -147,7 +150,7 @@ impl Reader<'_> {
         }
         Some(Rule {
             text: expression,
-            program,
+            program: Arc::new(counted(program.expression())),
             message: (!message.is_empty()).then_some(message),
             message_expression,
             reason: reason?,
@@ -166,7 +169,7 @@ impl Reader<'_> {
         field: &str,
         optional_old: bool,
         path: Path<'_>,
-    ) -> Option<(Arc<Program>, u64)> {
+    ) -> Option<(Program, u64)> {
         let (place, wanted) = match field {
             "rule" => (path.field("rule"), "bool"),
             field => (path.field(field), "string"),
@@ -183,7 +186,7 @@ impl Reader<'_> {
         });
         let error = match checked {
             Ok((program, ty, cost)) if ty == wanted || ty == "dyn" => {
-                return Some((Arc::new(program), cost));
+                return Some((program, cost));
             }
             Ok(_) => format!("{field} must evaluate to a {wanted}"),
             Err(error) => format!("compilation failed: {}", error.replace('\n', "; ")),

@@ -56,6 +56,11 @@ impl<'s> Type<'s> {
         }
     }
 
+    /// Reports whether values are texts or bytes.
+    pub(super) fn is_text(&self) -> bool {
+        matches!(self, Self::String | Self::Bytes)
+    }
+
     /// Returns the type of a field. The error is a message about an unknown field.
     pub(super) fn field(&self, name: &str) -> Result<Type<'s>, String> {
         match self {

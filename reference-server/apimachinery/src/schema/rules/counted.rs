@@ -1,0 +1,316 @@
+//! Expressions that count the cost of their own evaluation.
+//!
+//! The costs are those of kube-apiserver: one step for each variable, selection and call, and more
+//! for functions that read texts or lists. Parts that are not evaluated cost nothing. Two numbers
+//! are estimates: that of a chain of additions, and that of functions over lists of texts.
+
+use cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, MapExpr,
+    SelectExpr, operators,
+};
+
+use super::cost::{self, NEW_LIST, NEW_MAP};
+use super::meter::{CALLED, CONTINUE, JOINED, SIZE, SPEND};
+use super::signatures;
+
+/// The maximum number of added calls around a part of an expression. Each takes a stack frame.
+const MAX_ADDED: usize = 60;
+
+/// Returns the expression with calls that count its cost.
+pub(super) fn counted(expression: &IdedExpr) -> IdedExpr {
+    let (expression, steps) = part(expression, 1);
+    spend(steps, expression)
+}
+
+/// Returns a part of an expression, and the steps that its parent adds. `added` is the number of
+/// calls around it.
+fn part(expression: &IdedExpr, added: usize) -> (IdedExpr, u64) {
+    let same = |expr: Expr| IdedExpr { id: expression.id, expr };
+    match &expression.expr {
+        Expr::Ident(_) => (expression.clone(), 1),
+        Expr::Select(select) => {
+            let (operand, steps) = part(&select.operand, added);
+            let select = SelectExpr { operand: Box::new(operand), ..select.clone() };
+            let own = u64::from(!select.test);
+            (same(Expr::Select(select)), steps + own)
+        }
+        Expr::Call(call) => self::call(call, added),
+        Expr::List(list) => {
+            let (elements, steps) = parts(&list.elements, added);
+            let list = ListExpr { elements, optional_indices: list.optional_indices.clone() };
+            (same(Expr::List(list)), steps + NEW_LIST)
+        }
+        Expr::Map(map) => {
+            let (map, steps) = entries(map, added);
+            (same(Expr::Map(map)), steps + NEW_MAP)
+        }
+        Expr::Comprehension(loops) => comprehension(loops, added),
+        Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => (expression.clone(), 0),
+    }
+}
+
+fn parts(expressions: &[IdedExpr], added: usize) -> (Vec<IdedExpr>, u64) {
+    let all = expressions.iter().map(|expression| part(expression, added));
+    let (expressions, steps): (Vec<_>, Vec<u64>) = all.unzip();
+    (expressions, steps.into_iter().sum())
+}
+
+fn entries(map: &MapExpr, added: usize) -> (MapExpr, u64) {
+    let (mut map, mut steps) = (map.clone(), 0);
+    for entry in &mut map.entries {
+        if let EntryExpr::MapEntry(entry) = &mut entry.expr {
+            for side in [&mut entry.key, &mut entry.value] {
+                let (counted, more) = part(side, added);
+                *side = counted;
+                steps += more;
+            }
+        }
+    }
+    (map, steps)
+}
+
+fn call(call: &CallExpr, added: usize) -> (IdedExpr, u64) {
+    let name = call.func_name.as_str();
+    match (name, call.args.as_slice()) {
+        (operators::LOGICAL_AND | operators::LOGICAL_OR, [left, right]) => {
+            let (left, steps) = part(left, added);
+            let right = alone(right, 0, added);
+            (rebuilt(call, None, vec![left, right]), steps)
+        }
+        (operators::CONDITIONAL, [condition, yes, no]) => {
+            let (condition, steps) = part(condition, added);
+            let arguments = vec![condition, alone(yes, 0, added), alone(no, 0, added)];
+            (rebuilt(call, None, arguments), steps)
+        }
+        (operators::ADD, [_, _]) if added < MAX_ADDED => {
+            let (sum, steps, count) = chain(call, added + 1);
+            (function(JOINED, vec![number(count), sum]), steps)
+        }
+        _ => plain(call, added),
+    }
+}
+
+/// Returns a call that always costs the same, or a call whose cost depends on its arguments.
+fn plain(call: &CallExpr, added: usize) -> (IdedExpr, u64) {
+    let namespace = call.target.as_deref().and_then(|target| match &target.expr {
+        Expr::Ident(name) => Some(format!("{name}.{}", call.func_name)),
+        _ => None,
+    });
+    let qualified = namespace.filter(|name| signatures::is_function(name));
+    let receiver = call.target.as_deref().filter(|_| qualified.is_none());
+    let name = match (&qualified, &call.target) {
+        (Some(name), _) => name.clone(),
+        (None, Some(_)) => format!(".{}", call.func_name),
+        (None, None) => call.func_name.clone(),
+    };
+    let measured = added + 2 <= MAX_ADDED && cost::depends_on_sizes(&name);
+    let inside = if measured { added + 2 } else { added };
+    let size = |argument: IdedExpr| {
+        if measured { function(SIZE, vec![argument]) } else { argument }
+    };
+    let (target, mut steps) = match receiver.map(|target| part(target, inside)) {
+        Some((target, steps)) => (Some(Box::new(size(target))), steps),
+        None => (call.target.clone(), 0),
+    };
+    let (arguments, more) = parts(&call.args, inside);
+    let arguments: Vec<IdedExpr> = arguments.into_iter().map(size).collect();
+    steps += more;
+    let count = arguments.len() + usize::from(receiver.is_some());
+    let call = rebuilt(call, target, arguments);
+    if measured {
+        let name = IdedExpr { id: 0, expr: Expr::Literal(LiteralValue::String(name.into())) };
+        (function(CALLED, vec![name, number(count as u64), call]), steps)
+    } else {
+        (call, steps + 1)
+    }
+}
+
+/// Returns a chain of additions with its steps and the number of additions.
+fn chain(call: &CallExpr, added: usize) -> (IdedExpr, u64, u64) {
+    let (mut steps, mut count) = (0, 1);
+    let mut arguments = Vec::with_capacity(call.args.len());
+    for argument in &call.args {
+        let (argument, more) = match &argument.expr {
+            Expr::Call(inner) if inner.func_name == operators::ADD && inner.args.len() == 2 => {
+                let (argument, more, inside) = chain(inner, added);
+                count += inside;
+                (argument, more)
+            }
+            _ => part(argument, added),
+        };
+        arguments.push(argument);
+        steps += more;
+    }
+    (rebuilt(call, None, arguments), steps, count)
+}
+
+fn comprehension(loops: &ComprehensionExpr, added: usize) -> (IdedExpr, u64) {
+    let (iter_range, range_steps) = part(&loops.iter_range, added);
+    let (accu_init, init_steps) = part(&loops.accu_init, added);
+    let (result, result_steps) = part(&loops.result, added);
+    // The library recognizes loops without a condition by the literal.
+    let (loop_cond, round) = if let Expr::Literal(_) = &loops.loop_cond.expr {
+        (loops.loop_cond.clone(), 0)
+    } else {
+        let (condition, steps) = part(&loops.loop_cond, added + 1);
+        (function(CONTINUE, vec![condition]), steps)
+    };
+    let loop_step = step(&loops.loop_step, &loops.accu_var, round, added);
+    let counted = ComprehensionExpr {
+        iter_range,
+        iter_var: loops.iter_var.clone(),
+        iter_var2: loops.iter_var2.clone(),
+        accu_var: loops.accu_var.clone(),
+        accu_init,
+        loop_cond,
+        loop_step,
+        result,
+    };
+    let expr = Expr::Comprehension(Box::new(counted));
+    (IdedExpr { id: 0, expr }, range_steps + init_steps + result_steps)
+}
+
+/// Returns the step of a loop, which adds the steps of each round. The library evaluates the forms
+/// of the macros in a faster way, so they stay the same.
+fn step(expression: &IdedExpr, accumulator: &str, round: u64, added: usize) -> IdedExpr {
+    let Expr::Call(call) = &expression.expr else { return alone(expression, round, added) };
+    let is_accumulator =
+        |part: &IdedExpr| matches!(&part.expr, Expr::Ident(name) if name == accumulator);
+    match (call.func_name.as_str(), call.args.as_slice()) {
+        (operators::LOGICAL_AND | operators::LOGICAL_OR, [first, other])
+            if is_accumulator(first) =>
+        {
+            rebuilt(call, None, vec![first.clone(), alone(other, round + 1, added)])
+        }
+        (operators::CONDITIONAL, [guard, yes, no]) if is_accumulator(no) => {
+            let guard = alone(guard, round + 1, added);
+            rebuilt(call, None, vec![guard, step(yes, accumulator, 0, added), no.clone()])
+        }
+        (operators::ADD, [first, IdedExpr { id, expr: Expr::List(list) }])
+            if is_accumulator(first) && !list.elements.is_empty() =>
+        {
+            let mut list = list.clone();
+            for (index, element) in list.elements.iter_mut().enumerate() {
+                let own = if index == 0 { round + NEW_LIST + 2 } else { 0 };
+                *element = alone(element, own, added);
+            }
+            let list = IdedExpr { id: *id, expr: Expr::List(list) };
+            rebuilt(call, None, vec![first.clone(), list])
+        }
+        _ => alone(expression, round, added),
+    }
+}
+
+/// Returns a part that adds its own steps and `more`.
+fn alone(expression: &IdedExpr, more: u64, added: usize) -> IdedExpr {
+    if added >= MAX_ADDED {
+        return expression.clone();
+    }
+    let (counted, steps) = part(expression, added + 1);
+    spend(steps + more, counted)
+}
+
+fn spend(steps: u64, expression: IdedExpr) -> IdedExpr {
+    if steps == 0 { expression } else { function(SPEND, vec![number(steps), expression]) }
+}
+
+fn rebuilt(call: &CallExpr, target: Option<Box<IdedExpr>>, args: Vec<IdedExpr>) -> IdedExpr {
+    let call = CallExpr { func_name: call.func_name.clone(), target, args };
+    IdedExpr { id: 0, expr: Expr::Call(call) }
+}
+
+fn function(name: &str, args: Vec<IdedExpr>) -> IdedExpr {
+    let call = CallExpr { func_name: name.to_owned(), target: None, args };
+    IdedExpr { id: 0, expr: Expr::Call(call) }
+}
+
+fn number(value: u64) -> IdedExpr {
+    let value = i64::try_from(value).unwrap_or(i64::MAX);
+    IdedExpr { id: 0, expr: Expr::Literal(LiteralValue::Int(value.into())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use cel::{Context, Value as Cel};
+    use rstest::rstest;
+
+    use super::super::{library, meter};
+    use super::*;
+
+    fn measured(text: &str) -> (Option<Result<Cel, cel::ExecutionError>>, u64) {
+        let program = library::env().compile(text).expect("an expression");
+        let counted = counted(program.expression());
+        let mut context = Context::with_env(library::env());
+        let items: Vec<i64> = (0..1000).collect();
+        context.add_variable_from_value("items", items);
+        context.add_variable_from_value("text", "x".repeat(1000));
+        context.add_variable_from_value("flag", true);
+        meter::measure(|| Cel::resolve(&counted, &context))
+    }
+
+    /// The numbers are those of kube-apiserver, except that the condition that ends a loop early is
+    /// not counted.
+    #[rstest]
+    #[case("true", 0)]
+    #[case("flag", 1)]
+    #[case("!flag", 2)]
+    #[case("flag && !flag", 3)]
+    #[case("!flag && items.all(x, x > 0)", 2)]
+    #[case("flag ? true : text.contains('y')", 1)]
+    #[case("text.contains('y')", 1 + 100)]
+    #[case("text.matches('^x*$')", 1 + 101)]
+    #[case("text == text", 2 + 100)]
+    #[case("1 + 1 == 2", 1 + 1)]
+    #[case("text + 'y' == text", 2 + 101 + 100)]
+    #[case("items.size()", 2)]
+    #[case("5 in items", 1 + 1000)]
+    #[case("[1, 2].size()", 10 + 1)]
+    #[case("{'a': 1}.size()", 30 + 1)]
+    #[case("items.all(x, x >= 0)", 2 + 1000 * (2 + 1 + 2))]
+    #[case("items.exists(x, x == 0)", 2 + 3 + 1 + 2)]
+    #[case("items.map(x, x + 1)", 2 + 10 + 1000 * (12 + 2))]
+    #[case("items.filter(x, x > 5).size() == 994", 4 + 10 + 1000 * 3 + 994 * 13)]
+    fn evaluations_cost_their_steps(#[case] text: &str, #[case] expected: u64) {
+        let (result, cost) = measured(text);
+        assert!(matches!(result, Some(Ok(_))), "{text}: {result:?}");
+        assert_eq!(cost, expected, "{text}");
+    }
+
+    #[test]
+    fn results_stay_the_same() {
+        for (text, expected) in [
+            ("items.map(x, x * 2).filter(x, x < 4) == [0, 2]", true),
+            ("items.exists_one(x, x == 7) && !items.exists_one(x, x > 7)", true),
+            ("optional.of(1).orValue(2) == 1 && {'a': 1}[?'b'].orValue(3) == 3", true),
+            ("has({'a': 1}.a) && !has({'a': 1}.b)", true),
+            ("[1, 2].exists(x, 1 / (x - 1) == 1)", true),
+            ("['b', 'a'].sort().join(',') == 'a,b' && sets.contains([1], [1])", true),
+            ("text.startsWith('y') || items.all(x, x in [1, 2])", false),
+        ] {
+            assert_eq!(measured(text).0, Some(Ok(Cel::Bool(expected))), "{text}");
+        }
+    }
+
+    #[test]
+    fn expensive_evaluations_end() {
+        let nested = "items.all(x, items.all(y, x + y >= 0))";
+        let (result, cost) = measured(nested);
+        assert!(result.is_none() && (1_000_000..1_010_000).contains(&cost), "{cost}");
+        let (result, _) = measured("items.map(x, items.map(y, x + y)).size() > 0");
+        assert!(result.is_none());
+        let (result, _) = measured("items.all(x, x >= 0 && items.exists(y, y == 0))");
+        assert!(result.is_some());
+    }
+
+    #[rstest]
+    #[case(format!("true{}", " == true".repeat(149)))]
+    #[case(format!("'a'{}", " + 'a'".repeat(299)))]
+    #[case(format!("'a'{} == 'a'", ".lowerAscii()".repeat(290)))]
+    #[case(format!("{}true{}", "(flag ? ".repeat(90), " : false)".repeat(90)))]
+    #[case(format!("{}true{}", "(false || ".repeat(90), ")".repeat(90)))]
+    fn deep_expressions_fit_the_stack(#[case] text: String) {
+        let small = std::thread::Builder::new().stack_size(2 * 1024 * 1024);
+        let result = small.spawn(move || measured(&text).0.is_some_and(|result| result.is_ok()));
+        assert!(result.expect("a thread").join().expect("enough stack"));
+    }
+}
