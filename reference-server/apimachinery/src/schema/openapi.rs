@@ -8,6 +8,7 @@ use regex::Regex;
 use serde_json::{Map, Value, json};
 
 use super::meta::object_meta;
+use super::pattern::PatternError;
 use super::{
     FieldError, Format, Kind, Limits, ListType, Path, Schema, build, pattern, rules, whole_number,
 };
@@ -160,9 +161,11 @@ impl Limits {
 const MAX_PATTERN: usize = 8 * 1024;
 /// The limits for the size of a compiled pattern, since a short pattern can have very many states.
 /// A pattern counts with the lowest limit that it fits.
-const PATTERN_SIZES: [usize; 4] = [16 * 1024, 128 * 1024, 1024 * 1024, 8 * 1024 * 1024];
+const PATTERN_SIZES: [usize; 4] = [48 * 1024, 256 * 1024, 2 * 1024 * 1024, LARGEST_PATTERN];
+/// The maximum size of a compiled pattern. Host names of all scripts need 16 MiB.
+const LARGEST_PATTERN: usize = 20 * 1024 * 1024;
 /// The maximum total size of the patterns of a schema.
-const PATTERNS_SIZE: usize = 16 * 1024 * 1024;
+const PATTERNS_SIZE: usize = 48 * 1024 * 1024;
 
 struct Reader {
     errors: Vec<FieldError>,
@@ -314,7 +317,7 @@ impl Reader {
                     self.patterns.insert(text.to_owned(), pattern.clone());
                     return Some(pattern);
                 }
-                Err(regex::Error::CompiledTooBig(_)) if size < PATTERN_SIZES[3] => {}
+                Err(PatternError::TooLarge(_)) if size < LARGEST_PATTERN => {}
                 Err(reason) => {
                     let detail = format!("must be a valid regular expression, but isn't: {reason}");
                     self.errors.push(FieldError::invalid(path, value, &detail));

@@ -65,14 +65,14 @@ fn built_in_types_publish_their_merge_keys() {
 }
 
 /// A pattern can have 8 KiB and compile to 8 MiB. A schema can have 1024 different patterns of at
-/// most 16 KiB each.
+/// most 48 KiB each.
 #[rstest]
 #[case(1, "a".repeat(8 * 1024), None)]
 #[case(1, "a".repeat(8 * 1024 + 1), Some("may not be more than 8192 bytes"))]
 #[case(1, r"\w{2}".to_owned(), None)]
 #[case(1, r"\w{20}".to_owned(), None)]
 #[case(1, r"\w{1000}".to_owned(), None)]
-#[case(1, r"(\pL{100}){10}".to_owned(), Some("exceeds size limit"))]
+#[case(1, r"(\pL{100}){10}".to_owned(), Some("exceeds the size limit"))]
 #[case(1024, "a".to_owned(), None)]
 #[case(1025, "a".to_owned(), Some("too large together"))]
 #[case(1030, "a".to_owned(), Some("too large together"))]

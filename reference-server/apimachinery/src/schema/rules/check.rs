@@ -8,7 +8,7 @@ use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, operators,
 };
 
-use super::super::Schema;
+use super::super::{Schema, pattern};
 use super::cost::{self, NEW_LIST, NEW_MAP};
 use super::node::{Entry, Node};
 use super::signatures;
@@ -145,6 +145,7 @@ impl<'s> Checker<'s> {
             }
         };
         arguments.extend(self.infer_all(&call.args)?);
+        check_pattern(&name, call)?;
         let types: Vec<Type<'s>> = arguments.iter().map(|argument| argument.ty.clone()).collect();
         let ty = signatures::call(&name, &types)?;
         Ok(self.called(&name, ty, &arguments))
@@ -308,6 +309,20 @@ impl<'s> Checker<'s> {
             size: value.size,
             entry: value.entry,
         });
+    }
+}
+
+/// Checks a constant pattern. Other patterns are checked during the evaluation.
+fn check_pattern(name: &str, call: &CallExpr) -> Result<(), String> {
+    let literal = match name {
+        ".matches" | ".find" | ".findAll" => call.args.first(),
+        "matches" => call.args.get(1),
+        _ => None,
+    };
+    match literal.map(|literal| &literal.expr) {
+        Some(Expr::Literal(LiteralValue::String(text))) => pattern::check(text.inner())
+            .map_err(|error| format!("invalid {} argument: {error}", name.trim_start_matches('.'))),
+        _ => Ok(()),
     }
 }
 

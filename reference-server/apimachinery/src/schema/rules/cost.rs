@@ -69,7 +69,7 @@ pub(super) fn of(name: &str, arguments: &[Node<'_>]) -> Call {
             Call::returns(scale(size.max, PER_CHARACTER), size)
         }
         ".find" | ".findAll" => Call::returns(pattern(first, second), Range::up_to(first.max)),
-        ".matches" => Call::costs(pattern(first, second)),
+        ".matches" | "matches" => Call::costs(pattern(first, second)),
         ".contains" => Call::costs(read(0).saturating_mul(read(1))),
         ".startsWith" | ".endsWith" => Call::costs(read(1)),
         ".format" | "cidr" | "isIP" | "isCIDR" | "ip" | "quantity" | "isQuantity" => {
@@ -156,6 +156,7 @@ pub(super) fn depends_on_sizes(name: &str) -> bool {
             | "ip"
             | "quantity"
             | "isQuantity"
+            | "matches"
             | "ip.isCanonical"
             | "bytes"
             | "string"

@@ -10,6 +10,7 @@ use cel::common::ast::{
 };
 
 use super::cost::{self, NEW_LIST, NEW_MAP};
+use super::library::MATCHES;
 use super::meter::{CALLED, CONTINUE, JOINED, SIZE, SPEND};
 use super::signatures;
 
@@ -204,7 +205,7 @@ fn step(expression: &IdedExpr, accumulator: &str, round: u64, added: usize) -> I
 /// Returns a part that adds its own steps and `more`.
 fn alone(expression: &IdedExpr, more: u64, added: usize) -> IdedExpr {
     if added >= MAX_ADDED {
-        return expression.clone();
+        return part(expression, added).0;
     }
     let (counted, steps) = part(expression, added + 1);
     spend(steps + more, counted)
@@ -215,7 +216,11 @@ fn spend(steps: u64, expression: IdedExpr) -> IdedExpr {
 }
 
 fn rebuilt(call: &CallExpr, target: Option<Box<IdedExpr>>, args: Vec<IdedExpr>) -> IdedExpr {
-    let call = CallExpr { func_name: call.func_name.clone(), target, args };
+    let name = match call.func_name.as_str() {
+        "matches" => MATCHES,
+        name => name,
+    };
+    let call = CallExpr { func_name: name.to_owned(), target, args };
     IdedExpr { id: 0, expr: Expr::Call(call) }
 }
 
@@ -286,6 +291,7 @@ mod tests {
             ("[1, 2].exists(x, 1 / (x - 1) == 1)", true),
             ("['b', 'a'].sort().join(',') == 'a,b' && sets.contains([1], [1])", true),
             ("text.startsWith('y') || items.all(x, x in [1, 2])", false),
+            (r"'a1'.matches('^[[:word:]&&]+$') && matches('a', r'^\p{^Greek}$')", true),
         ] {
             assert_eq!(measured(text).0, Some(Ok(Cel::Bool(expected))), "{text}");
         }

@@ -294,6 +294,26 @@ mod tests {
     }
 
     #[test]
+    fn patterns_have_the_syntax_of_go() {
+        let schema = |rule: &str| {
+            let rules = json!([{ "rule": rule }]);
+            let document = json!({
+                "type": "object", "x-kubernetes-validations": rules,
+                "properties": {"a": {"type": "string", "maxLength": 20}},
+            });
+            Schema::from_openapi(&document)
+        };
+        for rule in ["self.a.matches('(?x)a')", "matches(self.a, 'a**')", "self.a.find('[')=='b'"] {
+            let errors = schema(rule).expect("a schema").broken_rules;
+            assert!(errors[0].message.contains("argument: error parsing"), "{errors:?}");
+        }
+        let schema = schema("'b'.matches(self.a)").expect("a schema");
+        assert_eq!(schema.rule_violations(&json!({"a": r"\p{Letter}"}), None), []);
+        let errors = schema.rule_violations(&json!({"a": r"\h"}), None);
+        assert!(errors[0].message.contains("invalid escape sequence"), "{errors:?}");
+    }
+
+    #[test]
     fn an_expensive_evaluation_is_rejected() {
         let document = json!({
             "type": "object",

@@ -1,5 +1,6 @@
 //! The CEL functions that Kubernetes adds to the standard library.
 
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::net::IpAddr;
 use std::sync::{Arc, LazyLock};
@@ -9,8 +10,15 @@ use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError, Value as Cel, extensions};
 use regex::Regex;
 
-use super::super::{Format, quantity};
+use super::super::{Format, pattern, quantity};
 use super::{kinds, meter};
+
+/// The name of `matches` in evaluated expressions. The function of the library has the syntax of
+/// the crate `regex`, not that of Go.
+pub(super) const MATCHES: &str = "@matches";
+
+/// The maximum size of a compiled pattern.
+const PATTERN_SIZE: usize = 20 * 1024 * 1024;
 
 pub(super) type Result<T> = std::result::Result<T, ExecutionError>;
 
@@ -91,6 +99,10 @@ fn declare(env: &mut Env) -> std::result::Result<(), DeclarationError> {
             find_all(&arguments, limit)
         },
     )?;
+    let matches: cel::common::functions::Function =
+        |arguments| give(pattern(&arguments)?.is_match(&string(&arguments, 0)?));
+    env.add_member_overload(MATCHES, "string_matches", STRING_TYPE, vec![STRING_TYPE], matches)?;
+    env.add_overload(MATCHES, "matches_string", vec![STRING_TYPE, STRING_TYPE], matches)?;
     sets(env)?;
     env.add_overload("isIP", "is_ip", vec![STRING_TYPE], |arguments| {
         give(string(&arguments, 0)?.parse::<IpAddr>().is_ok())
@@ -167,9 +179,23 @@ fn find_all<'b, 'v>(arguments: &[CowVal<'b, 'v>], limit: usize) -> Result<CowVal
     give_value(Cel::List(Arc::new(found.collect())))
 }
 
+/// Returns the pattern in the second argument. A loop compiles a constant pattern once.
 fn pattern(arguments: &[CowVal<'_, '_>]) -> Result<Regex> {
-    Regex::new(&string(arguments, 1)?)
-        .map_err(|error| ExecutionError::function_error("find", error))
+    thread_local! {
+        static LAST: RefCell<Option<(Arc<String>, Regex)>> = const { RefCell::new(None) };
+    }
+    let text = string(arguments, 1)?;
+    LAST.with_borrow_mut(|last| {
+        if let Some((known, pattern)) = last
+            && *known == text
+        {
+            return Ok(pattern.clone());
+        }
+        let compiled = pattern::compile(&text, PATTERN_SIZE)
+            .map_err(|error| ExecutionError::function_error("matches", error))?;
+        *last = Some((text, compiled.clone()));
+        Ok(compiled)
+    })
 }
 
 pub(super) fn argument(arguments: &[CowVal<'_, '_>], index: usize) -> Result<Cel> {
