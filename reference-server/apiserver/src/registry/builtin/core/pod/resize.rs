@@ -1,6 +1,8 @@
 //! `pods/resize`: the CPU and memory of containers, without a restart of the pod.
 
-use serde_json::{Map, Value};
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
 
 use super::ephemeral::is_mirror;
 use super::qos_class;
@@ -11,6 +13,8 @@ use kubeproof_apimachinery::schema::{FieldError, Path};
 const LISTS: [&str; 2] = ["initContainers", "containers"];
 /// The resources that can change.
 const RESIZABLE: [&str; 2] = ["cpu", "memory"];
+/// The restarts of a container whose resources change.
+const RESTARTS: [&str; 2] = ["NotRequired", "RestartContainer"];
 const ONLY: &str = "only cpu and memory resources are mutable";
 
 pub(super) static RESIZE: PartHooks = PartHooks {
@@ -92,6 +96,45 @@ fn validate(new: &Value, old: &Value) -> Vec<FieldError> {
     }
     if without_resizable(new) != without_resizable(old) {
         errors.push(FieldError::forbidden("spec", ONLY));
+    }
+    errors
+}
+
+/// Returns the errors in the `resizePolicy` of a container of `list`.
+pub(super) fn validate_policies(
+    spec: &Value,
+    list: &str,
+    container: &Value,
+    path: Path<'_>,
+) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let mut known = HashSet::new();
+    let place = path.field("resizePolicy");
+    let policies = container["resizePolicy"].as_array().filter(|_| LISTS.contains(&list));
+    for (index, policy) in policies.into_iter().flatten().enumerate() {
+        let text = |field: &str| policy[field].as_str().unwrap_or_default();
+        let (name, restart) = (text("resourceName"), text("restartPolicy"));
+        if !known.insert(name) {
+            errors.push(FieldError::duplicate(place.index(index), &json!(name)));
+        }
+        for (value, supported) in [(name, RESIZABLE), (restart, RESTARTS)] {
+            if value.is_empty() {
+                errors.push(FieldError::required(place, ""));
+            } else if !supported.contains(&value) {
+                let supported = supported.map(Value::from);
+                errors.push(FieldError::not_supported(place, &json!(value), &supported));
+            }
+        }
+        if spec["restartPolicy"] == "Never" && restart != RESTARTS[0] {
+            let why = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
+            errors.push(FieldError::invalid(place, &json!(restart), why));
+        }
+        let is_sidecar = container["restartPolicy"] == "Always";
+        if list == LISTS[0] && !is_sidecar && restart == RESTARTS[1] {
+            let why = "must not be set to 'RestartContainer' for non-sidecar initContainers";
+            let place = place.index(index).field("restartPolicy").to_string();
+            errors.push(FieldError::invalid(place, &json!(restart), why));
+        }
     }
     errors
 }
@@ -216,6 +259,52 @@ mod tests {
         if pointer.ends_with("image") {
             assert_eq!(new, old);
         }
+    }
+
+    #[rstest]
+    #[case("containers", json!([{"resourceName": "cpu", "restartPolicy": "NotRequired"}]), &[])]
+    #[case("containers", json!([{"restartPolicy": "NotRequired"}]), &[("", "Required value")])]
+    #[case(
+        "containers",
+        json!([{"resourceName": "gpu", "restartPolicy": "X"}]),
+        &[("", "Unsupported value"), ("", "Unsupported value")]
+    )]
+    #[case(
+        "containers",
+        json!([
+            {"resourceName": "cpu", "restartPolicy": "NotRequired"},
+            {"resourceName": "cpu", "restartPolicy": "NotRequired"},
+        ]),
+        &[("[1]", "Duplicate value")]
+    )]
+    #[case(
+        "initContainers",
+        json!([{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]),
+        &[("[0].restartPolicy", "Invalid value")]
+    )]
+    #[case("ephemeralContainers", json!([{}]), &[])]
+    fn policies_are_validated(
+        #[case] list: &str,
+        #[case] policies: Value,
+        #[case] expected: &[(&str, &str)],
+    ) {
+        let container = json!({ "name": "c", "resizePolicy": policies });
+        let errors = validate_policies(&json!({}), list, &container, Path::Root.field("c"));
+        assert_eq!(errors.len(), expected.len(), "{errors:?}");
+        for (error, (place, message)) in errors.iter().zip(expected) {
+            assert_eq!(error.field, format!("c.resizePolicy{place}"));
+            assert!(error.message.starts_with(message), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn pods_that_never_restart_have_no_restarting_policy() {
+        let policies = json!([{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]);
+        let container = json!({ "resizePolicy": policies, "restartPolicy": "Always" });
+        let spec = json!({"restartPolicy": "Never"});
+        let errors = validate_policies(&spec, "initContainers", &container, Path::Root.field("c"));
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert!(errors[0].message.contains("must be 'NotRequired'"), "{}", errors[0].message);
     }
 
     #[test]

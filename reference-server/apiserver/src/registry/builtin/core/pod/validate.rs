@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::ephemeral;
+use super::{ephemeral, resize};
 use kubeproof_apimachinery::object::validation::names::{dns_label, dns_subdomain};
 
 use kubeproof_apimachinery::schema::{FieldError, Path, quantity};
@@ -35,6 +35,12 @@ fn check_spec(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
         let path = path.field(list);
         for (index, container) in items(spec, list).iter().enumerate() {
             check.container(container, path.index(index), &volumes, &mut names);
+            check.errors.extend(resize::validate_policies(
+                spec,
+                list,
+                container,
+                path.index(index),
+            ));
             if list == "ephemeralContainers" {
                 let errors = ephemeral::validate_container(container, path.index(index), &others);
                 check.errors.extend(errors);
