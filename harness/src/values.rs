@@ -3,6 +3,7 @@
 //! Values are shared, so a copy for an iteration costs only reference counts.
 
 mod requests;
+mod variable;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,11 +13,12 @@ use kubeproof_cases::template::{JsonTemplate, Part, Template};
 use serde_json::{Map, Value};
 
 pub(crate) use self::requests::{Origin, Path, Requests, Segment, dotted, segments};
+pub(crate) use self::variable::Variable;
 
 /// The variables of a case: initial values, captures and exchanges.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Values {
-    variables: BTreeMap<String, Arc<Value>>,
+    variables: BTreeMap<String, Variable>,
     /// Named expressions that have no value so far.
     without_value: BTreeMap<String, Arc<Expression>>,
     /// The requests behind the variables.
@@ -35,7 +37,7 @@ impl Values {
     }
 
     /// Binds a variable, and replaces an earlier value.
-    pub(crate) fn set(&mut self, name: impl Into<String>, value: impl Into<Arc<Value>>) {
+    pub(crate) fn set(&mut self, name: impl Into<String>, value: impl Into<Variable>) {
         let name = name.into();
         self.without_value.remove(&name);
         self.variables.insert(name, value.into());
@@ -55,12 +57,12 @@ impl Values {
     /// Returns a variable by its dotted name. `subject.kind` is the member `kind` of `subject`,
     /// unless a variable has the whole name.
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
-        if let Some(value) = self.variables.get(name) {
-            return Some(value);
+        if let Some(variable) = self.variables.get(name) {
+            return Some(variable.value());
         }
         let (head, rest) = name.split_once('.')?;
         rest.split('.')
-            .try_fold(self.variables.get(head)?.as_ref(), |value, member| value.get(member))
+            .try_fold(self.variables.get(head)?.value(), |value, member| value.get(member))
     }
 
     /// Returns the value at a place.

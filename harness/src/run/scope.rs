@@ -19,10 +19,10 @@ use crate::exchange::Exchange;
 use crate::plan::{PlannedRun, base_values};
 use crate::transport::stream::{OpenStream, StreamTimeout};
 use crate::transport::watch::OpenWatch;
-use crate::values::{Path, Undefined, Values};
+use crate::values::{Path, Undefined, Values, Variable};
 use crate::verdict::{
-    Defect, Explanation, JudgeOptions, Reported, curl, evaluate, exchange_value, explain,
-    failed_at, judge, missing_member, missing_variable, synthetic,
+    Defect, Explanation, JudgeOptions, Reported, curl, evaluate, explain, failed_at, judge,
+    missing_member, missing_variable, outcome_value, synthetic,
 };
 
 /// The case ended. The record has the reason.
@@ -50,7 +50,7 @@ pub(super) struct Scope<'a> {
     /// The prefix of step ids, such as `writers[3].`.
     prefix: String,
     /// Values of steps and captures, for the results of a loop.
-    results: BTreeMap<String, Arc<Value>>,
+    results: BTreeMap<String, Variable>,
     watches: BTreeMap<String, SharedWatch>,
     pub(super) streams: BTreeMap<String, Arc<OpenStream>>,
     /// The requests of watches whose response has not begun.
@@ -146,10 +146,10 @@ impl<'a> Scope<'a> {
     }
 
     /// Binds a variable that is a result of this scope.
-    pub(super) fn bind(&mut self, name: &str, value: Value) {
-        let value = Arc::new(value);
-        self.values.set(name, Arc::clone(&value));
-        self.results.insert(name.to_owned(), value);
+    pub(super) fn bind(&mut self, name: &str, value: impl Into<Variable>) {
+        let variable = value.into();
+        self.values.set(name, variable.clone());
+        self.results.insert(name.to_owned(), variable);
     }
 
     /// Returns the record, and the results as an object.
@@ -158,7 +158,7 @@ impl<'a> Scope<'a> {
         let results: Map<String, Value> = self
             .results
             .into_iter()
-            .map(|(name, value)| (name, Arc::unwrap_or_clone(value)))
+            .map(|(name, variable)| (name, variable.into_value()))
             .collect();
         (self.record, Value::Object(results))
     }
@@ -166,11 +166,16 @@ impl<'a> Scope<'a> {
     /// Binds an exchange for later steps.
     pub(super) fn bind_exchange(&mut self, id: &str, exchange: &Exchange) {
         self.values.requests.add(id, exchange);
-        let mut value = exchange_value(exchange);
-        if let Some(code) = self.reported_code(exchange) {
-            value["status"] = json!(code);
-        }
-        self.bind(id, value);
+        let code = self.reported_code(exchange);
+        let outcome = exchange.outcome.clone();
+        let value = move || {
+            let mut value = outcome_value(&outcome);
+            if let Some(code) = code {
+                value["status"] = json!(code);
+            }
+            value
+        };
+        self.bind(id, Variable::deferred(value));
     }
 
     /// Returns the code that a create should have returned, if another case reports the wrong one.
@@ -222,10 +227,14 @@ impl<'a> Scope<'a> {
 
     /// Updates the variable of a stream. A stream of an outer scope is no result of this one.
     pub(super) fn refresh_stream(&mut self, id: &str, stream: &OpenStream) {
-        let value = Arc::new(exchange_value(&stream.snapshot()));
-        self.values.set(id, Arc::clone(&value));
+        self.refresh(id, stream.snapshot());
+    }
+
+    fn refresh(&mut self, id: &str, snapshot: Exchange) {
+        let variable = Variable::deferred(move || outcome_value(&snapshot.outcome));
+        self.values.set(id, variable.clone());
         if let Some(result) = self.results.get_mut(id) {
-            *result = value;
+            *result = variable;
         }
     }
 
@@ -241,11 +250,8 @@ impl<'a> Scope<'a> {
 
     /// Updates the variable of a watch. A watch of an outer scope is no result of this one.
     pub(super) async fn refresh_watch(&mut self, id: &str, watch: &SharedWatch) {
-        let value = Arc::new(exchange_value(&watch.lock().await.snapshot()));
-        self.values.set(id, Arc::clone(&value));
-        if let Some(result) = self.results.get_mut(id) {
-            *result = value;
-        }
+        let snapshot = watch.lock().await.snapshot();
+        self.refresh(id, snapshot);
     }
 
     /// Judges the checks of a step. With a missing capture, errors of checks are left out, since

@@ -12,7 +12,7 @@ mod reported;
 use std::collections::BTreeMap;
 
 use kubeproof_cases::case::{Check, Edition, EventPattern, Level};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use similar::TextDiff;
 
 pub(crate) use self::cel::evaluate;
@@ -162,17 +162,17 @@ pub(crate) fn event_matches(
 
 /// Returns the value that CEL sees for a step: `status`, `headers`, `body`, `text`, `events`,
 /// `ended`, `error`.
-pub(crate) fn exchange_value(exchange: &Exchange) -> Value {
-    match &exchange.outcome {
+pub(crate) fn outcome_value(outcome: &Outcome) -> Value {
+    match outcome {
         Outcome::Broken(broken) => json!({
             "status": 0, "headers": {}, "body": null, "text": "", "events": [], "ended": false,
             "error": broken.message,
         }),
-        Outcome::Response(received) => received_value(received),
+        Outcome::Response(received) => Value::Object(received_value(received)),
     }
 }
 
-fn received_value(received: &Received) -> Value {
+fn received_value(received: &Received) -> Map<String, Value> {
     let mut headers: BTreeMap<String, String> = BTreeMap::new();
     for (name, value) in &received.headers {
         headers
@@ -183,23 +183,27 @@ fn received_value(received: &Received) -> Value {
             })
             .or_insert_with(|| value.clone());
     }
-    let events: Vec<Value> = received
-        .events
-        .iter()
-        .map(|event| json!({"type": event.kind, "object": *event.object}))
-        .collect();
-    let mut value = json!({
-        "status": received.status,
-        "headers": headers,
-        "body": received.json.as_deref(),
-        "text": String::from_utf8_lossy(&received.body),
-        "events": events,
-        "ended": received.end == Some(WatchEnd::Server),
-        "error": "",
-    });
+    let headers: Map<_, _> = headers.into_iter().map(|(name, all)| (name, all.into())).collect();
+    let event = |event: &WatchEvent| {
+        // A clone costs less than the serialization of `json!`.
+        let members =
+            [("object", Value::clone(&event.object)), ("type", event.kind.clone().into())];
+        Value::Object(members.map(|(name, value)| (name.to_owned(), value)).into_iter().collect())
+    };
+    let members = [
+        ("status", json!(received.status)),
+        ("headers", headers.into()),
+        ("body", received.json.as_deref().cloned().unwrap_or_default()),
+        ("text", String::from_utf8_lossy(&received.body).into()),
+        ("events", received.events.iter().map(event).collect()),
+        ("ended", json!(received.end == Some(WatchEnd::Server))),
+        ("error", "".into()),
+    ];
+    let mut value: Map<_, _> =
+        members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     // Channel names of a stream are members, and `error` is one of them.
-    if let (Some(stream), Some(members)) = (&received.stream, value.as_object_mut()) {
-        members.extend(stream.value());
+    if let Some(stream) = &received.stream {
+        value.extend(stream.value());
     }
     value
 }

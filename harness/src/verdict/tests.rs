@@ -194,7 +194,7 @@ fn a_body_that_differs_shows_only_what_was_asked_for() {
 
 #[test]
 fn headers_are_joined_for_expressions_and_judged_one_by_one() {
-    let value = exchange_value(&exchange(200, &json!({"a": 1})));
+    let value = outcome_value(&exchange(200, &json!({"a": 1})).outcome);
     assert_eq!(value["headers"]["warning"], json!("299 - \"a\", 299 - \"b\""));
     assert_eq!(value["body"]["a"], json!(1));
     let absent = check(Claim::Header { name: "warning".into(), value: None });

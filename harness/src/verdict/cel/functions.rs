@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::to_cel;
 
 /// Returns a context with all functions and no variables.
-pub(super) fn context() -> Context<'static, 'static> {
+pub(super) fn context<'v>() -> Context<'v, 'v> {
     static ENV: OnceLock<Arc<Env>> = OnceLock::new();
     let mut context = Context::with_env(Arc::clone(ENV.get_or_init(|| Arc::new(Env::stdlib()))));
     let functions: [(&str, Function); 10] = [

@@ -8,6 +8,10 @@ mod functions;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use cel::common::types::{
+    CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString, CelUInt,
+};
+use cel::common::value::Val;
 use cel::objects::{Key, Map};
 use cel::{Context, Value as Cel};
 use kubeproof_cases::expression::Expression;
@@ -40,14 +44,14 @@ pub(crate) fn evaluate(expression: &Expression, values: &Values) -> Result<Value
 
 /// Returns a context with everything that an expression reads, and why its first named expression
 /// without a value has none.
-pub(super) fn context_of(
+pub(super) fn context_of<'v>(
     expression: &Expression,
-    values: &Values,
-) -> (Context<'static, 'static>, Option<String>) {
+    values: &'v Values,
+) -> (Context<'v, 'v>, Option<String>) {
     let mut context = functions::context();
     for name in &expression.variables {
         if let (Some(value), Some(need)) = (values.get(name), expression.needs.variable(name)) {
-            context.add_variable_from_value(name.as_str(), needed(value, need));
+            context.add_variable_as_val(name.as_str(), needed(value, need));
         }
     }
     // A named expression without a value matters only where the expression reads it.
@@ -65,24 +69,52 @@ pub(super) fn context_of(
 }
 
 /// Converts only the members that the expression reads.
-fn needed(value: &Value, need: Need<'_>) -> Cel {
+fn needed<'v>(value: &'v Value, need: Need<'_>) -> Box<dyn Val + 'v> {
     if need.is_whole() {
-        return to_cel(value);
+        return borrowed(value);
     }
     match (value, need.items()) {
         (Value::Array(items), Some(need)) => {
-            Cel::List(Arc::new(items.iter().map(|item| needed(item, need)).collect()))
+            Box::new(CelList::from(items.iter().map(|item| needed(item, need)).collect::<Vec<_>>()))
         }
         // The expression needs only the length.
-        (Value::Array(items), None) => Cel::List(Arc::new(vec![Cel::Null; items.len()])),
-        (Value::Object(members), None) => {
-            let members = members.iter().filter_map(|(name, value)| {
-                Some((Key::String(Arc::new(name.clone())), needed(value, need.member(name)?)))
-            });
-            Cel::Map(Map { map: Arc::new(members.collect::<HashMap<_, _>>()) })
+        (Value::Array(items), None) => {
+            let items = items.iter().map(|_| Box::new(CelNull) as Box<dyn Val>);
+            Box::new(CelList::from(items.collect::<Vec<_>>()))
         }
-        (value, _) => to_cel(value),
+        (Value::Object(members), None) => {
+            let members = members
+                .iter()
+                .filter_map(|(name, value)| Some((name, needed(value, need.member(name)?))));
+            Box::new(map_of(members))
+        }
+        (value, _) => borrowed(value),
     }
+}
+
+/// Converts a value without copies of its texts.
+fn borrowed(value: &Value) -> Box<dyn Val + '_> {
+    match value {
+        Value::Null => Box::new(CelNull),
+        Value::Bool(value) => Box::new(CelBool::from(*value)),
+        Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
+            (Some(number), _, _) => Box::new(CelInt::from(number)),
+            (None, Some(number), _) => Box::new(CelUInt::from(number)),
+            (None, None, number) => Box::new(CelDouble::from(number.unwrap_or(f64::NAN))),
+        },
+        Value::String(text) => Box::new(CelString::from(text.as_str())),
+        Value::Array(items) => {
+            Box::new(CelList::from(items.iter().map(borrowed).collect::<Vec<_>>()))
+        }
+        Value::Object(members) => {
+            Box::new(map_of(members.iter().map(|(name, value)| (name, borrowed(value)))))
+        }
+    }
+}
+
+fn map_of<'v>(members: impl Iterator<Item = (&'v String, Box<dyn Val + 'v>)>) -> CelMap<'v> {
+    let members = members.map(|(name, value)| (CelMapKey::from(name.as_str()), value));
+    CelMap::from(members.collect::<HashMap<_, _>>())
 }
 
 pub(super) fn to_cel(value: &Value) -> Cel {
@@ -243,7 +275,8 @@ mod tests {
         let list = json!({"items": [{"uid": "u", "data": 1}], "kind": "List", "rest": [2, 3]});
         let converted = |text: &str| {
             let expression = expression(text);
-            from_cel(&needed(&list, expression.needs.variable("list").unwrap())).unwrap()
+            let value = needed(&list, expression.needs.variable("list").unwrap());
+            from_cel(&Cel::try_from(value.as_ref()).unwrap()).unwrap()
         };
         assert_eq!(
             converted("list.items.map(item, item.uid) == ['u']"),
