@@ -1,12 +1,14 @@
 //! Aggregated discovery: all groups in one document.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::legacy::verbs;
 use super::{Resource, Subresource, sorted, versions_by_group};
 
 /// Returns the `APIGroupDiscoveryList` of `/api` (the core group) or of `/apis` (all others).
-pub(crate) fn aggregated(resources: &[Resource], core: bool) -> Value {
+pub(crate) fn aggregated(resources: &[Arc<Resource>], core: bool) -> Value {
     let groups =
         versions_by_group(resources).into_iter().filter(|(group, _)| group.is_empty() == core);
     let items: Vec<Value> = groups

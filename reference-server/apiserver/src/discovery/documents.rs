@@ -1,6 +1,7 @@
 //! The documents that describe the API. They are cached until the catalogue changes.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Resource, Subresource};
 use crate::registry::builtin::ALL_VERBS;
@@ -8,31 +9,41 @@ use crate::registry::{Catalogue, Registry, ResourceType};
 
 #[derive(Debug, Default)]
 pub(crate) struct Documents {
-    current: RwLock<Option<Described>>,
+    current: Mutex<Option<Described>>,
 }
 
 #[derive(Debug)]
 struct Described {
     of: Arc<Catalogue>,
-    resources: Arc<Vec<Resource>>,
+    /// In the order of the catalogue.
+    resources: Arc<Vec<Arc<Resource>>>,
 }
 
 impl Documents {
-    /// Returns the resources of the catalogue as input for documents.
-    pub(crate) fn resources(&self, registry: &Registry) -> Arc<Vec<Resource>> {
+    /// Returns the resources of the catalogue as input for documents. The resource of an unchanged
+    /// type stays the same one.
+    pub(crate) fn resources(&self, registry: &Registry) -> Arc<Vec<Arc<Resource>>> {
         let catalogue = registry.current();
-        let kept = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = &*kept
-            && Arc::ptr_eq(&kept.of, &catalogue)
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(described) = &*current
+            && Arc::ptr_eq(&described.of, &catalogue)
         {
-            return kept.resources.clone();
+            return described.resources.clone();
         }
-        drop(kept);
-        let resources =
-            Arc::new(catalogue.types().iter().map(|ty| resource(ty)).collect::<Vec<_>>());
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) =
-            Some(Described { of: catalogue, resources: resources.clone() });
+        let described = current.as_ref().map(Described::by_type).unwrap_or_default();
+        let resource_of = |ty: &Arc<ResourceType>| {
+            let known = described.get(&Arc::as_ptr(ty));
+            known.map_or_else(|| Arc::new(resource(ty)), |known| Arc::clone(known))
+        };
+        let resources = Arc::new(catalogue.types().iter().map(resource_of).collect::<Vec<_>>());
+        *current = Some(Described { of: catalogue, resources: resources.clone() });
         resources
+    }
+}
+
+impl Described {
+    fn by_type(&self) -> HashMap<*const ResourceType, &Arc<Resource>> {
+        self.of.types().iter().map(Arc::as_ptr).zip(self.resources.iter()).collect()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Legacy discovery: `/api`, `/apis`, `/apis/<group>` and `/apis/<group>/<version>`.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
@@ -8,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::{Resource, group_version, sorted, versions_by_group};
 
 /// Returns the document of `/api`: the versions of the core group.
-pub(crate) fn versions(resources: &[Resource], server_address: &str) -> Value {
+pub(crate) fn versions(resources: &[Arc<Resource>], server_address: &str) -> Value {
     let groups = versions_by_group(resources);
     let core = groups.into_iter().find(|(group, _)| group.is_empty());
     json!({
@@ -22,14 +24,14 @@ pub(crate) fn versions(resources: &[Resource], server_address: &str) -> Value {
 }
 
 /// Returns the document of `/apis`: every group except the core group.
-pub(crate) fn groups(resources: &[Resource]) -> Value {
+pub(crate) fn groups(resources: &[Arc<Resource>]) -> Value {
     let groups = versions_by_group(resources).into_iter().filter(|(group, _)| !group.is_empty());
     let groups: Vec<_> = groups.map(|(name, versions)| describe(name, &versions)).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
 /// Returns the document of `/apis/<group>`, or none if there is no such group.
-pub(crate) fn group(resources: &[Resource], name: &str) -> Option<Value> {
+pub(crate) fn group(resources: &[Arc<Resource>], name: &str) -> Option<Value> {
     let (name, versions) =
         versions_by_group(resources).into_iter().find(|(group, _)| *group == name)?;
     let mut document = describe(name, &versions);
@@ -50,7 +52,7 @@ fn describe(name: &str, versions: &[&str]) -> Value {
 
 /// Returns the document of `/api/v1` or `/apis/<group>/<version>`, or none if the group has no such
 /// version.
-pub(crate) fn resources(resources: &[Resource], group: &str, version: &str) -> Option<Value> {
+pub(crate) fn resources(resources: &[Arc<Resource>], group: &str, version: &str) -> Option<Value> {
     let found = sorted(resources, group, version);
     if found.is_empty() {
         return None;

@@ -104,7 +104,7 @@ fn group_version(group: &str, version: &str) -> String {
 
 /// Returns the versions of each group, the preferred version first. The order of the groups is that
 /// of their first resource.
-fn versions_by_group(resources: &[Resource]) -> Vec<(&str, Vec<&str>)> {
+fn versions_by_group(resources: &[Arc<Resource>]) -> Vec<(&str, Vec<&str>)> {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
     for resource in resources {
         let group = match groups.iter_mut().find(|(name, _)| *name == resource.group) {
@@ -122,9 +122,10 @@ fn versions_by_group(resources: &[Resource]) -> Vec<(&str, Vec<&str>)> {
 }
 
 /// Returns the resources of a group and version in alphabetical order.
-fn sorted<'r>(resources: &'r [Resource], group: &str, version: &str) -> Vec<&'r Resource> {
-    let mut found: Vec<_> =
-        resources.iter().filter(|r| r.group == group && r.version == version).collect();
+fn sorted<'r>(resources: &'r [Arc<Resource>], group: &str, version: &str) -> Vec<&'r Resource> {
+    let resources = resources.iter().map(AsRef::as_ref);
+    let mut found: Vec<&Resource> =
+        resources.filter(|r| r.group == group && r.version == version).collect();
     found.sort_by(|a, b| a.plural.cmp(&b.plural));
     found
 }

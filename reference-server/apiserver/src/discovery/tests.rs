@@ -36,7 +36,7 @@ fn subresource(name: &str, group: &str, version: &str, kind: &str) -> Subresourc
     }
 }
 
-fn catalogue() -> Vec<Resource> {
+fn catalogue() -> Vec<Arc<Resource>> {
     let mut deployments = resource("apps", "v1", "deployments", "Deployment", true);
     deployments.short_names = vec!["deploy".into()];
     deployments.categories = vec!["all".into()];
@@ -46,13 +46,14 @@ fn catalogue() -> Vec<Resource> {
     ];
     let mut bindings = resource("", "v1", "bindings", "Binding", true);
     bindings.verbs = vec!["create".into()];
-    vec![
+    let all = [
         resource("", "v1", "namespaces", "Namespace", false),
         bindings,
         deployments,
         resource("example.com", "v1beta1", "widgets", "Widget", true),
         resource("example.com", "v1", "widgets", "Widget", true),
-    ]
+    ];
+    all.map(Arc::new).into()
 }
 
 #[test]

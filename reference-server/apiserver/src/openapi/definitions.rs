@@ -1,6 +1,7 @@
 //! The named schemas of a document, and references to them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
@@ -35,7 +36,7 @@ impl Dialect {
 /// Returns every schema of the resources and their operations by name. Those of built-in types
 /// follow from the data of the version.
 pub(super) fn definitions(
-    resources: &[&Resource],
+    resources: &[Arc<Resource>],
     version: KubernetesVersion,
     dialect: Dialect,
 ) -> Map<String, Value> {
@@ -53,7 +54,7 @@ pub(super) fn definitions(
         }
         collect(&resource.schema, &mut named);
         named.entry(definition_name(resource)).or_insert(&resource.schema);
-        own.push(*resource);
+        own.push(resource.as_ref());
     }
     named.retain(|name, _| !published.add(name));
     let mut written = published.finish();

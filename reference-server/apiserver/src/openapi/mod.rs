@@ -16,6 +16,7 @@ mod v3;
 mod wire;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -35,22 +36,20 @@ pub(crate) const PROTOBUF_REQUEST: &str =
 pub(crate) const PROTOBUF_RESPONSE: &str =
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// Returns the OpenAPI v3 documents by their path below `/openapi/v3/`, such as `api/v1` and
-/// `apis/apps/v1`.
-pub(crate) fn v3(resources: &[Resource], version: KubernetesVersion) -> BTreeMap<String, Document> {
-    let mut by_path: BTreeMap<String, Vec<&Resource>> = BTreeMap::new();
+/// Returns the resources of each OpenAPI v3 document, by its path below `/openapi/v3/`.
+pub(crate) fn by_path(resources: &[Arc<Resource>]) -> BTreeMap<String, Vec<Arc<Resource>>> {
+    let mut by_path: BTreeMap<String, Vec<_>> = BTreeMap::new();
     for resource in resources {
-        by_path.entry(prefix(resource)).or_default().push(resource);
+        by_path.entry(prefix(resource)).or_default().push(Arc::clone(resource));
     }
     by_path
-        .into_iter()
-        .map(|(path, resources)| {
-            let document = v3::document(&resources, version);
-            let bytes = Bytes::from(document.to_string());
-            let hash = hash(&bytes);
-            (path, Document { bytes, hash })
-        })
-        .collect()
+}
+
+/// Returns the OpenAPI v3 document of the resources of one group and version.
+pub(crate) fn v3(resources: &[Arc<Resource>], version: KubernetesVersion) -> Document {
+    let bytes = Bytes::from(v3::document(resources, version).to_string());
+    let hash = hash(&bytes);
+    Document { bytes, hash }
 }
 
 /// A serialised document.
@@ -63,15 +62,15 @@ pub(crate) struct Document {
 }
 
 /// Returns the document of `/openapi/v3`: the URLs of the documents.
-pub(crate) fn v3_index(documents: &BTreeMap<String, Document>) -> Value {
+pub(crate) fn v3_index<'d>(documents: impl Iterator<Item = (&'d String, &'d Document)>) -> Value {
     let entry = |(path, document): (&String, &Document)| {
         let url = format!("/openapi/v3/{path}?hash={}", document.hash);
         (path.clone(), json!({"serverRelativeURL": url}))
     };
-    json!({"paths": documents.iter().map(entry).collect::<serde_json::Map<_, _>>()})
+    json!({"paths": documents.map(entry).collect::<serde_json::Map<_, _>>()})
 }
 
-/// Returns `api/v1` or `apis/apps/v1`.
+/// Returns the path of the document of a resource below `/openapi/v3/`: `api/v1` or `apis/apps/v1`.
 fn prefix(resource: &Resource) -> String {
     let root = if resource.group.is_empty() { "api" } else { "apis" };
     format!("{root}/{}", resource.api_version())

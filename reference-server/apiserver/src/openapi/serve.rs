@@ -2,13 +2,15 @@
 //! until the API changes.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use jiff::{Timestamp, ToSpan};
 
-use super::{Document, PROTOBUF_REQUEST, PROTOBUF_RESPONSE, v2, v2_protobuf, v3, v3_index};
+use super::{
+    Document, PROTOBUF_REQUEST, PROTOBUF_RESPONSE, by_path, v2, v2_protobuf, v3, v3_index,
+};
 
 use crate::config::KubernetesVersion;
 use crate::discovery::{Resource, etag};
@@ -20,35 +22,43 @@ use kubeproof_apimachinery::status::ApiError;
 #[derive(Debug)]
 pub(crate) struct Publisher {
     version: KubernetesVersion,
-    current: RwLock<Option<Arc<Published>>>,
+    current: Mutex<Option<Arc<Published>>>,
 }
 
 /// The documents about some resources. Each is written once.
 #[derive(Debug)]
 struct Published {
     version: KubernetesVersion,
-    of: Arc<Vec<Resource>>,
-    v3: OnceLock<BTreeMap<String, Document>>,
+    of: Arc<Vec<Arc<Resource>>>,
+    /// By their path below `/openapi/v3/`.
+    v3: BTreeMap<String, Arc<GroupVersion>>,
     v2: OnceLock<Bytes>,
     v2_protobuf: OnceLock<Bytes>,
+}
+
+/// The document of one group and version.
+#[derive(Debug)]
+struct GroupVersion {
+    version: KubernetesVersion,
+    of: Vec<Arc<Resource>>,
+    document: OnceLock<Document>,
 }
 
 impl Publisher {
     /// Creates the publisher of a server of this version.
     pub(crate) fn new(version: KubernetesVersion) -> Self {
-        Self { version, current: RwLock::default() }
+        Self { version, current: Mutex::default() }
     }
 
-    fn published(&self, resources: Arc<Vec<Resource>>) -> Arc<Published> {
-        let kept = self.current.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(kept) = kept.filter(|kept| Arc::ptr_eq(&kept.of, &resources)) {
-            return kept;
+    fn published(&self, resources: Arc<Vec<Arc<Resource>>>) -> Arc<Published> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(published) = &*current
+            && Arc::ptr_eq(&published.of, &resources)
+        {
+            return Arc::clone(published);
         }
-        let (v3, v2, v2_protobuf) = Default::default();
-        let published =
-            Arc::new(Published { version: self.version, of: resources, v3, v2, v2_protobuf });
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) =
-            Some(Arc::clone(&published));
+        let published = Arc::new(Published::new(self.version, resources, current.as_deref()));
+        *current = Some(Arc::clone(&published));
         published
     }
 }
@@ -56,7 +66,7 @@ impl Publisher {
 /// Serves a path below `/openapi/`.
 pub(crate) fn handle(
     publisher: &Publisher,
-    resources: Arc<Vec<Resource>>,
+    resources: Arc<Vec<Arc<Resource>>>,
     (method, path): (&Method, &str),
     query: &Query,
     headers: &HeaderMap,
@@ -65,20 +75,43 @@ pub(crate) fn handle(
     let response = match path {
         "v2" => version_2(&documents, headers)?,
         "v3" => {
-            let index = v3_index(documents.version_3());
+            let index = v3_index(documents.v3.iter().map(|(path, it)| (path, it.document())));
             ApiResponse::json(StatusCode::OK, &index)
         }
         path => {
             let group_version = path.strip_prefix("v3/").ok_or_else(ApiError::no_such_path)?;
-            version_3(group_version, documents.version_3(), query)?
+            version_3(group_version, &documents.v3, query)?
         }
     };
     if *method == Method::GET { Ok(response) } else { Err(ApiError::method_not_allowed()) }
 }
 
 impl Published {
-    fn version_3(&self) -> &BTreeMap<String, Document> {
-        self.v3.get_or_init(|| v3(&self.of, self.version))
+    /// Keeps the documents of groups whose resources are the same as before.
+    fn new(
+        version: KubernetesVersion,
+        resources: Arc<Vec<Arc<Resource>>>,
+        before: Option<&Self>,
+    ) -> Self {
+        let group_version = |(path, of): (String, Vec<Arc<Resource>>)| {
+            let before = before.and_then(|before| before.v3.get(&path));
+            let same = before.filter(|before| before.describes(&of)).cloned();
+            let new = || Arc::new(GroupVersion { version, of, document: OnceLock::new() });
+            (path, same.unwrap_or_else(new))
+        };
+        let v3 = by_path(&resources).into_iter().map(group_version).collect();
+        Self { version, of: resources, v3, v2: OnceLock::new(), v2_protobuf: OnceLock::new() }
+    }
+}
+
+impl GroupVersion {
+    fn describes(&self, resources: &[Arc<Resource>]) -> bool {
+        self.of.len() == resources.len()
+            && self.of.iter().zip(resources).all(|(one, other)| Arc::ptr_eq(one, other))
+    }
+
+    fn document(&self) -> &Document {
+        self.document.get_or_init(|| v3(&self.of, self.version))
     }
 }
 
@@ -126,10 +159,10 @@ fn tagged(bytes: &Bytes, headers: &HeaderMap) -> ApiResponse {
 /// Serves one group and version. With a hash in the query, clients may cache the response for ever.
 fn version_3(
     group_version: &str,
-    documents: &BTreeMap<String, Document>,
+    documents: &BTreeMap<String, Arc<GroupVersion>>,
     query: &Query,
 ) -> Result<ApiResponse, ApiError> {
-    let document = documents.get(group_version).ok_or_else(ApiError::no_such_path)?;
+    let document = documents.get(group_version).ok_or_else(ApiError::no_such_path)?.document();
     let response = ApiResponse::bytes(StatusCode::OK, document.bytes.clone());
     match query.get("hash") {
         None | Some("") => Ok(response),
@@ -155,5 +188,29 @@ fn with_header(response: ApiResponse, name: header::HeaderName, value: &str) -> 
     match HeaderValue::from_str(value) {
         Ok(value) => response.header(name, value),
         Err(_) => response,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disabled::DisabledCapabilities;
+    use crate::discovery::Documents;
+    use crate::registry::Registry;
+
+    #[test]
+    fn a_change_of_the_api_rewrites_only_the_documents_of_its_groups() {
+        let version = KubernetesVersion::default();
+        let registry = Registry::new(version, DisabledCapabilities::default());
+        let (documents, publisher) = (Documents::default(), Publisher::new(version));
+        let published = || publisher.published(documents.resources(&registry));
+        let before = published();
+        assert!(Arc::ptr_eq(&before, &published()), "nothing changed");
+        registry.replace("apps", "deployments", Vec::new());
+        let after = published();
+        let is_same = |path: &str| Arc::ptr_eq(&before.v3[path], &after.v3[path]);
+        assert!(is_same("api/v1") && is_same("apis/batch/v1") && !is_same("apis/apps/v1"));
+        let paths = [&before, &after].map(|published| published.v3["apis/apps/v1"].of.len());
+        assert_eq!(paths[0], paths[1] + 1);
     }
 }

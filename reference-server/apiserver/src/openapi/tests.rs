@@ -46,7 +46,7 @@ fn resource(group: &str, kind: &str, schema: Schema) -> Resource {
     }
 }
 
-fn catalogue() -> Vec<Resource> {
+fn catalogue() -> Vec<Arc<Resource>> {
     let port =
         object("io.k8s.api.core.v1.Port").need("port", int32()).field("target", int_or_string());
     let mut strategy = object("io.k8s.api.apps.v1.Strategy").field("type", string());
@@ -60,11 +60,13 @@ fn catalogue() -> Vec<Resource> {
     let widget = Schema::from_openapi(
         &json!({"type": "object", "properties": {"size": {"type": "integer", "nullable": true}}}),
     );
-    vec![resource("apps", "Release", release), resource("example.com", "Widget", widget.unwrap())]
+    let widget = resource("example.com", "Widget", widget.unwrap());
+    [resource("apps", "Release", release), widget].map(Arc::new).into()
 }
 
 fn v3_of(path: &str) -> Value {
-    serde_json::from_slice(&v3(&catalogue(), KubernetesVersion::default())[path].bytes).unwrap()
+    let document = v3(&by_path(&catalogue())[path], KubernetesVersion::default());
+    serde_json::from_slice(&document.bytes).unwrap()
 }
 
 fn v2_document() -> Value {
@@ -73,8 +75,11 @@ fn v2_document() -> Value {
 
 #[test]
 fn the_index_names_every_document_with_its_hash() {
-    let documents = v3(&catalogue(), KubernetesVersion::default());
-    let index = v3_index(&documents);
+    let documents: BTreeMap<_, _> = by_path(&catalogue())
+        .into_iter()
+        .map(|(path, resources)| (path, v3(&resources, KubernetesVersion::default())))
+        .collect();
+    let index = v3_index(documents.iter());
     let url = index["paths"]["apis/example.com/v1"]["serverRelativeURL"].as_str().unwrap();
     assert_eq!(
         url,
@@ -131,10 +136,10 @@ fn every_reference_leads_somewhere() {
         verbs: ty.verbs,
         ..resource(&ty.group, &ty.kind, Schema::default())
     });
-    let resources: Vec<_> = builtin.chain(catalogue()).collect();
-    let documents = v3(&resources, KubernetesVersion::default());
-    let mut documents: Vec<Value> = documents
+    let resources: Vec<_> = builtin.map(Arc::new).chain(catalogue()).collect();
+    let mut documents: Vec<Value> = by_path(&resources)
         .values()
+        .map(|resources| v3(resources, KubernetesVersion::default()))
         .map(|document| serde_json::from_slice(&document.bytes).unwrap())
         .collect();
     documents.push(v2(&resources, KubernetesVersion::default()));

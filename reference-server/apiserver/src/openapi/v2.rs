@@ -1,5 +1,7 @@
 //! OpenAPI v2 ("Swagger"): one document for the whole API.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::definitions::{Dialect, KINDS, definitions};
@@ -9,15 +11,14 @@ use crate::config::KubernetesVersion;
 use crate::discovery::Resource;
 
 /// Returns the document of `/openapi/v2`.
-pub(crate) fn document(resources: &[Resource], version: KubernetesVersion) -> Value {
-    let items = resources.iter().flat_map(operations::paths);
+pub(crate) fn document(resources: &[Arc<Resource>], version: KubernetesVersion) -> Value {
+    let items = resources.iter().flat_map(|resource| operations::paths(resource));
     let paths: Map<_, _> = items.map(|item| (item.path.clone(), path(&item))).collect();
-    let resources: Vec<_> = resources.iter().collect();
     json!({
         "swagger": "2.0",
         "info": info(version),
         "paths": paths,
-        "definitions": definitions(&resources, version, Dialect::V2),
+        "definitions": definitions(resources, version, Dialect::V2),
         "securityDefinitions": {
             "BearerToken": {"type": "apiKey", "in": "header", "name": "authorization"},
         },

@@ -1,5 +1,7 @@
 //! OpenAPI v3: one document for each group and version.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::definitions::{Dialect, KINDS, definitions};
@@ -9,7 +11,7 @@ use crate::config::KubernetesVersion;
 use crate::discovery::Resource;
 
 /// Returns the document of one group and version.
-pub(super) fn document(resources: &[&Resource], version: KubernetesVersion) -> Value {
+pub(super) fn document(resources: &[Arc<Resource>], version: KubernetesVersion) -> Value {
     let items = resources.iter().flat_map(|resource| operations::paths(resource));
     let paths: Map<_, _> = items.map(|item| (item.path.clone(), path(&item))).collect();
     json!({
