@@ -203,11 +203,11 @@ mod tests {
         let version = KubernetesVersion::default();
         let registry = Registry::new(version, DisabledCapabilities::default());
         let (documents, publisher) = (Documents::default(), Publisher::new(version));
-        let published = || publisher.published(documents.resources(&registry));
-        let before = published();
-        assert!(Arc::ptr_eq(&before, &published()), "nothing changed");
+        let current = || publisher.published(documents.resources(&registry));
+        let before = current();
+        assert!(Arc::ptr_eq(&before, &current()), "nothing changed");
         registry.replace("apps", "deployments", Vec::new());
-        let after = published();
+        let after = current();
         let is_same = |path: &str| Arc::ptr_eq(&before.v3[path], &after.v3[path]);
         assert!(is_same("api/v1") && is_same("apis/batch/v1") && !is_same("apis/apps/v1"));
         let paths = [&before, &after].map(|published| published.v3["apis/apps/v1"].of.len());
