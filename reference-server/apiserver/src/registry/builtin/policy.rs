@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::data::resource;
+use super::names::qualified_name;
 use super::{BuiltinType, Hooks, restore};
 use kubeproof_apimachinery::table::column::{Cell, age, column};
 
@@ -26,6 +27,7 @@ pub(super) fn types() -> Vec<BuiltinType> {
         ],
         hooks: Hooks {
             validate,
+            validate_status,
             prepare_create: |budget| restore(budget, &Value::Null, "status"),
             prepare_update: |new, old| restore(new, old, "status"),
             ..Hooks::NONE
@@ -50,4 +52,53 @@ fn validate(budget: &Value) -> Vec<FieldError> {
     }
     let why = "minAvailable and maxUnavailable cannot be both set";
     vec![FieldError::invalid("spec", spec, why)]
+}
+
+/// Returns the errors in the conditions, which other controllers than that of the server write.
+fn validate_status(budget: &Value, _: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let conditions = budget["status"]["conditions"].as_array().into_iter().flatten();
+    for (index, condition) in conditions.enumerate() {
+        let at = |field: &str| format!("status.conditions[{index}].{field}");
+        let text = |field: &str| condition[field].as_str().unwrap_or_default();
+        for why in qualified_name(text("type")) {
+            errors.push(FieldError::invalid(at("type"), &text("type").into(), &why));
+        }
+        if !STATUSES.contains(&text("status")) {
+            let (value, supported) = (text("status").into(), STATUSES.map(Value::from));
+            errors.push(FieldError::not_supported(at("status"), &value, &supported));
+        }
+        for field in ["lastTransitionTime", "reason"] {
+            if text(field).is_empty() {
+                errors.push(FieldError::required(at(field), ""));
+            }
+        }
+    }
+    errors
+}
+
+/// The statuses of a condition.
+const STATUSES: [&str; 3] = ["False", "True", "Unknown"];
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn conditions_are_complete() {
+        let errors = |condition: Value| {
+            let errors =
+                validate_status(&json!({"status": {"conditions": [condition]}}), &json!({}));
+            errors.into_iter().map(|error| error.field).collect::<Vec<_>>()
+        };
+        let time = "2024-01-02T03:04:05Z";
+        let full =
+            json!({"type": "A", "status": "True", "reason": "R", "lastTransitionTime": time});
+        assert!(errors(full).is_empty());
+        let missing = ["status", "lastTransitionTime", "reason"];
+        let missing = missing.map(|field| format!("status.conditions[0].{field}"));
+        assert_eq!(errors(json!({"type": "A"})), missing);
+    }
 }
