@@ -58,10 +58,13 @@ pub(super) fn services() -> BuiltinType {
 }
 
 /// The cluster IPs of services. The range is small and its order is fixed, so that tests can
-/// predict them.
-#[derive(Debug, Default)]
+/// predict them. A released address is used again after all others, as with kube-apiserver, which
+/// chooses at random: a client that released an address can request it for some time.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ClusterIps {
     taken: BTreeSet<Ipv4Addr>,
+    /// The last address that the server chose.
+    last: Option<Ipv4Addr>,
 }
 
 impl ClusterIps {
@@ -69,6 +72,9 @@ impl ClusterIps {
     /// none.
     pub(crate) fn allocate(&mut self, service: &mut Value) -> Result<(), FieldError> {
         let Some(address) = self.choose(service)? else { return Ok(()) };
+        if cluster_ip(service).is_empty() {
+            self.last = Some(address);
+        }
         self.taken.insert(address);
         let text = address.to_string();
         service["spec"]["clusterIPs"] = json!([text]);
@@ -78,8 +84,7 @@ impl ClusterIps {
 
     /// Allocates like [`Self::allocate`] for a dry run, which does not keep the address.
     pub(crate) fn propose(&self, service: &mut Value) -> Result<(), FieldError> {
-        let mut scratch = Self { taken: self.taken.clone() };
-        scratch.allocate(service)
+        self.clone().allocate(service)
     }
 
     /// Releases the address of a deleted service.
@@ -99,8 +104,10 @@ impl ClusterIps {
             FieldError::invalid("spec.clusterIPs", &json!([wanted]), &why)
         };
         if wanted.is_empty() {
-            let mut free = range().filter(|address| !self.taken.contains(address));
-            return free.next().map(Some).ok_or_else(|| reject("range is full"));
+            let is_free = |address: &Ipv4Addr| !self.taken.contains(address);
+            let later = range().find(|address| Some(*address) > self.last && is_free(address));
+            let free = later.or_else(|| range().find(is_free));
+            return free.map(Some).ok_or_else(|| reject("range is full"));
         }
         let address: Ipv4Addr = wanted.parse().map_err(|_| reject("not an IPv4 address"))?;
         if !range().any(|candidate| candidate == address) {
@@ -331,10 +338,21 @@ mod tests {
         ips.propose(&mut second.clone()).unwrap();
         ips.allocate(&mut second).unwrap();
         assert_eq!(second["spec"]["clusterIP"], "10.0.0.2");
-        ips.release(&service);
-        let mut third = completed(&json!({"ports": [{"port": 80}]}));
-        ips.allocate(&mut third).unwrap();
-        assert_eq!(third["spec"]["clusterIP"], "10.0.0.1");
+    }
+
+    #[test]
+    fn a_released_address_is_used_again_after_all_others() {
+        let mut ips = ClusterIps { taken: range().skip(3).collect(), last: None };
+        let next = |ips: &mut ClusterIps| {
+            let mut service = completed(&json!({"ports": [{"port": 80}]}));
+            ips.allocate(&mut service).map(|()| service)
+        };
+        let first = next(&mut ips).unwrap();
+        ips.release(&first);
+        for address in ["10.0.0.2", "10.0.0.3", "10.0.0.1"] {
+            assert_eq!(cluster_ip(&next(&mut ips).unwrap()), address);
+        }
+        assert!(next(&mut ips).unwrap_err().message.contains("range is full"));
     }
 
     #[rstest]
