@@ -1,11 +1,12 @@
 #![doc = include_str!("../README.md")]
 
 mod capability;
-pub mod cleanup;
+mod cleanup;
 pub mod event;
 pub mod exchange;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+pub mod generated;
 mod json;
 pub mod plan;
 pub mod run;

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use crate::load::Manifest;
-use crate::{Config, Controllers, KubernetesVersion, Running, Server, StartError, Tls, TokenUser};
+use crate::{
+    Config, Controllers, KubernetesVersion, Running, Server, StartError, Storage, Tls, TokenUser,
+};
 
 /// Builds a server. [`Server::builder`] returns one. Each server has its own state, and by default
 /// a free port on the loopback interface, so one process can have hundreds of servers.
@@ -82,6 +84,21 @@ impl ServerBuilder {
     #[must_use]
     pub fn load(mut self, file: impl Into<PathBuf>) -> Self {
         self.files.push(file.into());
+        self
+    }
+
+    /// Keeps the objects in a directory. They survive a restart, and an acknowledged write survives
+    /// a crash.
+    #[must_use]
+    pub fn data_dir(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.config.storage = Storage::Disk(directory.into());
+        self
+    }
+
+    /// Starts with the objects of a snapshot.
+    #[must_use]
+    pub fn restore(mut self, file: impl Into<PathBuf>) -> Self {
+        self.config.restore = Some(file.into());
         self
     }
 

@@ -1,12 +1,13 @@
 //! The configuration of a server.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use rand::distr::{Alphanumeric, SampleString};
 
 use crate::{
-    AuthorizationMode, DisabledCapabilities, Faults, KubernetesVersion, Limits, Manifest,
-    ServiceAccountOptions, Tls, TokenUser, Variations,
+    AdmissionPlugins, AuthorizationMode, DisabledCapabilities, Faults, KubernetesVersion, Limits,
+    Manifest, ServiceAccountOptions, Storage, Tls, TokenUser, Variations,
 };
 
 /// The configuration of a server. [`Config::default`] suits a test in the same process.
@@ -31,6 +32,8 @@ pub struct Config {
     pub authorization: AuthorizationMode,
     /// The tokens of service accounts. Default: a generated key signs them.
     pub service_accounts: ServiceAccountOptions,
+    /// The admission plugins. Default: those of kube-apiserver without `ServiceAccount`.
+    pub admission_plugins: AdmissionPlugins,
     /// The objects that exist when the server is ready. The server applies definitions first, then
     /// namespaces, then the others in their order. Default: none.
     pub manifests: Vec<Manifest>,
@@ -39,6 +42,11 @@ pub struct Config {
     pub cluster_defaults: bool,
     /// The controllers that run in the server. Default: all.
     pub controllers: Controllers,
+    /// Where the server keeps its objects. Default: in memory.
+    pub storage: Storage,
+    /// A snapshot whose objects the server starts with. A data directory must be empty. Default:
+    /// none.
+    pub restore: Option<PathBuf>,
     /// The number of events to keep for each resource. Older versions return 410.
     pub history: usize,
     /// Adds a node that runs pods in a scripted runtime (see the README). Default: no node, and
@@ -81,9 +89,12 @@ impl Default for Config {
             users: Vec::new(),
             authorization: AuthorizationMode::Rbac,
             service_accounts: ServiceAccountOptions::default(),
+            admission_plugins: AdmissionPlugins::default(),
             manifests: Vec::new(),
             cluster_defaults: true,
             controllers: Controllers::All,
+            storage: Storage::Memory,
+            restore: None,
             history: 10_000,
             node: false,
             sample: false,

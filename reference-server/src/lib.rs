@@ -70,10 +70,12 @@ mod server;
 pub use builder::ServerBuilder;
 pub use config::{Config, Controllers};
 pub use kubeproof_apiserver::config::{
-    AuthorizationMode, KubernetesVersion, Limits, ServiceAccountOptions, ServingCertificate, Tls,
-    TokenFileError, TokenUser, UnknownVersion,
+    AdmissionPluginError, AdmissionPlugins, AuthorizationMode, KubernetesVersion, Limits,
+    ServiceAccountOptions, ServingCertificate, Storage, Tls, TokenFileError, TokenUser,
+    UnknownVersion,
 };
 pub use kubeproof_apiserver::disabled::{Capability, DisabledCapabilities};
+pub use kubeproof_apiserver::{SnapshotError, StorageError};
 pub use kubeproof_faults::{Fault, Faults, Variation, Variations};
 pub use kubeproof_kubelet as kubelet;
 pub use load::{LoadError, Manifest};

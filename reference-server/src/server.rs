@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -10,13 +11,12 @@ use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use kubeproof_apiserver::ApiServer;
 use kubeproof_apiserver::certificates::CertificateAuthority;
 use kubeproof_apiserver::config::Options;
 use kubeproof_apiserver::http::listener;
 use kubeproof_apiserver::http::tls::{self, Identity, TlsError};
 use kubeproof_apiserver::loopback::Client;
-use kubeproof_apiserver::service_accounts::KeyError;
+use kubeproof_apiserver::{ApiServer, SnapshotError};
 
 use crate::builder::ServerBuilder;
 use crate::front_end::FrontEnd;
@@ -48,9 +48,9 @@ pub enum StartError {
     /// The certificates could not be read or generated.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The keys of service account tokens could not be read or generated.
+    /// The API server did not start.
     #[error(transparent)]
-    Key(#[from] KeyError),
+    ApiServer(#[from] kubeproof_apiserver::StartError),
     /// A manifest could not be read or applied.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -104,22 +104,19 @@ impl Server {
             &options(&config, addr, identity.as_ref()),
             tasks.clone(),
             stop.clone(),
-        )?;
+        )
+        .await?;
         let client = Client::new(&api);
         kubeproof_controllers::start_custom_resources(&client);
         if config.controllers == Controllers::All {
-            kubeproof_controllers::start_namespaces(&client);
-            kubeproof_controllers::start_role_aggregation(&client);
-            kubeproof_controllers::start_certificates(&client, authority);
-            if !config.disabled_capabilities.on(Capability::GarbageCollection) {
-                kubeproof_controllers::start_garbage_collector(&client);
-            }
+            let ca_pem = identity.as_ref().map(|identity| identity.ca_pem.clone());
+            start_controllers(&config, &client, (authority, ca_pem)).await;
         }
         if config.node && !config.disabled_capabilities.on(Capability::Node) {
-            node::start(&api, &client);
+            node::start(&api, &client).await;
         }
         load::apply(&api, &config.admin_token, &config.manifests).await?;
-        let front_end = Arc::new(FrontEnd::new(api, &config)?);
+        let front_end = Arc::new(FrontEnd::new(api.clone(), &config)?);
         tasks.spawn(listener::accept(
             socket,
             tls,
@@ -128,6 +125,7 @@ impl Server {
             (stop.clone(), tasks.clone()),
         ));
         Ok(Running {
+            api,
             addr,
             ca_pem: identity.map(|identity| identity.ca_pem),
             admin_token: config.admin_token,
@@ -135,6 +133,27 @@ impl Server {
             tasks,
             stop: stop.drop_guard(),
         })
+    }
+}
+
+/// Starts the controllers that are not part of kube-apiserver. `ca_pem` is the authority of the
+/// serving certificate.
+async fn start_controllers(
+    config: &Config,
+    client: &Client,
+    (authority, ca_pem): (CertificateAuthority, Option<String>),
+) {
+    kubeproof_controllers::start_namespaces(client);
+    kubeproof_controllers::start_role_aggregation(client).await;
+    kubeproof_controllers::start_certificates(client, authority);
+    if config.admission_plugins.has("ResourceQuota") {
+        kubeproof_controllers::start_resource_quotas(client);
+    }
+    if config.admission_plugins.has("ServiceAccount") {
+        kubeproof_controllers::start_service_accounts(client, ca_pem).await;
+    }
+    if !config.disabled_capabilities.on(Capability::GarbageCollection) {
+        kubeproof_controllers::start_garbage_collector(client).await;
     }
 }
 
@@ -149,7 +168,10 @@ fn options(config: &Config, addr: SocketAddr, identity: Option<&Identity>) -> Op
         client_ca: identity.and_then(|identity| identity.client_ca.clone()),
         authorization: config.authorization,
         service_accounts: config.service_accounts.clone(),
+        admission_plugins: config.admission_plugins.clone(),
         cluster_defaults: config.cluster_defaults,
+        storage: config.storage.clone(),
+        restore: config.restore.clone(),
         history: config.history,
         sample: config.sample,
         deletion_returns_object: config.variations.on(Variation::ObjectOnDelete),
@@ -168,6 +190,7 @@ pub struct Running {
     user_token: Option<String>,
     tasks: TaskTracker,
     stop: DropGuard,
+    api: Arc<ApiServer>,
 }
 
 impl Running {
@@ -235,6 +258,18 @@ impl Running {
         let options = kube::config::KubeConfigOptions::default();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
         Ok(kube::Client::try_from(config)?)
+    }
+
+    /// Writes all objects to a file, which [`Config::restore`] reads.
+    pub fn save_snapshot(&self, path: &Path) -> Result<(), SnapshotError> {
+        self.api.save_snapshot(path)
+    }
+
+    /// Stops like [`Self::shutdown`], and writes all objects to a file.
+    pub async fn shutdown_with_snapshot(self, path: &Path) -> Result<(), SnapshotError> {
+        let api = self.api.clone();
+        self.shutdown().await;
+        api.save_snapshot(path)
     }
 
     /// Stops the listener, ends every connection and waits until all are closed.

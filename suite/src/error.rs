@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 use kubeproof::self_test::SelfTestError;
 use kubeproof_cases::LoadError;
+use kubeproof_harness::generated::GeneratedError;
 use kubeproof_harness::plan::{
     KnownFailuresError, PlanError, SelectionError, SubjectError, nearest,
 };
 use kubeproof_harness::schema::ManifestError;
 use kubeproof_harness::target::TargetError;
-use kubeproof_reference_server::StartError;
 use kubeproof_reference_server::kubelet::EndpointError;
+use kubeproof_reference_server::{AdmissionPluginError, SnapshotError, StartError};
 use kubeproof_reports::ReportError;
 use kubeproof_reports::compare::MergeError;
 use kubeproof_reports::formats::LoadError as ReportLoadError;
@@ -35,6 +36,9 @@ pub(crate) enum Error {
     Cases(#[from] LoadError),
     #[error(transparent)]
     Server(#[from] StartError),
+    /// The snapshot of a server could not be written.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
     #[error(transparent)]
     Report(#[from] ReportError),
     #[error(transparent)]
@@ -54,6 +58,8 @@ pub(crate) enum Error {
     Variable { name: String, value: String },
     #[error("--{name} is {value:?}: {reason}")]
     Flag { name: &'static str, value: String, reason: String },
+    #[error("cannot select admission plugins: {0}")]
+    AdmissionPlugins(#[from] AdmissionPluginError),
     #[error("cannot listen on {address}: {source}; choose another address")]
     Listen { address: String, source: io::Error },
     #[error(
@@ -97,6 +103,9 @@ pub(crate) enum Error {
     NoAddress { host: String, source: io::Error },
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
+    /// A generated test cannot run.
+    #[error(transparent)]
+    Generated(GeneratedError),
     #[error("cannot start the async runtime: {0}")]
     Runtime(io::Error),
     #[error("the run ended early because of a bug in kubeproof: {0}")]
@@ -118,6 +127,7 @@ impl Error {
             Self::Selection(SelectionError::NoMatch { .. })
             | Self::NothingSelected
             | Self::NothingToLint(_)
+            | Self::Generated(GeneratedError::NothingToTest(_))
             | Self::AllSkipped(_) => Exit::NOTHING_RAN,
             Self::Target(
                 TargetError::Failing { .. }
@@ -126,7 +136,9 @@ impl Error {
                 | TargetError::Unauthenticated { .. }
                 | TargetError::Anonymous { .. },
             ) => Exit::UNREACHABLE,
-            Self::Runtime(_) | Self::Panicked(_) | Self::SelfTest(_) => Exit::ERRORS,
+            Self::Runtime(_) | Self::Panicked(_) | Self::SelfTest(_) | Self::Generated(_) => {
+                Exit::ERRORS
+            }
             _ => Exit::USAGE,
         }
     }
@@ -148,6 +160,15 @@ impl From<PlanError> for Error {
             PlanError::KnownFailures(error) => Self::KnownFailures(error),
             PlanError::Target(error) => Self::Target(error),
             error @ PlanError::NoNamespace(_) => Self::NoNamespace(error),
+        }
+    }
+}
+
+impl From<GeneratedError> for Error {
+    fn from(error: GeneratedError) -> Self {
+        match error {
+            GeneratedError::Plan(error) => error.into(),
+            other => Self::Generated(other),
         }
     }
 }

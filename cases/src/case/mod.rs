@@ -245,6 +245,10 @@ impl fmt::Display for ResourceName {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Capability {
+    /// Validating admission policies can be created (`admissionregistration.k8s.io/v1`).
+    AdmissionPolicies,
+    /// Validating webhook configurations can be created (`admissionregistration.k8s.io/v1`).
+    AdmissionWebhooks,
     /// Aggregated discovery documents.
     AggregatedDiscovery,
     /// Pods have the subresource attach.
@@ -267,6 +271,8 @@ pub enum Capability {
     Log,
     /// PATCH takes application/merge-patch+json.
     MergePatch,
+    /// Mutating admission policies can be created (`admissionregistration.k8s.io/v1`).
+    MutatingAdmissionPolicies,
     /// The run may create namespaces.
     Namespaces,
     /// /openapi/v2 is served.

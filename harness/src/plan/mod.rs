@@ -6,6 +6,7 @@ mod known_failures;
 mod notation;
 mod objects;
 mod options;
+mod place;
 mod pod;
 mod selection;
 mod subject;
@@ -37,10 +38,12 @@ use crate::transport::write_policy::WritePolicy;
 pub use self::known_failures::{EntryUsage, KnownFailures, KnownFailuresError};
 pub use self::objects::PlannedObject;
 pub use self::options::{Required, RunOptions};
+pub(crate) use self::place::{Place, place};
 pub(crate) use self::pod::RunPod;
 pub use self::selection::{Pattern, Rerun, Selection, SelectionError, nearest, no_match};
+use self::subject::adopt;
+pub(crate) use self::subject::filled;
 pub use self::subject::{Origin, Subject, SubjectArgument, SubjectError};
-use self::subject::{adopt, filled};
 use self::subjects::ResolvedSubjects;
 pub(crate) use self::variables::base_values;
 use self::write_bounds::WriteBounds;
@@ -315,17 +318,20 @@ fn installs(catalogue: &Catalogue, runs: &[PlannedRun]) -> Vec<Install> {
             .filter_map(|run| run.subject.as_ref())
             .find(|subject| subject.name == definition.name)
     };
-    let install = |definition: &SubjectDefinition| {
-        let (subject, manifest) = (served(definition)?, definition.crd.as_ref()?);
-        Some(Install {
-            name: definition.name.clone(),
-            manifest: filled(manifest, "group", &subject.served.group),
-            group: subject.served.group.clone(),
-            collection: subject.collection_of_all(),
-            root: subject.root(),
-        })
-    };
+    let install = |definition: &SubjectDefinition| install_of(definition, served(definition)?);
     catalogue.subjects.iter().filter_map(install).collect()
+}
+
+/// Returns what to install for a custom resource of the suite. `None` for other resources.
+fn install_of(definition: &SubjectDefinition, subject: &Subject) -> Option<Install> {
+    let manifest = definition.crd.as_ref()?;
+    Some(Install {
+        name: definition.name.clone(),
+        manifest: filled(manifest, "group", &subject.served.group),
+        group: subject.served.group.clone(),
+        collection: subject.collection_of_all(),
+        root: subject.root(),
+    })
 }
 
 fn serves_namespaces(capabilities: &Capabilities) -> bool {

@@ -6,12 +6,19 @@ use kubeproof_cases::{Catalogue, SubjectDefinition};
 use super::subject::SubjectArgument;
 use crate::capability::{Search, WantedResource};
 
+const ADMISSION: &str = "admissionregistration.k8s.io";
+
 /// Resources that probes use: name, group, kind, and whether they are namespaced. All have version
 /// v1.
-const OF_PROBES: [(&str, &str, &str, bool); 3] = [
+const OF_PROBES: [(&str, &str, &str, bool); 8] = [
     ("customresourcedefinitions", "apiextensions.k8s.io", "CustomResourceDefinition", false),
     ("roles", "rbac.authorization.k8s.io", "Role", true),
     ("rolebindings", "rbac.authorization.k8s.io", "RoleBinding", true),
+    ("validatingadmissionpolicies", ADMISSION, "ValidatingAdmissionPolicy", false),
+    ("validatingadmissionpolicybindings", ADMISSION, "ValidatingAdmissionPolicyBinding", false),
+    ("mutatingadmissionpolicies", ADMISSION, "MutatingAdmissionPolicy", false),
+    ("mutatingadmissionpolicybindings", ADMISSION, "MutatingAdmissionPolicyBinding", false),
+    ("validatingwebhookconfigurations", ADMISSION, "ValidatingWebhookConfiguration", false),
 ];
 
 /// Returns the resources of the suite, of the cases and of the user.

@@ -18,7 +18,7 @@ mod rights;
 mod schedule;
 mod schema_steps;
 mod scope;
-mod setup;
+pub(crate) mod setup;
 mod steps;
 mod stream_data;
 mod stream_steps;
@@ -26,3 +26,8 @@ mod watch_resume;
 mod watch_steps;
 
 pub use self::schedule::{results, run};
+
+/// What earlier runs left behind.
+pub mod leftovers {
+    pub use crate::cleanup::{Found, Leftover, find, remove};
+}

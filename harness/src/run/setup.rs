@@ -17,7 +17,7 @@ use crate::transport::Client;
 use crate::verdict::synthetic;
 
 /// Time for a server to serve an installed resource.
-pub(super) const SERVE_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const SERVE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Time for a served resource to appear in discovery. Cases judge one that never does.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(5);
@@ -28,9 +28,9 @@ pub(super) const INSTALLED: &str = "resource-installed";
 /// Failures of the setup, and the installed resources. The first affected case reports a failure,
 /// and it blocks the others.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SetupOutcome {
-    pub(super) namespace: Option<SetupFailure>,
-    pub(super) installs: BTreeMap<ResourceName, SetupFailure>,
+pub(crate) struct SetupOutcome {
+    pub(crate) namespace: Option<SetupFailure>,
+    pub(crate) installs: BTreeMap<ResourceName, SetupFailure>,
     /// Resources that the target installed.
     pub(super) installed: BTreeMap<ResourceName, InstalledResource>,
 }
@@ -60,7 +60,7 @@ impl InstalledResource {
 
 /// A failure before the cases.
 #[derive(Clone, Debug)]
-pub(super) struct SetupFailure {
+pub(crate) struct SetupFailure {
     check: CheckResult,
     exchange: Exchange,
 }
@@ -78,6 +78,11 @@ impl SetupFailure {
             check: CheckResult { expected: json!(expected), actual, message, symptom, ..check },
             exchange,
         }
+    }
+
+    /// Returns what was expected, and what happened.
+    pub(crate) fn message(&self) -> &str {
+        &self.check.message
     }
 
     /// Replaces the verdict.
@@ -102,7 +107,7 @@ pub(super) fn rejection_verdict(exchange: &Exchange) -> Verdict {
     }
 }
 
-pub(super) async fn namespace(
+pub(crate) async fn namespace(
     client: &Client,
     name: &str,
     deadline: Instant,
@@ -129,7 +134,7 @@ pub(super) async fn namespace(
 }
 
 /// Installs all custom resources concurrently, and waits until they are served.
-pub(super) async fn install(
+pub(crate) async fn install(
     client: &Client,
     installs: &[Install],
     deadline: Instant,

@@ -8,10 +8,18 @@
 //! If all reserved memory belongs to waiting responses, the last one fails; otherwise all would
 //! wait for each other. Long lines of watches take turns. Bodies do not, because over HTTP/2 an
 //! unread body blocks others on its connection.
+//!
+//! Cases that keep one response and wait for the next can block each other, too. So after a
+//! standstill, one reservation may exceed the limit. All together never exceed it twice.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Mutex as Turn, Notify, OwnedMutexGuard};
+use tokio::time::timeout;
+
+/// Time without a release after which a reservation may exceed the limit.
+const STANDSTILL: Duration = Duration::from_secs(1);
 
 /// Minimum growth of a reservation.
 pub(super) const STEP: usize = 64 << 10;
@@ -36,6 +44,7 @@ struct MemoryPool {
     total: usize,
     level: Mutex<Level>,
     freed: Notify,
+    standstill: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -44,8 +53,8 @@ struct Level {
     /// Memory of reservations that wait for more. Reset when memory is released, because each
     /// waiter then tries again.
     parked: usize,
-    /// Number of releases.
-    freed: u64,
+    /// Number of releases, and of reservations that exceeded the limit.
+    changes: u64,
     /// Memory of reservations that wait for a turn.
     queued: usize,
 }
@@ -53,6 +62,14 @@ struct Level {
 impl MemoryPool {
     fn level(&self) -> MutexGuard<'_, Level> {
         self.level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets all waiting reservations try again.
+    fn changed(&self, mut level: MutexGuard<'_, Level>) {
+        level.parked = 0;
+        level.changes += 1;
+        drop(level);
+        self.freed.notify_waiters();
     }
 }
 
@@ -74,16 +91,18 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         let mut level = self.pool.level();
         level.held -= self.bytes;
-        level.parked = 0;
-        level.freed += 1;
-        drop(level);
-        self.pool.freed.notify_waiters();
+        self.pool.changed(level);
     }
 }
 
 impl MemoryBudget {
     pub(super) fn new(max_body: usize, total: usize) -> Self {
-        let pool = MemoryPool { total, level: Mutex::default(), freed: Notify::new() };
+        let pool = MemoryPool {
+            total,
+            level: Mutex::default(),
+            freed: Notify::new(),
+            standstill: STANDSTILL,
+        };
         Self { max_body, pool: Arc::new(pool), turn: Arc::default() }
     }
 
@@ -105,13 +124,21 @@ impl MemoryBudget {
 
     /// Reserves memory for an owner that keeps its own reservation while it waits.
     async fn hold(&self, bytes: usize, own: usize) -> Result<Reservation, String> {
+        // The changes at the start of a standstill.
+        let mut standstill = None;
         loop {
             // Registered before the check, so that no release is missed.
             let freed = self.pool.freed.notified();
-            let _parked = {
+            let parked = {
                 let mut level = self.pool.level();
-                if level.held + bytes <= self.pool.total {
+                let exceeds = level.held + bytes > self.pool.total;
+                let may_exceed =
+                    standstill == Some(level.changes) && level.held + bytes <= 2 * self.pool.total;
+                if !exceeds || may_exceed {
                     level.held += bytes;
+                    if exceeds {
+                        self.pool.changed(level);
+                    }
                     return Ok(Reservation { pool: Arc::clone(&self.pool), bytes });
                 }
                 if own + bytes > self.pool.total || level.parked + level.queued + own == level.held
@@ -120,7 +147,8 @@ impl MemoryBudget {
                 }
                 Parked::new(&self.pool, &mut level, own)
             };
-            freed.await;
+            standstill =
+                timeout(self.pool.standstill, freed).await.is_err().then_some(parked.changes);
         }
     }
 
@@ -138,21 +166,21 @@ impl MemoryBudget {
 struct Parked<'a> {
     pool: &'a MemoryPool,
     bytes: usize,
-    /// Number of releases when the wait started.
-    freed: u64,
+    /// The changes when the wait started.
+    changes: u64,
 }
 
 impl<'a> Parked<'a> {
     fn new(pool: &'a MemoryPool, level: &mut Level, bytes: usize) -> Self {
         level.parked += bytes;
-        Self { pool, bytes, freed: level.freed }
+        Self { pool, bytes, changes: level.changes }
     }
 }
 
 impl Drop for Parked<'_> {
     fn drop(&mut self) {
         let mut level = self.pool.level();
-        if level.freed == self.freed {
+        if level.changes == self.changes {
             level.parked -= self.bytes;
         }
     }
@@ -323,6 +351,20 @@ mod tests {
         first.reach(2 << 20).await.expect_err("the other has some of it, and waits for its turn");
         drop(first);
         waiting.await.expect("it is its turn");
+    }
+
+    #[tokio::test]
+    async fn after_a_standstill_one_reservation_exceeds_the_limit() {
+        let mut budget = MemoryBudget::new(1 << 20, 1 << 20);
+        let standstill = Duration::from_millis(1);
+        Arc::get_mut(&mut budget.pool).expect("the only owner").standstill = standstill;
+        let _kept = budget.hold(3 << 18, 0).await.expect("there is room");
+        let first = budget.hold(1 << 19, 0).await.expect("nothing is released meanwhile");
+        let mut third = Box::pin(budget.hold(1 << 20, 0));
+        let waited = timeout(10 * standstill, &mut third).await;
+        waited.expect_err("with it, the limit would be exceeded twice");
+        drop(first);
+        third.await.expect("the standstill goes on");
     }
 
     #[tokio::test]

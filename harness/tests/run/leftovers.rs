@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use kubeproof_harness::cleanup;
 use kubeproof_harness::event::SkipReason;
 use kubeproof_harness::event::{Event, Verdict};
 use kubeproof_harness::plan::RunOptions;
+use kubeproof_harness::run::leftovers;
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -206,7 +206,7 @@ async fn what_earlier_runs_left_is_found(
 ) {
     let peer = Peer::start(littered).await;
     let (age, deadline) = (Duration::from_hours(hours), Instant::now() + Duration::from_mins(1));
-    let found = cleanup::find(&peer.client, namespace, age, deadline).await.unwrap();
+    let found = leftovers::find(&peer.client, namespace, age, deadline).await.unwrap();
     let paths: Vec<&str> = found.leftovers.iter().map(|leftover| leftover.path.as_str()).collect();
     let definition = format!("{CRDS}/widgets.a2c123.kubeproof.dev");
     let in_groups = [definition.as_str(), "/apis/sea.example/v1/boats/kp-a2c123-4"];
@@ -224,8 +224,9 @@ async fn what_earlier_runs_left_is_found(
 async fn what_is_in_a_namespace_goes_first_and_definitions_last() {
     let peer = Peer::start(littered).await;
     let deadline = Instant::now() + Duration::from_mins(1);
-    let found = cleanup::find(&peer.client, None, Duration::from_hours(1), deadline).await.unwrap();
-    assert_eq!(cleanup::remove(&peer.client, &found).await, [""; 0]);
+    let found =
+        leftovers::find(&peer.client, None, Duration::from_hours(1), deadline).await.unwrap();
+    assert_eq!(leftovers::remove(&peer.client, &found).await, [""; 0]);
     let deleted: Vec<String> =
         peer.writes().iter().map(|line| line.replace("?gracePeriodSeconds=0", "")).collect();
     assert_eq!(deleted.len(), 4, "{deleted:?}");
@@ -237,6 +238,6 @@ async fn what_is_in_a_namespace_goes_first_and_definitions_last() {
 async fn a_server_that_lists_no_resources_has_not_been_looked_at() {
     let peer = Peer::start(|_, _, _| Reply::Json(404, json!({}))).await;
     let deadline = Instant::now() + Duration::from_mins(1);
-    let found = cleanup::find(&peer.client, None, Duration::ZERO, deadline).await.unwrap();
+    let found = leftovers::find(&peer.client, None, Duration::ZERO, deadline).await.unwrap();
     assert_eq!((found.leftovers.len(), found.unseen.len()), (0, 1));
 }

@@ -2,6 +2,7 @@
 //!
 //! Each kind of error has one constructor, so code, reason and details always fit together.
 
+use std::fmt;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -28,6 +29,8 @@ pub struct ApiError {
     pub resume: Option<String>,
     /// The response body is plain text, as for a path outside the API.
     pub plain: bool,
+    /// The Status that a webhook returned, which replaces that of the other fields.
+    pub given: Option<Box<Value>>,
 }
 
 /// `Status.details`
@@ -101,7 +104,15 @@ impl From<&FieldError> for Cause {
 
 impl ApiError {
     fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, resume: None, plain: false }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            resume: None,
+            plain: false,
+            given: None,
+        }
     }
 
     fn with(mut self, details: Details) -> Self {
@@ -117,6 +128,11 @@ impl ApiError {
     /// Builds 401 `Unauthorized`.
     pub fn unauthorized() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
+    }
+
+    /// Builds 500 without a reason, for an error of another server.
+    pub fn unknown(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
     }
 
     /// Builds 403 `Forbidden`. `what` is the sentence behind `is forbidden:`.
@@ -330,8 +346,28 @@ impl ApiError {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
     }
 
+    /// Builds 500 `InternalError` whose cause is the message, as kube-apiserver does.
+    pub fn internal_cause(why: &dyn fmt::Display) -> Self {
+        let message = why.to_string();
+        let cause = Cause { reason: "", message: message.clone(), field: String::new() };
+        let error = Self::internal(message);
+        error.with(Details { causes: vec![cause], ..Details::default() })
+    }
+
+    /// Builds the error of a complete Status, such as that of a webhook.
+    pub fn of_status(status: Value) -> Self {
+        let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok());
+        let code = code.and_then(|code| StatusCode::from_u16(code).ok());
+        let code = code.filter(|code| code.as_u16() >= 400).unwrap_or(StatusCode::BAD_REQUEST);
+        let message = status["message"].as_str().unwrap_or_default().to_owned();
+        Self { given: Some(Box::new(status)), ..Self::new(code, "", message) }
+    }
+
     /// Returns the Status object.
     pub fn to_status(&self) -> Value {
+        if let Some(given) = &self.given {
+            return Value::clone(given);
+        }
         let mut metadata = Map::new();
         if let Some(resume) = &self.resume {
             metadata.insert("continue".to_owned(), resume.clone().into());
@@ -367,7 +403,10 @@ impl Details {
         }
         if !self.causes.is_empty() {
             let causes = self.causes.iter().map(|cause| {
-                let mut entry = json!({ "reason": cause.reason, "message": cause.message });
+                let mut entry = json!({ "message": cause.message });
+                if !cause.reason.is_empty() {
+                    entry["reason"] = cause.reason.into();
+                }
                 if !cause.field.is_empty() {
                     entry["field"] = cause.field.as_str().into();
                 }

@@ -4,21 +4,26 @@
 //! [`ApiServer::dispatch`] runs the steps in order. The listener (`http::listener`) comes before
 //! it, the response (`http::respond`) after it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version, header};
 use hyper::body::Incoming;
 use kubeproof_apimachinery::status::ApiError;
+use kubeproof_storage::WriteError;
 use kubeproof_streaming::Upgrade;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::admission::{Record, resource_quota};
 use crate::authentication::User;
 use crate::authorization;
 use crate::certificates::PeerCertificates;
 use crate::config::{Limits, Options};
+use crate::endpoints::restore::StorageError;
+use crate::endpoints::snapshot::{self, SnapshotError};
 use crate::endpoints::{self, Call, paths};
 use crate::http::body;
 use crate::http::limits::ConnectionState;
@@ -28,11 +33,25 @@ use crate::http::negotiate::negotiate_error;
 use crate::http::request_info::RequestInfo;
 use crate::http::respond::{self, ApiResponse, Payload};
 use crate::http::timeout;
-use crate::registry::{Lookup, ResourceType};
+use crate::registry::{Lookup, Registry, ResourceType};
 use crate::server::ApiServer;
 use crate::service_accounts::KeyError;
 use kubeproof_apimachinery::request::Query;
 use kubeproof_apimachinery::request::ResourceInfo;
+
+/// The reason why an API server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The keys of service account tokens could not be read or generated.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The storage could not be opened.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The storage rejected the objects of a new cluster.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
 
 impl RequestHandler for ApiServer {
     async fn handle(self: Arc<Self>, request: Request<Incoming>) -> Response<Payload> {
@@ -42,22 +61,33 @@ impl RequestHandler for ApiServer {
 
 impl ApiServer {
     /// Creates a server with its initial objects. Background work runs on `tasks` until `stop`.
-    pub fn start(
+    pub async fn start(
         options: &Options,
         tasks: TaskTracker,
         stop: CancellationToken,
-    ) -> Result<Arc<Self>, KeyError> {
-        let server = Self::new(options, tasks, stop)?;
+    ) -> Result<Arc<Self>, StartError> {
+        let registry = Registry::new(options.version, options.disabled_capabilities);
+        let restore = options.restore.as_deref();
+        let store =
+            endpoints::restore::open(&options.storage, restore, options.history, &registry)?;
+        let server = Self::new(options, (registry, store), tasks, stop)?;
+        endpoints::restore::adopt(&server);
         if let Lookup::Found(namespaces) = server.registry.current().find("", "v1", "namespaces") {
-            endpoints::bootstrap::create_namespaces(&server, &namespaces);
+            endpoints::bootstrap::create_namespaces(&server, &namespaces).await?;
         }
-        endpoints::bootstrap::create_component_statuses(&server);
+        endpoints::bootstrap::create_component_statuses(&server).await?;
         if options.cluster_defaults {
-            endpoints::bootstrap_roles::create(&server);
-            endpoints::bootstrap::create_service(&server);
+            endpoints::bootstrap_roles::create(&server).await?;
+            endpoints::bootstrap::create_service(&server).await?;
+            endpoints::bootstrap::create_priority_classes(&server).await?;
         }
-        endpoints::add_sample(&server, options.sample);
+        endpoints::add_sample(&server, options.sample).await?;
         Ok(Arc::new(server))
+    }
+
+    /// Writes all objects to a file. A server of any storage can restore it.
+    pub fn save_snapshot(&self, path: &Path) -> Result<(), SnapshotError> {
+        snapshot::save(&self.store, path)
     }
 
     /// Serves HTTP/1.1 or HTTP/2 on one connection until the peer closes it, without timeouts.
@@ -91,8 +121,15 @@ impl ApiServer {
         let labels = self.labels(&request);
         let of_errors = negotiate_error(request.headers(), self.disabled_capabilities);
         let server = Arc::clone(&self);
-        let response = self.route(request).await;
+        let record = Arc::new(Record::default());
+        let response = self.complete(request, record.clone()).await;
         let response = response.unwrap_or_else(|error| ApiResponse::from_error(&error, of_errors));
+        let response = response.warnings(&record.warnings());
+        if response.status.is_success() {
+            record.charges().finish();
+        } else {
+            resource_quota::release(server.context(), &record).await;
+        }
         if let Some(labels) = labels {
             server.metrics.count(labels, response.status.as_u16());
         }
@@ -122,15 +159,31 @@ impl ApiServer {
         }
     }
 
+    /// Runs the request to its end, even if the client goes away while a write waits. Otherwise the
+    /// store would have a write whose consequences are missing.
+    async fn complete(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        record: Arc<Record>,
+    ) -> Result<ApiResponse, ApiError> {
+        let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+        if reads || !self.store.writes_wait() {
+            return self.route(request, &record).await;
+        }
+        let task = tokio::spawn(async move { self.route(request, &record).await });
+        task.await.unwrap_or_else(|error| Err(ApiError::internal(error.to_string())))
+    }
+
     async fn route(
         self: Arc<Self>,
         mut request: Request<Incoming>,
+        record: &Arc<Record>,
     ) -> Result<ApiResponse, ApiError> {
         let upgrade = Upgrade::take(&mut request);
         let (parts, mut body) = request.into_parts();
         // A client that waits for `100 Continue` sends no body yet.
         let sends = !parts.headers.contains_key(header::EXPECT);
-        let response = self.dispatch(parts, upgrade, &mut body).await;
+        let response = self.dispatch(parts, (upgrade, record), &mut body).await;
         if response.is_err() && sends {
             body::discard(&mut body).await;
         }
@@ -140,7 +193,7 @@ impl ApiServer {
     async fn dispatch(
         self: Arc<Self>,
         parts: Parts,
-        upgrade: Option<Upgrade>,
+        (upgrade, record): (Option<Upgrade>, &Arc<Record>),
         body: &mut Incoming,
     ) -> Result<ApiResponse, ApiError> {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
@@ -154,7 +207,8 @@ impl ApiServer {
                 paths::handle(&self, &parts.method, &path, &query, &parts.headers)
             }
             RequestInfo::Resource(info) => {
-                let call = self.call(info, query, (parts.uri, parts.headers), (upgrade, user))?;
+                let from = (upgrade, user, Arc::clone(record));
+                let call = self.call(info, query, (parts.uri, parts.headers), from)?;
                 let warning = call.ty.deprecation.clone();
                 let response = endpoints::handle(call, &parts.method, body).await?;
                 Ok(response.warnings(warning.as_slice()))
@@ -167,7 +221,7 @@ impl ApiServer {
         info: ResourceInfo,
         query: Query,
         (uri, headers): (Uri, HeaderMap),
-        (upgrade, user): (Option<Upgrade>, Arc<User>),
+        (upgrade, user, record): (Option<Upgrade>, Arc<User>, Arc<Record>),
     ) -> Result<Call, ApiError> {
         let ty = self.find(&info)?;
         // A cluster-scoped resource has no path inside a namespace. A namespace counts as inside
@@ -179,7 +233,7 @@ impl ApiServer {
                 ApiError::no_such_resource()
             });
         }
-        Ok(Call { api: self, ty, info, query, uri, headers, upgrade, user })
+        Ok(Call { api: self, ty, info, query, uri, headers, upgrade, user, record })
     }
 
     fn find(&self, info: &ResourceInfo) -> Result<Arc<ResourceType>, ApiError> {

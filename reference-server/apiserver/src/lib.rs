@@ -17,4 +17,7 @@ mod registry;
 mod server;
 pub mod service_accounts;
 
+pub use endpoints::restore::StorageError;
+pub use endpoints::snapshot::SnapshotError;
+pub use handler_chain::StartError;
 pub use server::ApiServer;

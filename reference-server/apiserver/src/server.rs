@@ -2,6 +2,7 @@
 //!
 //! All state of a server is here, so two servers in one process share nothing.
 
+use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
 
@@ -10,6 +11,8 @@ use kubeproof_storage::Store;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::admission::Chain;
+use crate::admission::resource_quota::PendingRequests;
 use crate::authentication::{Authenticator, Credentials};
 use crate::authorization::{Rights, RoleIndex};
 use crate::config::{AuthorizationMode, KubernetesVersion, Options};
@@ -31,6 +34,10 @@ pub struct ApiServer {
     pub(crate) registry: Registry,
     pub(crate) auth: Authenticator,
     pub(crate) authorization: AuthorizationMode,
+    /// The admission plugins.
+    pub(crate) admission: Chain,
+    /// The requests that use quotas and have not finished.
+    pub(crate) quotas: Arc<PendingRequests>,
     roles: RoleIndex,
     pub(crate) service_accounts: ServiceAccounts,
     pub(crate) disabled_capabilities: DisabledCapabilities,
@@ -50,19 +57,29 @@ pub struct ApiServer {
     stop: CancellationToken,
 }
 
+impl fmt::Debug for ApiServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiServer").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
 impl ApiServer {
-    /// Creates the state of a server without any object.
+    /// Creates the state of a server.
     pub(crate) fn new(
         options: &Options,
+        (registry, store): (Registry, Store),
         tasks: TaskTracker,
         stop: CancellationToken,
     ) -> Result<Self, KeyError> {
+        let quotas = Arc::new(PendingRequests::default());
         Ok(Self {
             version: options.version,
-            store: Store::new(options.history),
-            registry: Registry::new(options.version, options.disabled_capabilities),
+            store,
+            registry,
             auth: Authenticator::new(options),
             authorization: options.authorization,
+            admission: Chain::new(options, &quotas),
+            quotas,
             roles: RoleIndex::default(),
             service_accounts: ServiceAccounts::new(&options.service_accounts)?,
             disabled_capabilities: options.disabled_capabilities,

@@ -2,31 +2,36 @@
 
 use kubeproof_apiserver::loopback::{CLEANUP_FINALIZER, Client, DeleteOptions, Object};
 
+use serde_json::Value;
+
 use crate::{finalizer, terminating};
 
 /// Starts the controller, which runs until the server stops.
 pub(crate) fn start(client: &Client) {
     let definitions = client.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions");
     if let Some(definitions) = definitions {
-        terminating::run(client, definitions, finalize);
+        terminating::run(client, definitions, |client, definition| {
+            Box::pin(finalize(client, definition))
+        });
     }
 }
 
 /// Deletes the objects of a definition, and then removes its finalizer. Returns whether the work is
 /// complete.
-fn finalize(client: &Client, definition: &Object) -> bool {
+async fn finalize(client: &Client, definition: &Object) -> bool {
     if !definition.has_finalizer(CLEANUP_FINALIZER) {
         return true;
     }
     if let Some(custom) = client.custom_resource(definition.name()) {
         for instance in client.list(&custom, None).items {
             // An error means that the object is already deleted, or waits for a finalizer.
-            let _ = client.delete(&instance, &DeleteOptions::default());
+            let _ = client.delete(&instance, &DeleteOptions::default()).await;
         }
         if !client.list(&custom, None).items.is_empty() {
             return false;
         }
     }
-    client.modify(definition, None, |object| finalizer::remove(object, CLEANUP_FINALIZER));
+    let release = |object: &mut Value| finalizer::remove(object, CLEANUP_FINALIZER);
+    client.modify(definition, None, release).await;
     true
 }

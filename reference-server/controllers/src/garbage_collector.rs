@@ -18,8 +18,8 @@ use crate::finalizer;
 const LEASE: (&str, &str) = ("kube-system", "kube-controller-manager");
 
 /// Starts the collector, which runs until the server stops.
-pub(crate) fn start(client: &Client) {
-    announce(client);
+pub(crate) async fn start(client: &Client) {
+    announce(client).await;
     let collector = client.clone();
     client.spawn(async move {
         loop {
@@ -31,7 +31,7 @@ pub(crate) fn start(client: &Client) {
 }
 
 /// Creates the lease, so that clients detect running controllers.
-fn announce(client: &Client) {
+async fn announce(client: &Client) {
     let Some(leases) = client.resource("coordination.k8s.io", "v1", "leases") else { return };
     let now = jiff::Timestamp::now();
     let lease = json!({
@@ -42,7 +42,7 @@ fn announce(client: &Client) {
             "acquireTime": format!("{now:.6}"), "renewTime": format!("{now:.6}"),
         },
     });
-    client.create(&leases, lease);
+    client.create(&leases, lease).await;
 }
 
 async fn process(client: &Client, owner: &str) {
@@ -50,7 +50,7 @@ async fn process(client: &Client, owner: &str) {
         Some(place) => finish_deletion(client, owner, &place).await,
         None => {
             for dependent in client.dependents(owner) {
-                collect(client, &dependent);
+                collect(client, &dependent).await;
                 // Yields, so that thousands of dependents do not delay requests.
                 yield_now().await;
             }
@@ -66,14 +66,15 @@ async fn finish_deletion(client: &Client, uid: &str, place: &ObjectRef) {
     if owner.has_finalizer(ORPHAN) {
         for dependent in &dependents {
             if let Some(item) = Item::load(client, dependent) {
-                item.remove_references(client, |reference| reference["uid"] == uid);
+                item.remove_references(client, |reference| reference["uid"] == uid).await;
             }
             yield_now().await;
         }
-        return client.modify(&owner, None, |object| finalizer::remove(object, ORPHAN));
+        let change = |object: &mut Value| finalizer::remove(object, ORPHAN);
+        return client.modify(&owner, None, change).await;
     }
     for dependent in &dependents {
-        collect(client, dependent);
+        collect(client, dependent).await;
         yield_now().await;
     }
     let blocks = |place: &ObjectRef| {
@@ -83,7 +84,8 @@ async fn finish_deletion(client: &Client, uid: &str, place: &ObjectRef) {
         })
     };
     if !client.dependents(uid).iter().any(blocks) {
-        client.modify(&owner, None, |object| finalizer::remove(object, FOREGROUND));
+        let change = |object: &mut Value| finalizer::remove(object, FOREGROUND);
+        client.modify(&owner, None, change).await;
     }
 }
 
@@ -99,7 +101,7 @@ enum Owner {
 
 /// Deletes an object without owners. An object with a remaining owner only loses its references to
 /// the others.
-fn collect(client: &Client, place: &ObjectRef) {
+async fn collect(client: &Client, place: &ObjectRef) {
     let Some(item) = Item::load(client, place) else { return };
     if item.object.is_deleting() {
         return;
@@ -113,7 +115,7 @@ fn collect(client: &Client, place: &ObjectRef) {
         let is_gone = |reference: &Value| {
             states.iter().any(|(known, state)| *known == reference && *state != Owner::Present)
         };
-        return item.remove_references(client, is_gone);
+        return item.remove_references(client, is_gone).await;
     }
     let uid = item.object.uid();
     let waited_for = is_any(Owner::Waiting);
@@ -122,7 +124,7 @@ fn collect(client: &Client, place: &ObjectRef) {
     let waits = |place: &ObjectRef| client.resolve(place).is_some_and(|object| is_waiting(&object));
     if waited_for && dependents.iter().any(waits) {
         // In a cycle, each object would wait for another one.
-        item.unblock_owners(client);
+        item.unblock_owners(client).await;
     }
     let propagation =
         if waited_for && owns { Propagation::Foreground } else { Propagation::Background };
@@ -132,7 +134,7 @@ fn collect(client: &Client, place: &ObjectRef) {
         ..DeleteOptions::default()
     };
     // An error means that the object is already deleted, or that another object has its name.
-    let _ = client.delete(&item.object, &options);
+    let _ = client.delete(&item.object, &options).await;
 }
 
 /// Reports whether the deletion of an object waits for its dependents.
@@ -177,19 +179,24 @@ impl Item {
     }
 
     /// Lets the owners end their deletion before this object.
-    fn unblock_owners(&self, client: &Client) {
-        client.modify(&self.object, None, |object| {
+    async fn unblock_owners(&self, client: &Client) {
+        let unblock = |object: &mut Value| {
             let references = object["metadata"]["ownerReferences"].as_array_mut();
             for reference in references.into_iter().flatten() {
                 if reference["blockOwnerDeletion"] == true {
                     reference["blockOwnerDeletion"] = false.into();
                 }
             }
-        });
+        };
+        client.modify(&self.object, None, unblock).await;
     }
 
-    fn remove_references(&self, client: &Client, which: impl Fn(&Value) -> bool) {
-        client.modify(&self.object, None, |object| {
+    async fn remove_references(
+        &self,
+        client: &Client,
+        which: impl Fn(&Value) -> bool + Send + Sync,
+    ) {
+        let remove = |object: &mut Value| {
             let references =
                 object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
             let kept: Vec<Value> =
@@ -199,6 +206,7 @@ impl Item {
             } else {
                 object.set_meta("ownerReferences", json!(kept));
             }
-        });
+        };
+        client.modify(&self.object, None, remove).await;
     }
 }

@@ -5,7 +5,9 @@ mod custom_resource;
 mod finalizer;
 mod garbage_collector;
 mod namespace;
+mod resource_quota;
 mod role_aggregation;
+mod service_accounts;
 mod terminating;
 
 use kubeproof_apiserver::certificates::CertificateAuthority;
@@ -22,8 +24,8 @@ pub fn start_namespaces(client: &Client) {
 }
 
 /// Collects the rules of roles that aggregate others, and starts the controller that repeats it.
-pub fn start_role_aggregation(client: &Client) {
-    role_aggregation::start(client);
+pub async fn start_role_aggregation(client: &Client) {
+    role_aggregation::start(client).await;
 }
 
 /// Starts the controllers that approve the certificates of nodes, and that sign approved requests.
@@ -31,7 +33,18 @@ pub fn start_certificates(client: &Client, authority: CertificateAuthority) {
     certificates::start(client, authority);
 }
 
+/// Starts the controller that computes the usage of resource quotas.
+pub fn start_resource_quotas(client: &Client) {
+    resource_quota::start(client);
+}
+
+/// Starts the controller that creates the default service account of each namespace, and a config
+/// map with the certificate authority of the server, if it has one.
+pub async fn start_service_accounts(client: &Client, ca_pem: Option<String>) {
+    service_accounts::start(client, ca_pem).await;
+}
+
 /// Starts the garbage collector.
-pub fn start_garbage_collector(client: &Client) {
-    garbage_collector::start(client);
+pub async fn start_garbage_collector(client: &Client) {
+    garbage_collector::start(client).await;
 }

@@ -13,13 +13,15 @@ const FINALIZER: &str = "kubernetes";
 pub(crate) fn start(client: &Client) {
     if let Some(namespaces) = client.resource("", "v1", "namespaces") {
         terminating::run(client, namespaces, |client, namespace| {
-            empty(client, namespace.name());
-            finalize(client, namespace)
+            Box::pin(async {
+                empty(client, namespace.name()).await;
+                finalize(client, namespace).await
+            })
         });
     }
 }
 
-fn empty(client: &Client, namespace: &str) {
+async fn empty(client: &Client, namespace: &str) {
     let options = DeleteOptions {
         grace: Some(0),
         propagation: Some(Propagation::Background),
@@ -31,18 +33,19 @@ fn empty(client: &Client, namespace: &str) {
         }
         for object in client.list(&resource, Some(namespace)).items {
             // An error means that the object is already deleted, or waits for a finalizer.
-            let _ = client.delete(&object, &options);
+            let _ = client.delete(&object, &options).await;
         }
     }
 }
 
 /// Deletes the namespace when it is empty. Returns whether the work is complete: the remaining
 /// finalizers belong to clients, whose update completes the deletion.
-fn finalize(client: &Client, namespace: &Object) -> bool {
-    client.finalize_namespace(namespace, |object| {
+async fn finalize(client: &Client, namespace: &Object) -> bool {
+    let change = |object: &mut Value| {
         let finalizers = object.pointer_mut("/spec/finalizers").and_then(Value::as_array_mut);
         if let Some(finalizers) = finalizers {
             finalizers.retain(|finalizer| finalizer != FINALIZER);
         }
-    })
+    };
+    client.finalize_namespace(namespace, change).await
 }

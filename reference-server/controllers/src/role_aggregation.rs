@@ -8,24 +8,24 @@ use serde_json::{Map, Value};
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// Collects the rules, and starts the controller, which runs until the server stops.
-pub(crate) fn start(client: &Client) {
+pub(crate) async fn start(client: &Client) {
     let Some(roles) = client.resource(GROUP, "v1", "clusterroles") else { return };
     let mut changes = client.subscribe(&roles);
     changes.reset();
     // A role can collect a role that collects others.
-    while aggregate(client, &roles) {}
+    while aggregate(client, &roles).await {}
     let looped = client.clone();
     client.spawn(async move {
         loop {
             changes.changed().await;
             changes.reset();
-            aggregate(&looped, &roles);
+            aggregate(&looped, &roles).await;
         }
     });
 }
 
 /// Updates each role that collects others. Returns whether a role has changed.
-fn aggregate(client: &Client, resource: &Resource) -> bool {
+async fn aggregate(client: &Client, resource: &Resource) -> bool {
     let objects = client.list(resource, None).items;
     let roles: Vec<Value> =
         objects.iter().map(kubeproof_apiserver::loopback::Object::value).collect();
@@ -36,7 +36,8 @@ fn aggregate(client: &Client, resource: &Resource) -> bool {
         };
         let collected = collect(selectors, role.meta("name"), &roles);
         if collected.as_slice() != role["rules"].as_array().map_or(&[][..], Vec::as_slice) {
-            client.modify(object, None, |role| role["rules"] = collected.clone().into());
+            let change = |role: &mut Value| role["rules"] = collected.clone().into();
+            client.modify(object, None, change).await;
             has_changed = true;
         }
     }

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use futures_util::future::BoxFuture;
 use kubeproof_apiserver::loopback::{Client, Object, Resource};
+
+/// Finishes the deletion of an object. Returns whether the work is complete.
+pub(crate) type Finalize = for<'a> fn(&'a Client, &'a Object) -> BoxFuture<'a, bool>;
 
 /// Calls `finalize` for each object of `resource` whose deletion has started, and again after each
 /// write. It stops for an object when `finalize` returns true.
-pub(crate) fn run(client: &Client, resource: Resource, finalize: fn(&Client, &Object) -> bool) {
+pub(crate) fn run(client: &Client, resource: Resource, finalize: Finalize) {
     let looped = client.clone();
     client.spawn(async move {
         let client = looped;
@@ -23,7 +27,7 @@ pub(crate) fn run(client: &Client, resource: Resource, finalize: fn(&Client, &Ob
             // By UID, because another object can have the same name in the next round.
             done.retain(|uid: &String| deleting.iter().any(|object| object.uid() == uid));
             for object in &deleting {
-                if !done.contains(object.uid()) && finalize(&client, object) {
+                if !done.contains(object.uid()) && finalize(&client, object).await {
                     done.insert(object.uid().to_owned());
                 }
             }

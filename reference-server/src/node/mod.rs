@@ -26,7 +26,7 @@ const HOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const BATCH: usize = 256;
 
 /// Registers the node and runs its pods until the server stops.
-pub(crate) fn start(api: &ApiServer, client: &Client) {
+pub(crate) async fn start(api: &ApiServer, client: &Client) {
     let (Some(nodes), Some(pods)) =
         (client.resource("", "v1", "nodes"), client.resource("", "v1", "pods"))
     else {
@@ -34,7 +34,7 @@ pub(crate) fn start(api: &ApiServer, client: &Client) {
     };
     let mut node = manifest(NODE, HOST, 0);
     node["status"]["nodeInfo"]["kubeletVersion"] = kubelet_version(api).into();
-    client.create(&nodes, node);
+    client.create(&nodes, node).await;
     let pod_client = LoopbackPodClient { client: client.downgrade(), pods: pods.clone() };
     let kubelet = Arc::new(Kubelet::new(NODE, HOST, Arc::new(pod_client)));
     api.set_kubelet(Arc::new(client::LocalKubelet::new(&kubelet)));
@@ -60,39 +60,39 @@ impl Node {
     async fn run(self) {
         let mut pods_changed = self.client.subscribe(&self.pods);
         let mut nodes_changed = self.client.subscribe(&self.nodes);
-        let mut seen = self.handle_all();
+        let mut seen = self.handle_all().await;
         loop {
             tokio::select! {
-                () = pods_changed.changed() => seen = self.handle_events(seen),
+                () = pods_changed.changed() => seen = self.handle_events(seen).await,
                 // A pending pod may now fit.
-                () = nodes_changed.changed() => seen = self.handle_all(),
+                () = nodes_changed.changed() => seen = self.handle_all().await,
             }
         }
     }
 
     /// Handles all pods, and returns their revision.
-    fn handle_all(&self) -> u64 {
+    async fn handle_all(&self) -> u64 {
         let list = self.client.list(&self.pods, None);
         let pods: Vec<Value> = list.items.iter().map(Object::value).collect();
         for (object, pod) in list.items.iter().zip(&pods) {
-            scheduler::schedule(&self.client, &self.nodes, object, pod);
+            scheduler::schedule(&self.client, &self.nodes, object, pod).await;
         }
         self.kubelet.observe_all(pods);
         list.revision
     }
 
     /// Handles the pods that changed after a revision.
-    fn handle_events(&self, mut seen: u64) -> u64 {
+    async fn handle_events(&self, mut seen: u64) -> u64 {
         loop {
             let Ok((events, revision)) = self.client.events_after(&self.pods, seen, BATCH) else {
-                return self.handle_all();
+                return self.handle_all().await;
             };
             for event in &events {
                 if event.is_removal {
                     self.kubelet.forget(event.object.uid());
                 } else {
                     let pod = event.object.value();
-                    scheduler::schedule(&self.client, &self.nodes, &event.object, &pod);
+                    scheduler::schedule(&self.client, &self.nodes, &event.object, &pod).await;
                     self.kubelet.observe(pod);
                 }
             }
@@ -122,22 +122,21 @@ impl LoopbackPodClient {
 
 impl PodClient for LoopbackPodClient {
     fn patch_status<'a>(&'a self, pod: &'a Value, status: Value) -> BoxFuture<'a, ()> {
-        if let Some((client, pod)) = self.current(pod) {
+        Box::pin(async move {
+            let Some((client, pod)) = self.current(pod) else { return };
             let manager = FieldManager { name: "kubelet", subresource: "status" };
-            client.modify(&pod, Some(manager), |pod| {
-                pod["status"] = merge_status(&pod["status"], &status);
-            });
-        }
-        Box::pin(std::future::ready(()))
+            let merge = |pod: &mut Value| pod["status"] = merge_status(&pod["status"], &status);
+            client.modify(&pod, Some(manager), merge).await;
+        })
     }
 
     fn delete<'a>(&'a self, pod: &'a Value) -> BoxFuture<'a, ()> {
-        if let Some((client, pod)) = self.current(pod) {
+        Box::pin(async move {
+            let Some((client, pod)) = self.current(pod) else { return };
             let uid = Some(pod.uid().to_owned());
             let options = DeleteOptions { grace: Some(0), uid, ..DeleteOptions::default() };
             // An error means that the pod is already gone.
-            let _ = client.delete(&pod, &options);
-        }
-        Box::pin(std::future::ready(()))
+            let _ = client.delete(&pod, &options).await;
+        })
     }
 }

@@ -9,7 +9,7 @@ use super::NODE;
 const NAME: &str = "default-scheduler";
 
 /// Binds a pending pod, or writes the reason to its status. `pod` is the parsed object.
-pub(super) fn schedule(client: &Client, nodes: &Resource, object: &Object, pod: &Value) {
+pub(super) async fn schedule(client: &Client, nodes: &Resource, object: &Object, pod: &Value) {
     let spec = &pod["spec"];
     let gated = spec["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
     let bound = spec["nodeName"].as_str().is_some_and(|node| !node.is_empty());
@@ -25,8 +25,11 @@ pub(super) fn schedule(client: &Client, nodes: &Resource, object: &Object, pod: 
         }
     };
     match misfit {
-        None => client.modify(object, Some(manager("binding")), bind),
-        Some(why) => client.modify(object, Some(manager("status")), |pod| reject(pod, &why)),
+        None => client.modify(object, Some(manager("binding")), bind).await,
+        Some(why) => {
+            let change = |pod: &mut Value| reject(pod, &why);
+            client.modify(object, Some(manager("status")), change).await;
+        }
     }
 }
 

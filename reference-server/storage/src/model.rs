@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 
+use super::tests::{delete, put_draft};
 use super::*;
 
 const TABLE: &str = "things";
@@ -36,7 +37,7 @@ fn key(namespace: usize, name: usize) -> Key {
 fn draft(key: Key, text: u8) -> Draft {
     let before = r#"{"metadata":{"resourceVersion":""#.to_owned();
     let after = format!(r#""}},"text":{text}}}"#);
-    Draft { key, facts: Facts::default(), before, after, body: 1 }
+    Draft { key, facts: Arc::default(), before, after, body: 1 }
 }
 
 type Objects = BTreeMap<Key, (u64, u8)>;
@@ -74,21 +75,21 @@ impl Model {
         match *act {
             Act::Put(namespace, name, text) => {
                 let key = key(namespace, name);
-                let put = store.write(|write| write.put(TABLE, draft(key.clone(), text)));
+                let put = put_draft(store, TABLE, &draft(key.clone(), text));
                 let previous = objects.insert(key.clone(), (put.revision, text));
                 let change = if previous.is_some() { Change::Modified } else { Change::Added };
                 self.events.push((put.revision, change, key));
             }
             Act::Delete(namespace, name) => {
                 let key = key(namespace, name);
-                let deleted = store.write(|write| write.delete(TABLE, &key));
+                let deleted = delete(store, TABLE, &key);
                 prop_assert_eq!(deleted.is_some(), objects.remove(&key).is_some());
                 if let Some(deleted) = deleted {
                     self.events.push((deleted.revision, Change::Deleted, key));
                 }
             }
             Act::Elsewhere => {
-                store.write(|write| write.put("others", draft(Key::new("", "x"), 0)));
+                put_draft(store, "others", &draft(Key::new("", "x"), 0));
             }
         }
         self.versions.insert(store.revision(), objects);
@@ -193,7 +194,7 @@ proptest! {
         for (n, size) in sizes.iter().enumerate() {
             let mut draft = draft(Key::new("", n.to_string()), 0);
             draft.before.push_str(&" ".repeat(*size));
-            store.write(|write| write.put(TABLE, draft));
+            put_draft(&store, TABLE, &draft);
         }
         let (mut cursor, mut seen) = (FIRST_REVISION, 0);
         while cursor < store.revision() {

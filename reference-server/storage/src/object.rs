@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -87,7 +88,7 @@ pub struct Draft {
     /// The key of the object.
     pub key: Key,
     /// The fields that selectors and controllers read without parsing.
-    pub facts: Facts,
+    pub facts: Arc<Facts>,
     /// The text up to the value of `metadata.resourceVersion`.
     pub before: String,
     /// The text after that value.
@@ -103,7 +104,7 @@ pub struct Stored {
     /// The version of the write that stored it.
     pub revision: u64,
     /// The fields that selectors and controllers read without parsing.
-    pub facts: Facts,
+    pub facts: Arc<Facts>,
     line: Bytes,
     object: Range<usize>,
     version: Range<usize>,
@@ -112,18 +113,19 @@ pub struct Stored {
 
 impl Stored {
     /// Completes a draft with the version of its write.
-    pub fn new(draft: Draft, revision: u64, change: Change) -> Self {
+    pub fn new(draft: &Draft, revision: u64, change: Change) -> Self {
         let Draft { key, facts, before, after, body } = draft;
+        let (key, facts) = (key.clone(), facts.clone());
         let prefix = change.prefix();
         let digits = revision.to_string();
         let mut line = String::with_capacity(
             prefix.len() + before.len() + digits.len() + after.len() + EVENT_END.len(),
         );
         line.push_str(prefix);
-        line.push_str(&before);
+        line.push_str(before);
         let version = line.len()..line.len() + digits.len();
         line.push_str(&digits);
-        line.push_str(&after);
+        line.push_str(after);
         let object = prefix.len()..line.len();
         line.push_str(EVENT_END);
         Self { key, revision, facts, line: line.into(), version, body: prefix.len() + body, object }
@@ -165,7 +167,7 @@ impl Stored {
             after: text(self.version.end..self.object.end),
             body: self.body - self.object.start,
         };
-        Self::new(draft, revision, change)
+        Self::new(&draft, revision, change)
     }
 
     /// Reports whether a draft differs from this object only in its version.

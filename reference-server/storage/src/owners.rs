@@ -89,12 +89,12 @@ mod tests {
         let facts = Facts { uid: name.to_owned(), owners, awaits_dependents, ..Facts::default() };
         let draft = Draft {
             key: Key::new("", name),
-            facts,
+            facts: facts.into(),
             before: String::new(),
             after: String::new(),
             body: 0,
         };
-        Stored::new(draft, 1, Change::Modified)
+        Stored::new(&draft, 1, Change::Modified)
     }
 
     fn place(name: &str) -> Place {

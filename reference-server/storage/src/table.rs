@@ -5,14 +5,13 @@
 //! list at an older version undoes the events since then. Versions before the oldest event are
 //! expired.
 
-use std::collections::btree_map::{BTreeMap, Entry};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::object::{Change, Draft, Key, Stored};
+use super::object::{Change, Key, Stored};
 
 /// The size of the objects after which a read of the log stops, in bytes.
 const BATCH_WEIGHT: usize = 256 * 1024;
@@ -86,37 +85,22 @@ impl Table {
         self.signal.clone()
     }
 
-    /// Stores an object. Returns the new and the previous state.
-    pub(super) fn put(
-        &mut self,
-        draft: Draft,
-        revision: u64,
-    ) -> (Arc<Stored>, Option<Arc<Stored>>) {
-        let (object, previous, change) = match self.objects.entry(draft.key.clone()) {
-            Entry::Vacant(slot) => {
-                let object = Arc::new(Stored::new(draft, revision, Change::Added));
-                (slot.insert(object).clone(), None, Change::Added)
-            }
-            Entry::Occupied(mut slot) => {
-                let object = Arc::new(Stored::new(draft, revision, Change::Modified));
-                let previous = slot.insert(object.clone());
-                (object, Some(previous), Change::Modified)
+    /// Applies a write. Returns the previous state of the object.
+    pub(super) fn apply(&mut self, object: Arc<Stored>, change: Change) -> Option<Arc<Stored>> {
+        let previous = match change {
+            Change::Deleted => self.objects.remove(&object.key),
+            Change::Added | Change::Modified => {
+                self.objects.insert(object.key.clone(), object.clone())
             }
         };
-        self.record(Event { revision, change, object: object.clone(), previous: previous.clone() });
-        (object, previous)
+        let revision = object.revision;
+        self.record(Event { revision, change, object, previous: previous.clone() });
+        previous
     }
 
-    pub(super) fn delete(&mut self, key: &Key, revision: u64) -> Option<Arc<Stored>> {
-        let previous = self.objects.remove(key)?;
-        let object = Arc::new(previous.at(revision, Change::Deleted));
-        self.record(Event {
-            revision,
-            change: Change::Deleted,
-            object: object.clone(),
-            previous: Some(previous),
-        });
-        Some(object)
+    /// Adds an object that was stored before the log begins.
+    pub(super) fn restore(&mut self, object: Arc<Stored>) {
+        self.objects.insert(object.key.clone(), object);
     }
 
     fn record(&mut self, event: Event) {
@@ -158,11 +142,10 @@ impl Table {
         Some((events, true))
     }
 
-    pub(super) fn has_namespace(&self, namespace: &str) -> bool {
-        self.objects
-            .range(Key::new(namespace, "")..)
-            .next()
-            .is_some_and(|(key, _)| key.namespace == namespace)
+    /// Returns the keys of the objects in a namespace.
+    pub(super) fn keys_in(&self, namespace: &str) -> impl Iterator<Item = &Key> {
+        let from = self.objects.range(Key::new(namespace, "")..);
+        from.map(|(key, _)| key).take_while(move |key| key.namespace == namespace)
     }
 
     /// Calls `visit` with the objects at `revision`, in order, starting after `after`.

@@ -12,11 +12,27 @@ fn draft(namespace: &str, name: &str, text: &str) -> Draft {
     let before = r#"{"kind":"Thing","metadata":{"resourceVersion":""#.to_owned();
     let body = r#"{"kind":"Thing","#.len();
     let after = format!(r#"","name":"{name}"}},"text":"{text}"}}"#);
-    Draft { key: Key::new(namespace, name), facts: Facts::default(), before, after, body }
+    Draft { key: Key::new(namespace, name), facts: Arc::default(), before, after, body }
 }
 
 fn put(store: &Store, namespace: &str, name: &str, text: &str) -> Arc<Stored> {
-    store.write(|write| write.put(TABLE, draft(namespace, name, text)))
+    put_draft(store, TABLE, &draft(namespace, name, text))
+}
+
+/// Runs a write on a store in memory, which never waits.
+pub(super) fn write<R: Send>(
+    store: &Store,
+    change: impl FnMut(&mut Write<'_>) -> R + Send,
+) -> (R, Option<Arc<Stored>>) {
+    store.write(change).now_or_never().expect("no wait").expect("a write in memory")
+}
+
+pub(super) fn put_draft(store: &Store, table: &str, draft: &Draft) -> Arc<Stored> {
+    write(store, |write| write.put(table, draft)).1.expect("an object")
+}
+
+pub(super) fn delete(store: &Store, table: &str, key: &Key) -> Option<Arc<Stored>> {
+    write(store, |write| write.delete(table, key)).1
 }
 
 fn names(page: &Page) -> Vec<&str> {
@@ -66,12 +82,13 @@ fn an_object_exists_until_it_is_deleted() {
     let key = Key::new("n", "a");
     let there = || {
         let alone = store.get(TABLE, &key).map(|object| object.revision);
-        let within = store.write(|write| write.get(TABLE, &key).map(|object| object.revision));
+        let within = write(&store, |write| write.get(TABLE, &key).map(|object| object.revision)).0;
         assert_eq!(alone, within, "a write sees what a reader sees");
         alone
     };
-    let namespaces =
-        || store.write(|write| ["m", "n", "nn"].map(|namespace| write.has_namespace(namespace)));
+    let namespaces = || {
+        write(&store, |write| ["m", "n", "nn"].map(|namespace| write.has_namespace(namespace))).0
+    };
     assert_eq!((there(), namespaces()), (None, [false; 3]));
     let put = put(&store, "n", "a", "").revision;
     assert_eq!((there(), namespaces()), (Some(put), [false, true, false]));
@@ -81,7 +98,7 @@ fn an_object_exists_until_it_is_deleted() {
         (vec![put], put)
     );
     assert!(store.snapshot(TABLE, Some("m")).0.is_empty());
-    let deleted = store.write(|write| write.delete(TABLE, &key)).expect("it is there").revision;
+    let deleted = delete(&store, TABLE, &key).expect("it is there").revision;
     assert_eq!((there(), namespaces()), (None, [false; 3]));
     assert_eq!(store.snapshot(TABLE, None).1, deleted, "an empty list has the newest version");
 }
@@ -95,9 +112,9 @@ fn a_list_at_a_version_omits_later_changes() {
     let then = store.revision();
     put(&store, "n", "b", "2");
     put(&store, "n", "bb", "1");
-    store.write(|write| write.delete(TABLE, &Key::new("n", "c")));
+    delete(&store, TABLE, &Key::new("n", "c"));
     put(&store, "n", "c", "again");
-    store.write(|write| write.delete(TABLE, &Key::new("n", "a")));
+    delete(&store, TABLE, &Key::new("n", "a"));
 
     let past = list(&store, Range { revision: Some(then), ..Range::default() });
     assert_eq!((names(&past), past.revision), (vec!["a", "b", "c"], then));
@@ -150,9 +167,9 @@ fn put_sized(store: &Store, table: &str, size: usize) -> u64 {
     let first = store.get(table, &Key::new("", "a")).is_none();
     let change = if first { Change::Added } else { Change::Modified };
     let mut draft = draft("", "a", "");
-    let bare = Stored::new(draft.clone(), FIRST_REVISION, change).size();
+    let bare = Stored::new(&draft, FIRST_REVISION, change).size();
     draft.before.push_str(&" ".repeat(size - bare));
-    let put = store.write(|write| write.put(table, draft));
+    let put = put_draft(store, table, &draft);
     assert_eq!(put.size(), size);
     put.revision
 }
@@ -204,10 +221,10 @@ fn the_oldest_events_of_all_tables_expire_first() {
 fn a_table_without_content_is_dropped_with_its_history() {
     let store = Store::new(100);
     let put = put_sized(&store, "a", 1000);
-    let deleted = store.write(|write| write.delete("a", &Key::new("", "a"))).expect("it is there");
+    let deleted = delete(&store, "a", &Key::new("", "a")).expect("it is there");
     let watcher = store.subscribe("b");
     put_sized(&store, TABLE, MAX_HISTORY_BYTES - 3000);
-    let tables = || store.read().tables.keys().cloned().collect::<Vec<_>>();
+    let tables = || store.cache.read().tables.keys().cloned().collect::<Vec<_>>();
     assert_eq!(tables(), ["a", "b", TABLE], "it has an event");
     put_sized(&store, TABLE, 3000);
     assert_eq!(tables(), ["b", TABLE], "a table with a watcher stays");
@@ -229,7 +246,7 @@ fn news_are_in_order_and_have_their_last_version() {
     for name in ["a", "b", "c"] {
         put(&store, "", name, "");
     }
-    store.write(|write| write.put("others", draft("", "x", "")));
+    put_draft(&store, "others", &draft("", "x", ""));
     let first = store.news(TABLE, start, 2).expect("fresh");
     assert_eq!((first.events.len(), first.revision), (2, start + 2));
     let rest = store.news(TABLE, first.revision, 2).expect("fresh");
@@ -303,11 +320,14 @@ async fn pending_owners_waits_until_there_are_some() {
     put(&store, "", "a", "");
     assert_eq!(look.as_mut().now_or_never(), None, "it has none");
     let mut owned = draft("", "b", "");
-    owned.facts.owners = vec!["owner".to_owned()];
+    owned.facts = Arc::new(Facts {
+        owners: vec!["owner".to_owned()],
+        awaits_dependents: true,
+        uid: "b".to_owned(),
+        ..Facts::default()
+    });
     let key = owned.key.clone();
-    owned.facts.awaits_dependents = true;
-    owned.facts.uid = "b".to_owned();
-    store.write(|write| write.put(TABLE, owned));
+    put_draft(&store, TABLE, &owned);
     let pending = BTreeSet::from(["b", "owner"].map(str::to_owned));
     assert_eq!(look.await, pending);
     let place = (TABLE.to_owned(), key);
@@ -322,7 +342,7 @@ async fn pending_owners_waits_until_there_are_some() {
 fn a_closure_without_writes_creates_no_version() {
     let store = Store::new(10);
     let before = store.revision();
-    assert!(store.write(|write| write.delete(TABLE, &Key::new("", "nothing"))).is_none());
+    assert!(delete(&store, TABLE, &Key::new("", "nothing")).is_none());
     assert_eq!(store.revision(), before);
-    assert!(!store.write(|write| write.has_namespace("n")));
+    assert!(!write(&store, |write| write.has_namespace("n")).0);
 }

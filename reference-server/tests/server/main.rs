@@ -1,10 +1,13 @@
 //! The reference server over real sockets.
 
+mod admission_plugins;
 mod builder;
 mod certificate_requests;
 mod certificates;
+mod conversion;
 mod garbage_collector;
 mod http;
+mod https;
 mod linearizability;
 mod lists;
 mod logs_and_proxies;
@@ -12,6 +15,7 @@ mod no_controllers;
 mod objects;
 mod pod_parts;
 mod pods;
+mod policies;
 mod protobuf;
 mod random_bodies;
 mod raw_streams;
@@ -23,3 +27,5 @@ mod tokens;
 mod types;
 mod variations;
 mod versions;
+mod webhook_server;
+mod webhooks;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use kubeproof_harness::cleanup;
+use kubeproof_harness::run::leftovers;
 use kubeproof_harness::transport::{Client, Limits};
 use tokio::time::Instant;
 
@@ -19,7 +19,7 @@ pub(super) async fn clean(options: high::Clean, out: &mut dyn Write) -> Result<E
     let Some(target) = target.config().await? else { return Err(Error::NoTarget) };
     let client = Client::new(&target, Limits::default())?;
     let deadline = Instant::now() + SEARCH_TIMEOUT;
-    let found = cleanup::find(&client, namespace.as_deref(), older_than, deadline).await?;
+    let found = leftovers::find(&client, namespace.as_deref(), older_than, deadline).await?;
     for leftover in &found.leftovers {
         writeln!(out, "{}", leftover.path)?;
     }
@@ -32,7 +32,7 @@ pub(super) async fn clean(options: high::Clean, out: &mut dyn Write) -> Result<E
     // A user who cleans one namespace may have no permissions outside of it.
     let is_incomplete =
         found.unseen.iter().any(|(path, _)| namespace.is_none() || path.contains("/namespaces/"));
-    let notices = if dry_run { Vec::new() } else { cleanup::remove(&client, &found).await };
+    let notices = if dry_run { Vec::new() } else { leftovers::remove(&client, &found).await };
     for notice in &notices {
         writeln!(io::stderr(), "{notice}")?;
     }

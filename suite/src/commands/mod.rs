@@ -18,16 +18,19 @@ mod run;
 mod schema;
 mod self_test;
 mod serve;
+mod stress;
 
 use std::io::{self, Write};
 use std::panic::resume_unwind;
 use std::thread;
 
 use tokio::runtime::Builder;
+use tokio_util::sync::CancellationToken;
 
 use crate::args::high::Command;
 use crate::error::Error;
 use crate::exit_code::Exit;
+use crate::signals::Signals;
 
 /// The limit of open files: enough for the watches of a run with `--load 10`, and for the bundled
 /// server at their other end.
@@ -38,10 +41,14 @@ const STACK: usize = 8 << 20;
 
 const DEEP_STACK: usize = 64 << 20;
 
+const INTERRUPTED: &str =
+    "note: interrupted: removing the objects of the run (interrupt again to stop at once)";
+
 pub(crate) fn execute(command: Command) -> Result<Exit, Error> {
     let mut out = io::BufWriter::new(io::stdout());
     let exit = match command {
         Command::Run(run) => on_runtime(run::run(*run)),
+        Command::Stress(options) => on_runtime(stress::run(*options, &mut out)),
         Command::Serve(serve) => on_runtime(serve::serve(serve)),
         Command::EnvtestAssets(assets) => envtest::assets(&assets, &mut out),
         Command::KubeApiserver(launcher) => on_runtime(envtest::kube_apiserver(launcher)),
@@ -75,6 +82,26 @@ fn on_runtime(command: impl Future<Output = Result<Exit, Error>>) -> Result<Exit
     let exit = runtime.block_on(command);
     runtime.shutdown_background();
     exit
+}
+
+/// Executes work that the first signal interrupts. Returns `None` after the second signal.
+async fn interruptible<T, W: Future<Output = T>>(
+    work: impl FnOnce(CancellationToken) -> W,
+) -> Result<Option<T>, Error> {
+    let mut signals = Signals::listen().map_err(Error::Runtime)?;
+    let interrupt = CancellationToken::new();
+    let interrupted_twice = async {
+        signals.next().await;
+        interrupt.cancel();
+        // If standard error is closed, the exit code must suffice.
+        let _ = writeln!(io::stderr(), "{INTERRUPTED}");
+        signals.next().await;
+    };
+    tokio::select! {
+        biased;
+        done = work(interrupt.clone()) => Ok(Some(done)),
+        () = interrupted_twice => Ok(None),
+    }
 }
 
 /// Executes a command on a thread with a deep stack. Files are parsed recursively, and can be

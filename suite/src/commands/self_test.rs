@@ -10,10 +10,10 @@ use kubeproof::self_test::capabilities::{self, MissingCapability};
 use kubeproof::self_test::degraded::{self, Degraded};
 use kubeproof::self_test::faults::{self, Breadth, Finding};
 use kubeproof::self_test::modes::{self, Mode};
-use kubeproof::self_test::{SelfTestError, matrix, variations};
+use kubeproof::self_test::{SelfTestError, matrix, stress, variations};
 use kubeproof_cases::{Catalogue, plural};
 use kubeproof_harness::plan::Selection;
-use kubeproof_reference_server::{Variation, Variations};
+use kubeproof_reference_server::{Fault, Variation, Variations};
 
 use crate::args::high::{FaultOptions, SelfTest};
 use crate::error::Error;
@@ -48,6 +48,9 @@ pub(super) async fn self_test(test: SelfTest, out: &mut dyn Write) -> Result<Exi
     }
     if !test.degraded.is_empty() {
         findings.extend(test_degraded(test.degraded, &test.selection, &catalogue, out).await?);
+    }
+    if !test.stress.is_empty() {
+        findings.extend(test_stress(test.stress, &catalogue, out).await?);
     }
     if findings.is_empty() {
         return Ok(Exit::CONFORMANT);
@@ -219,6 +222,33 @@ async fn test_degraded(
         writeln!(out, "{:width$}  {row}", row.server.fault.name())?;
         out.flush()?;
         findings.extend(row.findings());
+    }
+    Ok(findings)
+}
+
+async fn test_stress(
+    faults: Vec<Fault>,
+    catalogue: &Arc<Catalogue>,
+    out: &mut dyn Write,
+) -> Result<Vec<String>, Error> {
+    let width = faults.iter().map(|fault| fault.name().len()).max().unwrap_or_default();
+    let mut rows = stream::iter(faults)
+        .map(|fault| {
+            spawn(catalogue, move |catalogue| async move {
+                Ok((fault, stress::row(&catalogue, fault).await?))
+            })
+        })
+        .buffered(cores());
+    let mut findings = Vec::new();
+    while let Some(row) = rows.next().await {
+        let (fault, failure) = row?;
+        let name = fault.name();
+        let rule = failure.and_then(|failure| Some(failure.violations.first()?.rule.name()));
+        writeln!(out, "stress with {name:width$}  {}", rule.unwrap_or("no violation"))?;
+        out.flush()?;
+        if rule.is_none() {
+            findings.push(format!("stress does not find {name}"));
+        }
     }
     Ok(findings)
 }

@@ -32,11 +32,17 @@ async fn run_server(mut options: ServerOptions) -> Result<(), Error> {
     }
     announce(&options, &server, &mut io::stdout().lock())?;
     signals.next().await;
+    let stopped = async {
+        if let Some(path) = &options.snapshot {
+            return server.shutdown_with_snapshot(path).await;
+        }
+        server.shutdown().await;
+        Ok(())
+    };
     tokio::select! {
-        () = server.shutdown() => {}
-        () = signals.next() => {}
+        saved = stopped => Ok(saved?),
+        () = signals.next() => Ok(()),
     }
-    Ok(())
 }
 
 /// Prints the address, the variations, and how to authenticate.

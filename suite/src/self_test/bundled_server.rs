@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kubeproof_cases::Catalogue;
 use kubeproof_harness::event::CaseResult;
+use kubeproof_harness::generated::GeneratedError;
 use kubeproof_harness::plan::{Plan, PlanError, RunOptions, SelectionError, plan};
 use kubeproof_harness::run::results;
 use kubeproof_harness::target::{Credential, TargetConfig, TargetError};
@@ -50,6 +51,9 @@ pub enum SelfTestError {
         /// The response.
         response: String,
     },
+    /// A generated test cannot run.
+    #[error(transparent)]
+    Generated(#[from] GeneratedError),
     /// The id of a case is not a valid pattern.
     #[error(transparent)]
     Selection(#[from] SelectionError),

@@ -7,6 +7,7 @@
 //!   matching reason, and must not fail.
 //! - [`modes`]: a conformant server, users with few rights, and options that limit the run. No case
 //!   may fail.
+//! - [`stress`]: servers with one fault each, which `kubeproof stress` must find without cases.
 //! - [`degraded`]: servers with one defect that affects many cases. The summary must have few
 //!   causes, and most results must have a verdict of their own.
 
@@ -17,6 +18,7 @@ pub mod faults;
 pub mod matrix;
 pub mod modes;
 pub mod server_threads;
+pub mod stress;
 pub mod variations;
 
 pub use self::bundled_server::{Bundled, LONG_HISTORY, SHORT_HISTORY, SelfTestError};

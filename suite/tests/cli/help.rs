@@ -13,6 +13,7 @@ use crate::program::kubeproof;
 #[rstest]
 #[case(&[])]
 #[case(&["run"])]
+#[case(&["stress"])]
 #[case(&["list"])]
 #[case(&["explain"])]
 #[case(&["clean"])]

@@ -1,6 +1,7 @@
 //! Probes for capabilities that discovery does not list. Each takes a request or two. As many as
 //! `--jobs` go out together.
 
+mod admission;
 mod pods;
 mod reads;
 mod users;
@@ -13,6 +14,7 @@ use futures_util::{FutureExt, StreamExt, stream as streams};
 use kubeproof_cases::case::{Capability, ResourceName};
 use serde_json::Value;
 
+use self::admission::{Admission, admission};
 use self::pods::{pods, running_pods, scripted_pods, stream};
 pub(crate) use self::reads::ignores_limit;
 use self::reads::{
@@ -95,6 +97,15 @@ fn probe<'a>(
         Capability::Log => stream(requester, resources, options, "log").boxed(),
         Capability::Portforward => stream(requester, resources, options, "portforward").boxed(),
         Capability::Proxy => stream(requester, resources, options, "proxy").boxed(),
+        Capability::AdmissionPolicies => {
+            admission(requester, resources, options, Admission::ValidatingPolicy).boxed()
+        }
+        Capability::AdmissionWebhooks => {
+            admission(requester, resources, options, Admission::ValidatingWebhook).boxed()
+        }
+        Capability::MutatingAdmissionPolicies => {
+            admission(requester, resources, options, Admission::MutatingPolicy).boxed()
+        }
         Capability::Namespaces => namespaces(requester, resources, options).boxed(),
         Capability::Crds => crds(requester, resources, options).boxed(),
         Capability::GarbageCollection => garbage_collection(requester).boxed(),

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::build::{anything, boolean, bytes, int_or_string, int32, int64, list, map};
 use super::build::{micro_time, object, quantity, string, time};
+use super::constraints::{Check, Constraints};
 use super::definitions::{Definition, Definitions, Field, Type};
 use super::rules_file::{Rule, Rules};
 use super::{Kind, ListType, Schema};
@@ -20,18 +21,26 @@ use super::{Kind, ListType, Schema};
 pub struct Schemas {
     definitions: &'static Definitions,
     rules: Rules,
+    checks: HashMap<&'static str, Vec<Check>>,
     built: Mutex<HashMap<&'static str, Arc<Schema>>>,
 }
 
 impl Schemas {
     /// Creates the schemas of all definitions. `known` are schemas that replace definitions.
+    /// `checks` are functions for what rules cannot express, by the published name of the
+    /// definition. A check applies wherever its definition is used.
     pub fn new(
         definitions: &'static Definitions,
         rules: Rules,
         known: impl IntoIterator<Item = Arc<Schema>>,
+        checks: impl IntoIterator<Item = (&'static str, Check)>,
     ) -> Self {
         let known = known.into_iter().filter_map(|schema| Some((schema.name?, schema)));
-        Self { definitions, rules, built: Mutex::new(known.collect()) }
+        let mut by_name: HashMap<_, Vec<_>> = HashMap::new();
+        for (name, check) in checks {
+            by_name.entry(name).or_default().push(check);
+        }
+        Self { definitions, rules, checks: by_name, built: Mutex::new(known.collect()) }
     }
 
     /// Returns the schema of a kind.
@@ -71,6 +80,10 @@ impl Builder<'_> {
     }
 
     fn fields(&mut self, mut schema: Schema, definition: &Definition) -> Schema {
+        schema
+            .constraints
+            .checks
+            .extend(self.schemas.checks.get(definition.name).into_iter().flatten());
         for field in &definition.fields {
             if field.inline {
                 if let Some(inner) =
@@ -117,6 +130,9 @@ impl Builder<'_> {
         schema.patch_strategy = field.patch_strategy;
         schema.limits.minimum = rule.minimum;
         schema.limits.maximum = rule.maximum;
+        schema.disabled = rule.disabled;
+        let checks = std::mem::take(&mut schema.constraints.checks);
+        schema.constraints = Constraints { checks, ..rule.constraints.clone() };
         enumerate(&mut schema, definition, field, rule);
         Arc::new(schema)
     }
@@ -231,7 +247,7 @@ BarnSpec
         static DEFINITIONS: LazyLock<Definitions> =
             LazyLock::new(|| Definitions::parse(&[("farm", CORE)]).unwrap());
         let rules = Rules::parse(&[("farm", RULES)]).unwrap();
-        Schemas::new(&DEFINITIONS, rules, []).kind("farm", "v1", "Barn").unwrap()
+        Schemas::new(&DEFINITIONS, rules, [], []).kind("farm", "v1", "Barn").unwrap()
     }
 
     #[rstest]

@@ -7,6 +7,7 @@
 
 pub mod build;
 pub mod built_in;
+mod constraints;
 mod decode;
 mod defaults;
 pub mod definitions;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use regex::Regex;
 use serde_json::Value;
 
+pub use self::constraints::{Check, Constraints};
 pub use self::decode::TypeError;
 pub use self::format::Format;
 pub use self::rules::Rule;
@@ -100,6 +102,10 @@ pub struct Schema {
     pub broken_rules: Vec<FieldError>,
     /// This schema or one below it has rules.
     pub has_rules: bool,
+    /// What the validation of a built-in type requires beyond the published keywords.
+    pub constraints: Constraints,
+    /// The server removes the field from each write, because its feature is off.
+    pub disabled: bool,
     /// Keywords that are published unchanged: `x-kubernetes-validations`, `externalDocs` and
     /// others.
     pub extra: BTreeMap<String, Value>,

@@ -87,7 +87,8 @@ impl Schema {
         }
         if typed {
             fields.retain(|name, field| {
-                self.properties.get(name).is_none_or(|schema| schema.writes(field))
+                let schema = self.properties.get(name);
+                schema.is_none_or(|schema| !schema.disabled && schema.writes(field))
             });
         }
     }

@@ -28,17 +28,70 @@ const DECIMAL: [(&str, i32); 10] = [
 const BINARY: [(&str, u32); 6] =
     [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Family {
     Decimal,
     Binary,
     Exponent,
 }
 
+/// An amount, and the family of suffixes that shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quantity {
+    nanos: i128,
+    family: Family,
+}
+
+impl Quantity {
+    /// Parses a quantity. Returns `None` for other texts.
+    pub fn parse(text: &str) -> Option<Self> {
+        parse(text).map(|(nanos, family)| Self { nanos, family })
+    }
+
+    /// Returns a whole number.
+    pub fn whole(count: i64) -> Self {
+        Self { nanos: i128::from(count) * UNIT, family: Family::Decimal }
+    }
+
+    /// Returns the amount in billionths.
+    pub fn nanos(self) -> i128 {
+        self.nanos
+    }
+
+    /// Returns the sum. It has the suffixes of the first amount that is not zero.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let family = if self.nanos == 0 { other.family } else { self.family };
+        Self { nanos: self.nanos.saturating_add(other.nanos), family }
+    }
+
+    /// Returns the difference. It has the suffixes of the first amount that is not zero.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        self.plus(Self { nanos: other.nanos.saturating_neg(), ..other })
+    }
+}
+
+impl PartialOrd for Quantity {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.nanos.cmp(&other.nanos))
+    }
+}
+
+impl std::fmt::Display for Quantity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&format(self.nanos, self.family))
+    }
+}
+
 /// Returns the canonical form of a quantity. Returns `None` for other texts.
 pub fn canonical(text: &str) -> Option<String> {
     let (nanos, family) = parse(text)?;
-    Some(match family {
+    Some(format(nanos, family))
+}
+
+fn format(nanos: i128, family: Family) -> String {
+    match family {
         Family::Binary if nanos % UNIT == 0 && (nanos / UNIT).abs() >= 1024 => {
             let whole = nanos / UNIT;
             let fits = BINARY.iter().rev().find(|(_, shift)| whole % (1_i128 << shift) == 0);
@@ -59,7 +112,7 @@ pub fn canonical(text: &str) -> Option<String> {
                 .map_or("", |(suffix, _)| *suffix);
             format!("{mantissa}{suffix}")
         }
-    })
+    }
 }
 
 /// Parses a quantity into billionths. Returns `None` for other texts.
@@ -162,6 +215,24 @@ mod tests {
     #[case("1 Gi", None)]
     fn each_amount_has_one_canonical_form(#[case] text: &str, #[case] expected: Option<&str>) {
         assert_eq!(canonical(text).as_deref(), expected);
+    }
+
+    #[rstest]
+    #[case("1Gi", "512Mi", "1536Mi", "512Mi")]
+    #[case("0", "1Gi", "1Gi", "-1Gi")]
+    #[case("500m", "1", "1500m", "-500m")]
+    #[case("1", "1Ki", "1025", "-1023")]
+    fn sums_have_the_suffixes_of_the_first_amount(
+        #[case] left: &str,
+        #[case] right: &str,
+        #[case] sum: &str,
+        #[case] difference: &str,
+    ) {
+        let quantity = |text| Quantity::parse(text).expect("a quantity");
+        let (left, right) = (quantity(left), quantity(right));
+        let found = (left.plus(right).to_string(), left.minus(right).to_string());
+        assert_eq!(found, (sum.to_owned(), difference.to_owned()));
+        assert!(left.minus(right) < left.plus(right));
     }
 
     #[test]

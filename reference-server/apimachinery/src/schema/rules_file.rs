@@ -15,13 +15,23 @@
 //! | `needed` | an absent value is a mistake, also if the zero value is the published default |
 //! | `optional` | the value may be absent or empty, although the published schema requires it |
 //! | `open` | other values than those of the published enumeration are valid |
+//! | `disabled` | the feature of the field is off by default, so the server removes the field |
 //! | `minimum=N`, `maximum=N` | the range of a number |
 //! | `enum=A,B` | the permitted values |
+//! | `syntax=NAME` | the syntax of a string, of the items of a list, or of the values of a map |
+//! | `strict` | an empty string is a mistake, too (in Go: a pointer) |
+//! | `keys=NAME` | the syntax of the keys of a map |
+//! | `unique`, `unique=FIELD` | the items of a list, or this field of them, differ |
+//! | `most=N` | the maximum number of items of a list, or of bytes of a string |
 //! | `default=JSON` | the default; the last attribute |
 //!
 //! In the line of a definition, `optional` applies to all its fields.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
+use super::constraints::Constraints;
+use crate::object::validation::syntax::Syntax;
 
 /// The rules of built-in types.
 #[derive(Debug, Default)]
@@ -34,14 +44,17 @@ pub struct Rules {
 
 /// The rule of a field.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent attributes of a field")]
 pub(super) struct Rule {
     pub(super) needed: bool,
     pub(super) optional: bool,
     pub(super) open: bool,
+    pub(super) disabled: bool,
     pub(super) minimum: Option<f64>,
     pub(super) maximum: Option<f64>,
     pub(super) enumeration: Vec<&'static str>,
     pub(super) default: Option<&'static str>,
+    pub(super) constraints: Constraints,
 }
 
 /// A mistake in a file with rules.
@@ -92,15 +105,7 @@ impl Rules {
 
     /// Returns the rule of a field. `definition` is the published name.
     pub(super) fn get(&self, definition: &'static str, field: &'static str) -> &Rule {
-        static NONE: Rule = Rule {
-            needed: false,
-            optional: false,
-            open: false,
-            minimum: None,
-            maximum: None,
-            enumeration: Vec::new(),
-            default: None,
-        };
+        static NONE: LazyLock<Rule> = LazyLock::new(Rule::default);
         let (package, name) = split(definition);
         self.fields.get(&(package, name, field)).unwrap_or(&NONE)
     }
@@ -143,6 +148,12 @@ fn rule(line: &'static str) -> Result<Rule, &'static str> {
             "needed" => rule.needed = true,
             "optional" => rule.optional = true,
             "open" => rule.open = true,
+            "strict" => rule.constraints.strict = true,
+            "disabled" => rule.disabled = true,
+            "syntax" => rule.constraints.syntax = Some(value.parse::<Syntax>().map_err(|_| word)?),
+            "keys" => rule.constraints.keys = Some(value.parse::<Syntax>().map_err(|_| word)?),
+            "unique" => rule.constraints.unique = Some(value),
+            "most" => rule.constraints.most = Some(value.parse().map_err(|_| word)?),
             "minimum" => rule.minimum = number()?,
             "maximum" => rule.maximum = number()?,
             "enum" => rule.enumeration = value.split(',').collect(),

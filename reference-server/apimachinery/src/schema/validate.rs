@@ -51,6 +51,9 @@ impl Walk {
             return;
         }
         self.alternatives(schema, value, path, typed);
+        for error in schema.constraints.errors(value, path) {
+            self.push(error);
+        }
         if !schema.enumeration.is_empty() && !schema.enumerates(value) {
             self.push(FieldError::not_supported(path.to_string(), value, &schema.enumeration));
         }
@@ -115,7 +118,7 @@ impl Walk {
         (path, typed): (Path<'_>, bool),
     ) {
         self.count(schema, items.len(), "items", path);
-        self.duplicates(schema, items, path);
+        self.duplicates(schema, items, path, typed);
         let Some(child) = &schema.items else { return };
         let old = Counterparts::new(schema, old.and_then(Value::as_array));
         for (index, item) in items.iter().enumerate() {
@@ -124,7 +127,7 @@ impl Walk {
         }
     }
 
-    fn duplicates(&mut self, schema: &Schema, items: &[Value], path: Path<'_>) {
+    fn duplicates(&mut self, schema: &Schema, items: &[Value], path: Path<'_>, typed: bool) {
         match schema.list_type {
             ListType::Map => {
                 let mut keys = HashSet::new();
@@ -134,7 +137,8 @@ impl Walk {
                     }
                 }
             }
-            ListType::Set => {
+            // A built-in type has a rule if its validation rejects duplicates.
+            ListType::Set if !typed => {
                 let mut seen = HashSet::new();
                 for (index, item) in items.iter().enumerate() {
                     if !seen.insert(item) {

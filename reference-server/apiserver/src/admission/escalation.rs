@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::Attributes;
+use super::{Attributes, Decision, Operation, Plugin, decided};
 use crate::authorization::roles::{self, RoleRef, Rule};
 use crate::registry::builtin::rbac::{self, CLUSTER_ROLES, ROLES};
 use kubeproof_apimachinery::object::Object;
@@ -14,16 +14,30 @@ use kubeproof_apimachinery::status::ApiError;
 /// The largest number of permissions in a role. A larger role is rejected.
 const MAX_RIGHTS: usize = 100_000;
 
-/// Rejects a role or a binding that grants permissions which the user does not have.
-pub(crate) fn check(
-    request: Attributes<'_>,
-    new: &Value,
-    old: Option<&Value>,
-) -> Result<(), ApiError> {
+/// Rejects roles and bindings that grant permissions which the user does not have. In
+/// kube-apiserver, the registry of roles does this.
+pub(super) struct RoleEscalation;
+
+impl Plugin for RoleEscalation {
+    fn name(&self) -> &'static str {
+        "RoleEscalation"
+    }
+
+    fn handles(&self, request: &Attributes<'_>) -> bool {
+        request.ty.group == rbac::GROUP
+            && matches!(request.operation, Operation::Create | Operation::Update)
+    }
+
+    fn validate<'a>(&'a self, request: Attributes<'a>, object: &'a Value) -> Decision<'a> {
+        decided(check(request, object, request.old))
+    }
+}
+
+fn check(request: Attributes<'_>, new: &Value, old: Option<&Value>) -> Result<(), ApiError> {
     let same = |field: &str| old.is_some_and(|old| old.get(field) == new.get(field));
     let is_binding = new.get("roleRef").is_some();
     let nothing_new = if is_binding { same("roleRef") && same("subjects") } else { same("rules") };
-    if request.ty.group != rbac::GROUP || request.user.is_master() || nothing_new {
+    if request.user.is_master() || nothing_new {
         return Ok(());
     }
     let rights = request.rights;

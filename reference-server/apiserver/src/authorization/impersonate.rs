@@ -132,7 +132,8 @@ mod tests {
     use crate::authorization::RoleIndex;
     use crate::config::AuthorizationMode;
     use crate::registry::builtin::rbac::{CLUSTER_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS};
-    use kubeproof_storage::{Draft, Facts, Key, Store};
+    use futures_util::FutureExt as _;
+    use kubeproof_storage::{Draft, Key, Store};
 
     fn act(
         groups: &[&str],
@@ -215,12 +216,12 @@ mod tests {
         let put = |table: &str, namespace: &str, rest: &serde_json::Value| {
             let draft = Draft {
                 key: Key::new(namespace, "given"),
-                facts: Facts::default(),
+                facts: Arc::default(),
                 before: r#"{"metadata":{"resourceVersion":""#.to_owned(),
                 after: format!(r#""}},{}"#, &rest.to_string()[1..]),
                 body: 1,
             };
-            store.write(|write| write.put(table, draft));
+            let _ = store.write(|write| write.put(table, &draft)).now_or_never();
         };
         put(CLUSTER_ROLES, "", &json!({ "rules": rules }));
         let subjects = json!([{"kind": "User", "name": "me"}]);

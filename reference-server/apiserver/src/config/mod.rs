@@ -1,10 +1,13 @@
 //! The options of an API server.
 
+mod admission_plugins;
 mod token_file;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
+pub use self::admission_plugins::{AdmissionPluginError, AdmissionPlugins};
 pub use self::token_file::{TokenFileError, TokenUser};
 use crate::certificates::ClientCa;
 use crate::disabled::DisabledCapabilities;
@@ -32,8 +35,14 @@ pub struct Options {
     pub authorization: AuthorizationMode,
     /// The tokens of service accounts.
     pub service_accounts: ServiceAccountOptions,
+    /// The admission plugins that run.
+    pub admission_plugins: AdmissionPlugins,
     /// The number of events that are kept for each resource.
     pub history: usize,
+    /// Where the objects are.
+    pub storage: Storage,
+    /// A snapshot whose objects the server starts with.
+    pub restore: Option<PathBuf>,
     /// Serves the sample resource `gadgets.v1.devices.example.com`.
     pub sample: bool,
     /// Creates the roles, the bindings and the service of a new cluster.
@@ -44,6 +53,16 @@ pub struct Options {
     pub limits: Limits,
     /// The disabled capabilities.
     pub disabled_capabilities: DisabledCapabilities,
+}
+
+/// Where a server keeps its objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Storage {
+    /// In memory. The objects end with the server.
+    #[default]
+    Memory,
+    /// In this directory. An acknowledged write survives a crash.
+    Disk(PathBuf),
 }
 
 /// How the server decides on the requests of users.

@@ -5,6 +5,7 @@ use hyper::body::Incoming;
 use serde_json::{Map, Value};
 
 use super::Call;
+use super::admit::Admission;
 use super::create::{self, Created, Origin};
 use super::modify::{self, UpdateOptions};
 use super::update::Part;
@@ -34,26 +35,31 @@ pub(super) async fn handle(
     let options = WriteOptions::of_apply(&call.query)?;
     let Configuration { config, warnings } = read(&bytes, options.validation)?;
     let config = check(call, part, config)?;
-    let change =
-        UpdateOptions { part, dry_run: options.dry_run, needs_version: false, owned: true };
+    let admission = Admission::update(call, options.dry_run);
+    let change = UpdateOptions {
+        owned: true,
+        ..UpdateOptions::new(part, options.dry_run, Some(&admission))
+    };
     let force = call.query.flag("force");
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let changed = modify::modify(call, change, |live| apply(call, live, &config, force));
+        let changed = modify::modify(call, change, |live| apply(call, live, &config, force)).await;
         match changed {
             Ok(changed) => {
-                return Ok(modify::respond(call, representation, &changed)?.warnings(&warnings));
+                return Ok(modify::respond(call, representation, &changed)
+                    .await?
+                    .warnings(&warnings));
             }
             Err(error) if error.code == StatusCode::NOT_FOUND && matches!(part, Part::Whole) => {}
             Err(error) => return Err(error),
         }
         let status = StatusCode::CREATED;
-        match begin(call, &config, options.dry_run) {
+        match begin(call, &config, options.dry_run).await {
             Ok(Created::Stored(object)) => {
-                return Ok(
-                    present::stored(call, representation, status, &object)?.warnings(&warnings)
-                );
+                return Ok(present::stored(call, representation, status, &object)
+                    .await?
+                    .warnings(&warnings));
             }
             Ok(Created::Dry(object)) => {
                 return Ok(
@@ -68,7 +74,7 @@ pub(super) async fn handle(
 }
 
 /// Creates the object of the first apply.
-fn begin(call: &Call, config: &Value, dry_run: bool) -> Result<Created, ApiError> {
+async fn begin(call: &Call, config: &Value, dry_run: bool) -> Result<Created, ApiError> {
     if !config.meta("uid").is_empty() {
         let uid = config.meta("uid").into();
         let error = FieldError::invalid("metadata.uid", &uid, "field is immutable");
@@ -77,7 +83,7 @@ fn begin(call: &Call, config: &Value, dry_run: bool) -> Result<Created, ApiError
     let mut object = convert(call, config.clone()).map_err(ApiError::bad_request)?;
     modify::check_identity(call, &mut object)?;
     object.unset_meta("resourceVersion");
-    create::create(call, object, Origin::Applied(config), dry_run)
+    create::create(call, object, Origin::Applied(config), dry_run).await
 }
 
 pub(super) fn apply(

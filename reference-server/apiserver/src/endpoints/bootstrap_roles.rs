@@ -5,6 +5,8 @@
 
 use std::sync::LazyLock;
 
+use futures_util::future::try_join_all;
+use kubeproof_storage::WriteError;
 use serde_json::{Map, Value, json};
 
 use super::bootstrap;
@@ -26,13 +28,15 @@ const PARTS: [(&str, &str, &str); 4] = [
 ];
 
 /// Creates the roles and bindings, if the server serves their types.
-pub(crate) fn create(api: &ApiServer) {
+pub(crate) async fn create(api: &ApiServer) -> Result<(), WriteError> {
     for (part, plural, kind) in PARTS {
         let Lookup::Found(ty) = api.registry.current().find(GROUP, "v1", plural) else { continue };
-        for entry in DATA[part].as_array().into_iter().flatten() {
-            bootstrap::create(api, &ty, object(kind, entry));
-        }
+        let entries = DATA[part].as_array().into_iter().flatten();
+        let writes = entries.map(|entry| bootstrap::create(api, &ty, object(kind, entry)));
+        // Concurrent writes share a transaction of the storage.
+        try_join_all(writes).await?;
     }
+    Ok(())
 }
 
 /// Returns the object of an entry.

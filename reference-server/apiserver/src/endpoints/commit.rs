@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::endpoints::encode;
 use crate::registry::ResourceType;
+use crate::registry::encode;
 use crate::server::ApiServer;
 use kubeproof_apimachinery::object::Object;
-use kubeproof_storage::{Change, Stored, Write};
+use kubeproof_apimachinery::status::ApiError;
+use kubeproof_storage::{Change, Draft, Stored, Write, WriteError};
 
 /// The result of a commit.
 pub(crate) enum Commit {
@@ -22,38 +23,62 @@ pub(crate) enum Commit {
 
 /// Replaces the version `stored`, which contains `old`, if it is still the newest one and
 /// `condition` holds. Calls the hooks of the type after the write.
-pub(crate) fn commit(
+pub(crate) async fn commit(
     api: &ApiServer,
     ty: &ResourceType,
     (stored, old): (&Stored, &Value),
     new: &Value,
-    condition: impl FnOnce(&Write<'_>) -> bool,
-) -> Commit {
+    condition: impl Fn(&Write<'_>) -> bool + Send + Sync,
+) -> Result<Commit, ApiError> {
+    commit_draft(api, ty, (stored, old), (new, encode::draft(ty, new)), condition).await
+}
+
+/// Does the same with an object that is already encoded.
+pub(crate) async fn commit_draft(
+    api: &ApiServer,
+    ty: &ResourceType,
+    (stored, old): (&Stored, &Value),
+    (new, draft): (&Value, Draft),
+    condition: impl Fn(&Write<'_>) -> bool + Send + Sync,
+) -> Result<Commit, ApiError> {
     let is_removal = is_finished(ty, new);
-    let draft = encode::draft(ty, new);
     let is_same = !is_removal && stored.same_content(&draft);
-    let committed = api.store.write(|write| {
+    let change = |write: &mut Write<'_>| {
         let current = write.get(&ty.table, &stored.key).cloned();
-        let Some(current) =
-            current.filter(|current| current.revision == stored.revision && condition(write))
-        else {
-            return Commit::Rejected(write.get(&ty.table, &stored.key).cloned());
-        };
+        let is_newest = current.as_ref().is_some_and(|it| it.revision == stored.revision);
+        if !is_newest || !condition(write) {
+            return Err(current);
+        }
         if is_removal {
             write.delete(&ty.table, &stored.key);
-            Commit::Removed(Arc::new(Stored::new(draft, current.revision, Change::Deleted)))
-        } else if is_same {
-            Commit::Stored(current)
-        } else {
-            Commit::Stored(write.put(&ty.table, draft))
+        } else if !is_same {
+            write.put(&ty.table, &draft);
         }
-    });
+        Ok(current)
+    };
+    let (decision, written) =
+        api.store.write(change).await.map_err(|error| storage_error(&error))?;
+    let committed = match decision {
+        Ok(Some(current)) if is_removal => {
+            Commit::Removed(Arc::new(Stored::new(&draft, current.revision, Change::Deleted)))
+        }
+        Ok(current) => match written.or(current) {
+            Some(stored) => Commit::Stored(stored),
+            None => Commit::Rejected(None),
+        },
+        Err(current) => Commit::Rejected(current),
+    };
     match &committed {
         Commit::Removed(_) => ty.strategy.after_delete(api.context(), new),
         Commit::Stored(_) => ty.strategy.after_update(api.context(), new, old),
         Commit::Rejected(_) => {}
     }
-    committed
+    Ok(committed)
+}
+
+/// Returns the response to a write that the storage did not accept.
+pub(crate) fn storage_error(error: &WriteError) -> ApiError {
+    ApiError::internal(error.to_string())
 }
 
 /// Returns whether a deletion that waited for finalizers or the grace period can complete now.

@@ -6,10 +6,11 @@ use rand::RngExt;
 use serde_json::Value;
 
 use super::Call;
+use super::admit::Admission;
+use super::convert;
 use super::decode::{self, Decoded};
 use crate::admission::namespace_lifecycle::{self, NAMESPACES};
-use crate::admission::{escalation, signers};
-use crate::endpoints::encode;
+use crate::endpoints::commit::storage_error;
 use crate::endpoints::present;
 use crate::endpoints::reviews;
 use crate::http::negotiate::Target;
@@ -19,10 +20,20 @@ use kubeproof_apimachinery::object::validation::metadata::{self, MetaRules};
 use kubeproof_apimachinery::object::{Object, timestamp, uuid};
 use kubeproof_apimachinery::patch::apply::Operation;
 use kubeproof_apimachinery::status::ApiError;
-use kubeproof_storage::{Key, Stored};
+use kubeproof_storage::{Key, Stored, Write};
 
 use std::sync::Arc;
 
+/// The fields of `metadata` that a client cannot set.
+const SYSTEM_FIELDS: [&str; 7] = [
+    "selfLink",
+    "resourceVersion",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "uid",
+    "creationTimestamp",
+];
 /// The longest prefix of a generated name without the suffix.
 const MAX_PREFIX: usize = 58;
 const SUFFIX: usize = 5;
@@ -38,15 +49,20 @@ pub(super) async fn handle(call: &Call, body: &mut Incoming) -> Result<ApiRespon
     let validation = call.validation(options.validation);
     let Decoded { object, warnings } = decode::decode(&call.ty, &bytes, validation)?;
     if !stored {
+        let mut object = object;
+        let admission = Admission::create(call, options.dry_run);
+        admission.mutate(&mut object, None).await?;
+        reviews::validate(call, &object)?;
+        admission.validate(&object, None).await?;
         let review = reviews::complete(call, object)?;
         return Ok(
             present::document(representation, StatusCode::CREATED, &review).warnings(&warnings)
         );
     }
     let status = StatusCode::CREATED;
-    let created = create(call, object, Origin::Created, options.dry_run)?;
+    let created = create(call, object, Origin::Created, options.dry_run).await?;
     let response = match created {
-        Created::Stored(object) => present::stored(call, representation, status, &object)?,
+        Created::Stored(object) => present::stored(call, representation, status, &object).await?,
         Created::Dry(object) => present::value(call, representation, status, &object)?,
     };
     Ok(response.warnings(&warnings))
@@ -69,7 +85,7 @@ pub(super) enum Created {
 }
 
 /// Creates a decoded object.
-pub(super) fn create(
+pub(super) async fn create(
     call: &Call,
     mut object: Value,
     origin: Origin<'_>,
@@ -86,14 +102,11 @@ pub(super) fn create(
     let prefix = object.meta("generateName").to_owned();
     let generates = !prefix.is_empty() && object.meta("name").is_empty();
     let generate = generates.then_some(prefix);
-    let namespace = call.api.store.get(NAMESPACES, &Key::new("", call.info.namespace.as_str()));
-    namespace_lifecycle::check(
-        call.attributes(),
-        namespace.as_ref(),
-        object.meta("name"),
-        call.api.disabled_capabilities,
-    )?;
-
+    for field in SYSTEM_FIELDS {
+        object.unset_meta(field);
+    }
+    let admission = Admission::create(call, dry_run);
+    let owners = mutate(call, &admission, &mut object, origin).await?;
     begin_life(&mut object);
     ty.prepare_create(&mut object);
     ty.strategy.set_user(&mut object, &call.user);
@@ -105,16 +118,18 @@ pub(super) fn create(
         }
         ty.default(&mut object);
         validate(call, &object)?;
-        escalation::check(call.attributes(), &object, None)?;
-        signers::check_create(call.attributes(), &object)?;
-        match origin {
-            Origin::Created => call.ownership(Operation::Update).track(None, &mut object, None),
-            Origin::Applied(config) => {
-                call.ownership(Operation::Apply).claim(config, &mut object)?;
-            }
+        match &owners {
+            Some(owners) => object.set_meta("managedFields", owners.clone()),
+            None => own(call, &mut object, origin)?,
         }
         ty.strategy.begin_create(call.api.context(), &mut object, dry_run)?;
-        let committed = commit(call, &object, dry_run);
+        if let Err(error) = admission.validate(&object, None).await {
+            if !dry_run {
+                ty.strategy.cancel_create(&object);
+            }
+            return Err(error);
+        }
+        let committed = commit(call, &object, dry_run).await;
         if !dry_run && committed.is_err() {
             ty.strategy.cancel_create(&object);
         }
@@ -133,18 +148,59 @@ pub(super) fn create(
     }
 }
 
+/// Runs the mutating phase of admission. If it can change the object, the client owns the fields
+/// before the changes only, and this function returns the owners.
+async fn mutate(
+    call: &Call,
+    admission: &Admission<'_>,
+    object: &mut Value,
+    origin: Origin<'_>,
+) -> Result<Option<Value>, ApiError> {
+    if !admission.mutates(None) {
+        admission.mutate(object, None).await?;
+        return Ok(None);
+    }
+    let ty = &*call.ty;
+    let mut sent = object.clone();
+    begin_life(&mut sent);
+    ty.prepare_create(&mut sent);
+    ty.default(&mut sent);
+    own(call, &mut sent, origin)?;
+    let owners = sent.metadata().and_then(|metadata| metadata.get("managedFields")).cloned();
+    ty.default(object);
+    if let Some(owners) = &owners {
+        object.set_meta("managedFields", owners.clone());
+    }
+    admission.mutate(object, None).await?;
+    place(call, object)?;
+    Ok(owners)
+}
+
+/// Records the owner of the fields of a new object.
+fn own(call: &Call, object: &mut Value, origin: Origin<'_>) -> Result<(), ApiError> {
+    match origin {
+        Origin::Created => call.ownership(Operation::Update).track(None, object, None),
+        Origin::Applied(config) => call.ownership(Operation::Apply).claim(config, object)?,
+    }
+    Ok(())
+}
+
 enum CommitError {
     Taken { deleting: bool },
     Other(ApiError),
 }
 
-fn commit(call: &Call, object: &Value, dry_run: bool) -> Result<Option<Arc<Stored>>, CommitError> {
-    let draft = encode::draft(&call.ty, object);
-    call.api.store.write(|write| {
+async fn commit(
+    call: &Call,
+    object: &Value,
+    dry_run: bool,
+) -> Result<Option<Arc<Stored>>, CommitError> {
+    let draft = convert::draft(&call.api, &call.ty, object).await.map_err(CommitError::Other)?;
+    let change = |write: &mut Write<'_>| {
         // The namespace may have been deleted since the first check.
         let namespace = write.get(NAMESPACES, &Key::new("", call.info.namespace.as_str()));
         namespace_lifecycle::check(
-            call.attributes(),
+            (&call.ty, &call.info),
             namespace,
             object.meta("name"),
             call.api.disabled_capabilities,
@@ -152,10 +208,16 @@ fn commit(call: &Call, object: &Value, dry_run: bool) -> Result<Option<Arc<Store
         .map_err(CommitError::Other)?;
         match write.get(&call.ty.table, &draft.key) {
             Some(existing) => Err(CommitError::Taken { deleting: existing.facts.deleting }),
-            _ if dry_run => Ok(None),
-            _ => Ok(Some(write.put(&call.ty.table, draft))),
+            None if dry_run => Ok(()),
+            None => {
+                write.put(&call.ty.table, &draft);
+                Ok(())
+            }
         }
-    })
+    };
+    let written = call.api.store.write(change).await;
+    let (decision, object) = written.map_err(|error| CommitError::Other(storage_error(&error)))?;
+    decision.map(|()| object)
 }
 
 fn taken(call: &Call, name: &str, deleting: bool) -> ApiError {
@@ -181,13 +243,7 @@ pub(super) fn place(call: &Call, object: &mut Value) -> Result<(), ApiError> {
 
 /// Sets the fields that only the server sets.
 fn begin_life(object: &mut Value) {
-    for field in [
-        "selfLink",
-        "resourceVersion",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "managedFields",
-    ] {
+    for field in SYSTEM_FIELDS {
         object.unset_meta(field);
     }
     object.set_meta("uid", uuid());

@@ -6,31 +6,47 @@ use http::StatusCode;
 use hyper::body::Incoming;
 use serde_json::Value;
 
+use super::admit::Admission;
 use super::{Call, list};
 use crate::disabled::Capability;
-use crate::endpoints::lifecycle::{self, DeleteOptions, Deleted};
+use crate::endpoints::lifecycle::{DeleteOptions, Deleted, Deletion};
 use crate::endpoints::present;
 use crate::http::body;
 use crate::http::negotiate::Target;
 use crate::http::protobuf::to_json;
 use crate::http::respond::ApiResponse;
 use kubeproof_apimachinery::status::{self, ApiError, Details};
-use kubeproof_storage::Stored;
+use kubeproof_storage::{Key, Stored};
 
 pub(super) async fn handle(call: &Call, body: &mut Incoming) -> Result<ApiResponse, ApiError> {
     let representation = call.accept(Target::Object)?;
     let options = options(call, body).await?;
-    match lifecycle::delete(&call.api, &call.ty, &call.key(), &options)? {
-        Deleted::Waiting(object) => present::stored(call, representation, StatusCode::OK, &object),
+    match delete(call, &call.key(), &options).await? {
+        Deleted::Waiting(object) => {
+            present::stored(call, representation, StatusCode::OK, &object).await
+        }
         Deleted::WouldWait(object) => present::value(call, representation, StatusCode::OK, &object),
         Deleted::Gone(object)
             if call.ty.deletion_returns_object() || call.api.deletion_returns_object =>
         {
-            present::stored(call, representation, StatusCode::OK, &object)
+            present::stored(call, representation, StatusCode::OK, &object).await
         }
         Deleted::Gone(object) => {
             let status = success(call, &object);
             Ok(present::document(representation, StatusCode::OK, &status))
+        }
+    }
+}
+
+/// Deletes an object, or begins its deletion, if admission permits it.
+async fn delete(call: &Call, key: &Key, options: &DeleteOptions) -> Result<Deleted, ApiError> {
+    let admission = Admission::delete(call, options);
+    loop {
+        let deletion = Deletion::read(&call.api, &call.ty, key, options)?;
+        let object = deletion.object(&call.api, &call.ty).await?;
+        admission.admit(&mut Value::Null, Some(&object)).await?;
+        if let Some(deleted) = deletion.execute(&call.api, options).await? {
+            return Ok(deleted);
         }
     }
 }
@@ -66,7 +82,7 @@ pub(super) async fn collection(call: &Call, body: &mut Incoming) -> Result<ApiRe
     let (page, meta) = list::read(call)?;
     let mut deleted = Vec::new();
     for item in &page.items {
-        match lifecycle::delete(&call.api, &call.ty, &item.key, &options) {
+        match delete(call, &item.key, &options).await {
             Ok(Deleted::Gone(object) | Deleted::Waiting(object)) => deleted.push(object),
             Ok(Deleted::WouldWait(_)) => deleted.push(Arc::clone(item)),
             // Another client deleted the object first.
@@ -74,5 +90,5 @@ pub(super) async fn collection(call: &Call, body: &mut Incoming) -> Result<ApiRe
             Err(error) => return Err(error),
         }
     }
-    present::list(call, representation, &deleted, &meta)
+    present::list(call, representation, &deleted, &meta).await
 }

@@ -5,6 +5,7 @@ use hyper::body::Incoming;
 use serde_json::{Map, Value, json};
 
 use super::Call;
+use super::admit::Admission;
 use crate::endpoints::commit::{Commit, commit};
 use crate::endpoints::lifecycle::{self, DeleteOptions};
 use crate::endpoints::present;
@@ -26,13 +27,16 @@ pub(super) async fn evict(call: &Call, body: &mut Incoming) -> Result<ApiRespons
     let representation = call.accept(Target::Document)?;
     let dry_run = WriteOptions::parse(&call.query, "CreateOptions")?.dry_run;
     let bytes = call.json_body(body).await?;
-    let eviction = decoder::decode(&bytes)?.value;
+    let mut eviction = decoder::decode(&bytes)?.value;
+    options(call, &eviction)?;
+    let admission = Admission::create(call, dry_run);
+    admission.admit(&mut eviction, None).await?;
     let options = options(call, &eviction)?;
     let options = DeleteOptions { dry_run: dry_run || options.dry_run, ..options };
     let key = call.key();
     let stored = call.api.store.get(&call.ty.table, &key).ok_or_else(|| call.not_found())?;
-    check_budgets(call, &call.ty.load(&stored), options.dry_run)?;
-    lifecycle::delete(&call.api, &call.ty, &key, &options)?;
+    check_budgets(call, &call.ty.load(&stored), options.dry_run).await?;
+    lifecycle::delete(&call.api, &call.ty, &key, &options).await?;
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": Map::new(), "status": "Success",
         "code": 201,
@@ -60,7 +64,7 @@ fn options(call: &Call, eviction: &Value) -> Result<DeleteOptions, ApiError> {
 }
 
 /// Takes a disruption from the budget that covers the pod, if there is one.
-fn check_budgets(call: &Call, pod: &Value, dry_run: bool) -> Result<(), ApiError> {
+async fn check_budgets(call: &Call, pod: &Value, dry_run: bool) -> Result<(), ApiError> {
     let phase = pod.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
     if matches!(phase, "Pending" | "Succeeded" | "Failed") || pod.is_deleting() {
         return Ok(());
@@ -86,7 +90,7 @@ fn check_budgets(call: &Call, pod: &Value, dry_run: bool) -> Result<(), ApiError
         if dry_run {
             return Ok(());
         }
-        match commit(&call.api, &ty, (stored, &budget), &spent, |_| true) {
+        match commit(&call.api, &ty, (stored, &budget), &spent, |_| true).await? {
             Commit::Stored(_) | Commit::Removed(_) => return Ok(()),
             Commit::Rejected(_) => {}
         }

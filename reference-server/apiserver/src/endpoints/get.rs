@@ -9,7 +9,7 @@ use crate::http::respond::ApiResponse;
 use kubeproof_apimachinery::request::Query;
 use kubeproof_apimachinery::status::ApiError;
 
-pub(super) fn handle(call: &Call) -> Result<ApiResponse, ApiError> {
+pub(super) async fn handle(call: &Call) -> Result<ApiResponse, ApiError> {
     let representation = call.accept(Target::Object)?;
     if let Some(asked) = version(&call.query)? {
         // The store has no lag, so waiting for a later version would be useless.
@@ -19,7 +19,7 @@ pub(super) fn handle(call: &Call) -> Result<ApiResponse, ApiError> {
         }
     }
     match call.api.store.get(&call.ty.table, &call.key()) {
-        Some(stored) => present::stored(call, representation, StatusCode::OK, &stored),
+        Some(stored) => present::stored(call, representation, StatusCode::OK, &stored).await,
         None => Err(call.not_found()),
     }
 }

@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::endpoints::encode;
+use crate::endpoints::commit::storage_error;
+use crate::endpoints::convert;
 use crate::http::query;
 use crate::registry::ResourceType;
+use crate::registry::encode::{self, FOREGROUND, ORPHAN};
 use crate::server::ApiServer;
 use kubeproof_apimachinery::object::{Object, timestamp};
 use kubeproof_apimachinery::request::Query;
 use kubeproof_apimachinery::schema::FieldError;
 use kubeproof_apimachinery::status::ApiError;
-use kubeproof_storage::{Key, Stored};
+use kubeproof_storage::{Key, Stored, Write};
 
 /// What happens to the dependents of a deleted object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,11 +41,6 @@ pub struct DeleteOptions {
     /// The field `propagationPolicy`.
     pub propagation: Option<Propagation>,
 }
-
-/// The finalizer of a deletion that orphans dependents.
-pub const ORPHAN: &str = "orphan";
-/// The finalizer of foreground deletion.
-pub const FOREGROUND: &str = "foregroundDeletion";
 
 impl DeleteOptions {
     /// Parses the options of a request from the body, or from the query if there is no body.
@@ -100,6 +97,32 @@ impl DeleteOptions {
             Err(ApiError::invalid_options("DeleteOptions", &errors))
         }
     }
+
+    /// Returns the options as admission sees them.
+    pub(crate) fn to_value(&self) -> Value {
+        let mut options = json!({ "kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1" });
+        if self.dry_run {
+            options["dryRun"] = json!(["All"]);
+        }
+        if let Some(seconds) = self.grace {
+            options["gracePeriodSeconds"] = seconds.into();
+        }
+        if let Some(uid) = &self.uid {
+            options["preconditions"]["uid"] = uid.as_str().into();
+        }
+        if let Some(version) = &self.version {
+            options["preconditions"]["resourceVersion"] = version.as_str().into();
+        }
+        if let Some(policy) = self.propagation {
+            options["propagationPolicy"] = match policy {
+                Propagation::Foreground => "Foreground",
+                Propagation::Background => "Background",
+                Propagation::Orphan => "Orphan",
+            }
+            .into();
+        }
+        options
+    }
 }
 
 #[derive(Debug, Default, serde::Deserialize)]
@@ -131,11 +154,6 @@ struct Preconditions {
     resource_version: Option<String>,
 }
 
-/// Returns whether finalizers hold the object because of its dependents.
-pub(crate) fn awaits_dependents(object: &Value) -> bool {
-    object.meta_list("finalizers").iter().any(|name| [ORPHAN, FOREGROUND].contains(&name.as_str()))
-}
-
 /// The result of a deletion.
 #[derive(Debug)]
 pub(crate) enum Deleted {
@@ -147,47 +165,93 @@ pub(crate) enum Deleted {
     WouldWait(Value),
 }
 
-/// Deletes an object, or begins its deletion.
-pub(crate) fn delete(
-    api: &Arc<ApiServer>,
-    ty: &ResourceType,
+/// Deletes an object, or begins its deletion, without admission.
+pub(crate) async fn delete(
+    api: &ApiServer,
+    ty: &Arc<ResourceType>,
     key: &Key,
     options: &DeleteOptions,
 ) -> Result<Deleted, ApiError> {
-    ty.strategy
-        .check_delete(&key.name)
-        .map_err(|why| ApiError::forbidden(ty.resource(), &key.name, why))?;
-    let dry_run = options.dry_run;
     loop {
+        let deletion = Deletion::read(api, ty, key, options)?;
+        if let Some(deleted) = deletion.execute(api, options).await? {
+            return Ok(deleted);
+        }
+    }
+}
+
+/// The deletion of one version of an object.
+pub(crate) struct Deletion {
+    /// The type in the version of the stored object.
+    ty: Arc<ResourceType>,
+    stored: Arc<Stored>,
+    old: Value,
+    /// The object with its deletion marks. Without it, the object can be removed now.
+    new: Option<Value>,
+}
+
+impl Deletion {
+    /// Reads the object, and checks the preconditions.
+    pub(crate) fn read(
+        api: &ApiServer,
+        ty: &Arc<ResourceType>,
+        key: &Key,
+        options: &DeleteOptions,
+    ) -> Result<Self, ApiError> {
+        ty.strategy
+            .check_delete(&key.name)
+            .map_err(|why| ApiError::forbidden(ty.resource(), &key.name, why))?;
         let stored = api
             .store
             .get(&ty.table, key)
             .ok_or_else(|| ApiError::not_found(ty.resource(), &key.name))?;
         check_preconditions(ty, &stored, options)?;
+        let ty = Arc::clone(ty.as_stored(&stored));
         let old = ty.load(&stored);
-        let new = marked_for_deletion(ty, &old, options);
+        let new = marked_for_deletion(&ty, &old, options);
+        Ok(Self { ty, stored, old, new })
+    }
+
+    /// Returns the object before the deletion, in the version of a type.
+    pub(crate) async fn object(
+        &self,
+        api: &Arc<ApiServer>,
+        ty: &ResourceType,
+    ) -> Result<Value, ApiError> {
+        convert::load(api, ty, &self.stored).await
+    }
+
+    /// Writes the deletion. Returns none if the object has another version now.
+    pub(crate) async fn execute(
+        self,
+        api: &ApiServer,
+        options: &DeleteOptions,
+    ) -> Result<Option<Deleted>, ApiError> {
+        let Self { ty, stored, old, new } = self;
         match &new {
-            Some(new) if *new == old => return Ok(Deleted::Waiting(stored)),
-            Some(new) if dry_run => return Ok(Deleted::WouldWait(new.clone())),
-            None if dry_run => return Ok(Deleted::Gone(stored)),
+            Some(new) if *new == old => return Ok(Some(Deleted::Waiting(stored))),
+            Some(new) if options.dry_run => return Ok(Some(Deleted::WouldWait(new.clone()))),
+            None if options.dry_run => return Ok(Some(Deleted::Gone(stored))),
             _ => {}
         }
-        let draft = new.as_ref().map(|new| encode::draft(ty, new));
-        let written = api.store.write(|write| {
-            if write.get(&ty.table, key)?.revision != stored.revision {
-                return None;
+        let draft = new.as_ref().map(|new| encode::draft(&ty, new));
+        let change = |write: &mut Write<'_>| {
+            let current = write.get(&ty.table, &stored.key);
+            if current.is_none_or(|current| current.revision != stored.revision) {
+                return;
             }
-            match draft {
-                Some(draft) => Some(Deleted::Waiting(write.put(&ty.table, draft))),
-                None => write.delete(&ty.table, key).map(Deleted::Gone),
+            match &draft {
+                Some(draft) => write.put(&ty.table, draft),
+                None => write.delete(&ty.table, &stored.key),
             }
-        });
-        if let Some(written) = written {
-            if let Deleted::Gone(_) = written {
-                ty.strategy.after_delete(api.context(), &old);
-            }
-            return Ok(written);
+        };
+        let ((), written) = api.store.write(change).await.map_err(|error| storage_error(&error))?;
+        let Some(written) = written else { return Ok(None) };
+        if draft.is_some() {
+            return Ok(Some(Deleted::Waiting(written)));
         }
+        ty.strategy.after_delete(api.context(), &old);
+        Ok(Some(Deleted::Gone(written)))
     }
 }
 
@@ -265,6 +329,7 @@ mod tests {
     use crate::config::KubernetesVersion;
     use crate::disabled::DisabledCapabilities;
     use crate::registry::crd::strategy::CLEANUP_FINALIZER;
+    use crate::registry::encode::awaits_dependents;
     use crate::registry::{Lookup, Registry};
 
     const PODS: (&str, &str) = ("", "pods");

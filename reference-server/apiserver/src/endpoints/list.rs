@@ -16,10 +16,10 @@ use kubeproof_apimachinery::schema::FieldError;
 use kubeproof_apimachinery::status::ApiError;
 use kubeproof_storage::{Key, Page, Range, RevisionError};
 
-pub(super) fn handle(call: &Call) -> Result<ApiResponse, ApiError> {
+pub(super) async fn handle(call: &Call) -> Result<ApiResponse, ApiError> {
     let representation = call.accept(Target::List)?;
     let (page, meta) = read(call)?;
-    present::list(call, representation, &page.items, &meta)
+    present::list(call, representation, &page.items, &meta).await
 }
 
 /// Reads the page of the query.

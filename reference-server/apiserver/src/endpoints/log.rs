@@ -9,6 +9,7 @@ use super::Call;
 use super::streams;
 use crate::http::respond::{ApiResponse, Chunks};
 use crate::kubelet_client::{PodLogError, PodLogOptions};
+use crate::registry::backends;
 use kubeproof_apimachinery::schema::FieldError;
 use kubeproof_apimachinery::status::{ApiError, Subject};
 
@@ -42,7 +43,7 @@ fn open(
     let Some(kubelet) = call.api.kubelet.get() else {
         return Err(ApiError::unreachable_node("no node of this name answers"));
     };
-    kubelet.logs(&streams::pod_ref(pod), container, options).map_err(|error| {
+    kubelet.logs(&backends::pod_ref(pod), container, options).map_err(|error| {
         ApiError::bad_request(match error {
             PodLogError::ContainerCreating => {
                 format!("container {container:?} in pod {name:?} {error}")

@@ -1,13 +1,14 @@
 //! Endpoints: handles the verbs of a resource after authorization.
 
+mod admit;
 mod apply;
 pub(crate) mod bootstrap;
 pub(crate) mod bootstrap_roles;
 pub(crate) mod commit;
+mod convert;
 mod create;
 mod decode;
 mod delete;
-mod encode;
 mod eviction;
 mod get;
 pub(crate) mod health;
@@ -20,10 +21,13 @@ pub(crate) mod paths;
 mod pods;
 pub(crate) mod present;
 mod proxy;
+pub(crate) mod restore;
 mod reviews;
 mod sample;
 mod scale;
 mod selection;
+mod services;
+pub(crate) mod snapshot;
 pub(crate) mod streams;
 mod token;
 mod update;
@@ -36,7 +40,7 @@ use http::{HeaderMap, Method, Uri};
 use hyper::body::Incoming;
 use kubeproof_streaming::{Handshake, Upgrade};
 
-use crate::admission::Attributes;
+use crate::admission::Record;
 use crate::authentication::User;
 use crate::http::body;
 use crate::http::negotiate::{Representation, Target, negotiate};
@@ -69,14 +73,11 @@ pub(crate) struct Call {
     /// The connection, for protocol upgrades.
     pub(crate) upgrade: Option<Upgrade>,
     pub(crate) user: Arc<User>,
+    /// What admission reports: warnings and audit annotations.
+    pub(crate) record: Arc<Record>,
 }
 
 impl Call {
-    /// Returns the attributes for admission.
-    pub(crate) fn attributes(&self) -> Attributes<'_> {
-        Attributes { ty: &self.ty, info: &self.info, user: &self.user, rights: self.api.rights() }
-    }
-
     /// Returns the key of the object in the URL.
     pub(crate) fn key(&self) -> Key {
         let namespace = if self.ty.namespaced { self.info.namespace.as_str() } else { "" };
@@ -148,16 +149,21 @@ impl Call {
         if self.sends_protobuf() { FieldValidation::Ignore } else { wanted }
     }
 
-    /// Converts a protobuf body to JSON.
-    fn protobuf(&self, bytes: &[u8]) -> Result<Bytes, ApiError> {
+    /// Returns the API version and the kind of the body.
+    fn body_type(&self) -> (String, &str) {
         let name = self.info.subresource.as_str();
         let sub = self.ty.subresources.iter().find(|known| known.name == name);
-        let (api_version, kind) = match sub {
+        match sub {
             _ if name == "scale" => ("autoscaling/v1".to_owned(), "Scale"),
             Some(sub) if sub.group.is_empty() => (sub.version.to_owned(), sub.kind),
             Some(sub) => (format!("{}/{}", sub.group, sub.version), sub.kind),
             None => (self.ty.api_version(), self.ty.kind.as_str()),
-        };
+        }
+    }
+
+    /// Converts a protobuf body to JSON.
+    fn protobuf(&self, bytes: &[u8]) -> Result<Bytes, ApiError> {
+        let (api_version, kind) = self.body_type();
         to_json(bytes, (&api_version, kind)).map_err(|error| {
             ApiError::bad_request(format!(
                 "the object provided is unrecognized (must be of type {kind}): {error}"
@@ -214,8 +220,8 @@ pub(crate) async fn handle(
     let allowed = |verb| call.ty.allows(verb);
     match (method.as_str(), call.info.name.is_empty()) {
         ("GET", _) if watch && allowed("watch") => watch::handle(call),
-        ("GET", true) if !watch && allowed("list") => list::handle(&call),
-        ("GET", false) if !watch && allowed("get") => get::handle(&call),
+        ("GET", true) if !watch && allowed("list") => list::handle(&call).await,
+        ("GET", false) if !watch && allowed("get") => get::handle(&call).await,
         ("POST", true) if call.ty.is_core("bindings") => pods::bind_by_name(call, body).await,
         ("POST", true) if allowed("create") => create::handle(&call, body).await,
         ("PUT", false) if allowed("update") => {
@@ -262,7 +268,7 @@ async fn subresource(
         return None;
     }
     Some(match (call.info.subresource.as_str(), method.as_str()) {
-        ("status", "GET") if call.ty.has_status => get::handle(&call),
+        ("status", "GET") if call.ty.has_status => get::handle(&call).await,
         ("status", "PUT") if call.ty.has_status => {
             update::handle(&call, update::Part::Status, body).await
         }
@@ -271,17 +277,25 @@ async fn subresource(
         }
         ("status", _) if call.ty.has_status => return None,
         ("scale", method) if call.ty.scale.is_some() => scale::handle(&call, method, body).await?,
-        ("exec" | "attach" | "portforward", "GET" | "POST") if known => streams::handle(call),
+        ("exec" | "attach" | "portforward", "GET" | "POST") if known => {
+            match admit::connect(&call).await {
+                Ok(()) => streams::handle(call),
+                Err(error) => Err(error),
+            }
+        }
         ("token", "POST") if known => token::create(&call, body).await,
         ("eviction", "POST") if known => eviction::evict(&call, body).await,
         ("log", "GET") if known => log::handle(call),
-        ("proxy", _) if known => proxy::handle(call, method, body).await,
+        ("proxy", _) if known => match admit::connect(&call).await {
+            Ok(()) => proxy::handle(call, method, body).await,
+            Err(error) => Err(error),
+        },
         ("binding", "POST") if known => pods::bind(&call, body).await,
         ("finalize", "PUT") if known => update::handle(&call, update::Part::Finalize, body).await,
         (_, method) if known => {
             let part = update::Part::Subresource(call.part()?);
             match method {
-                "GET" => get::handle(&call),
+                "GET" => get::handle(&call).await,
                 "PUT" => update::handle(&call, part, body).await,
                 "PATCH" => patch_or_apply(&call, part, body).await,
                 _ => return None,

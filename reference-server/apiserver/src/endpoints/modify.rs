@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::admit::Admission;
 use super::update::Part;
-use super::{Call, create};
-use crate::admission::{escalation, signers};
-use crate::endpoints::commit::{Commit, commit};
+use super::{Call, convert, create};
+use crate::endpoints::commit::{Commit, commit_draft};
 use crate::http::respond::ApiResponse;
 use crate::registry::strategy::Update;
 use kubeproof_apimachinery::object::Object;
@@ -30,54 +30,149 @@ pub(super) enum Changed {
 }
 
 /// The options of a change.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct UpdateOptions {
+#[derive(Clone, Copy)]
+pub(super) struct UpdateOptions<'a> {
     pub(super) part: Part,
     pub(super) dry_run: bool,
     /// Rejects a body without a resource version if the type requires one.
     pub(super) needs_version: bool,
     /// The candidate contains the owners of its fields.
     pub(super) owned: bool,
+    /// The admission of the change. Without it, the endpoint runs admission itself.
+    pub(super) admission: Option<&'a Admission<'a>>,
+    /// The form of the object that admission sees, if it is not the object itself.
+    pub(super) view: Option<View<'a>>,
+}
+
+/// Another form of an object, such as its scale.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    /// Returns the form of an object.
+    pub(super) show: &'a (dyn Fn(&Value) -> Value + Sync),
+    /// Returns the object with the changes in its form.
+    pub(super) write: &'a (dyn Fn(&Value, &Value) -> Value + Sync),
+}
+
+impl<'a> UpdateOptions<'a> {
+    /// Returns the options of a change that needs no version.
+    pub(super) fn new(part: Part, dry_run: bool, admission: Option<&'a Admission<'a>>) -> Self {
+        Self { part, dry_run, needs_version: false, owned: false, admission, view: None }
+    }
 }
 
 /// Changes the object of the URL to the result of `candidate`.
-pub(super) fn modify(
+pub(super) async fn modify(
     call: &Call,
-    change: UpdateOptions,
-    mut candidate: impl FnMut(&Value) -> Result<Value, ApiError>,
+    change: UpdateOptions<'_>,
+    mut candidate: impl FnMut(&Value) -> Result<Value, ApiError> + Send,
 ) -> Result<Changed, ApiError> {
     let (api, ty) = (&call.api, &*call.ty);
     let key = call.key();
     loop {
         let stored = api.store.get(&ty.table, &key).ok_or_else(|| call.not_found())?;
-        let old = ty.load(&stored);
+        let old = convert::load(api, ty, &stored).await?;
         let mut new = candidate(&old)?;
         check_identity(call, &mut new)?;
         check_version(call, change, &new, &stored)?;
         check_uid(call, change, &new, &old)?;
-        let sent = new.metadata().and_then(|metadata| metadata.get("managedFields")).cloned();
+        let owners = mutate(call, change, &mut new, &old).await?;
         settle(call, change.part, &mut new, &old)?;
-        escalation::check(call.attributes(), &new, Some(&old))?;
-        signers::check_update(call.attributes(), &new, &old)?;
-        match sent {
-            Some(owners) if change.owned => new.set_meta("managedFields", owners),
-            None if change.owned => new.unset_meta("managedFields"),
-            sent => call.ownership(Operation::Update).track(Some(&old), &mut new, sent.as_ref()),
-        }
+        owners.set(call, change, &mut new, &old);
         let (whole, dry_run) = (matches!(change.part, Part::Whole), change.dry_run);
         ty.strategy
             .begin_update(api.context(), Update { new: &mut new, old: &old, whole, dry_run })?;
+        if let Err(error) = validate(change, &new, &old).await {
+            if !change.dry_run {
+                ty.strategy.cancel_update(&new, &old);
+            }
+            return Err(error);
+        }
         if is_unchanged(&new, &old) {
             return Ok(Changed::Stored(stored));
         }
         if change.dry_run {
             return Ok(Changed::Dry(new));
         }
-        match commit(api, ty, (&stored, &old), &new, |_| true) {
+        let draft = convert::draft(api, ty, &new).await?;
+        match commit_draft(api, ty, (&stored, &old), (&new, draft), |_| true).await? {
             Commit::Stored(written) | Commit::Removed(written) => {
                 return Ok(Changed::Stored(written));
             }
             Commit::Rejected(_) => ty.strategy.cancel_update(&new, &old),
+        }
+    }
+}
+
+/// The owners of the fields of a candidate.
+enum Owners {
+    /// The managed fields in the body, before the server computes the new ones.
+    Sent(Option<Value>),
+    /// The new managed fields.
+    Known(Option<Value>),
+}
+
+impl Owners {
+    fn of(object: &Value) -> Option<Value> {
+        object.metadata().and_then(|metadata| metadata.get("managedFields")).cloned()
+    }
+
+    /// Sets the managed fields of the candidate.
+    fn set(self, call: &Call, change: UpdateOptions<'_>, new: &mut Value, old: &Value) {
+        match self {
+            Self::Known(Some(owners)) => new.set_meta("managedFields", owners),
+            Self::Known(None) => new.unset_meta("managedFields"),
+            Self::Sent(Some(owners)) if change.owned => new.set_meta("managedFields", owners),
+            Self::Sent(None) if change.owned => new.unset_meta("managedFields"),
+            Self::Sent(sent) => {
+                call.ownership(Operation::Update).track(Some(old), new, sent.as_ref());
+            }
+        }
+    }
+}
+
+/// Runs the mutating phase of admission. If it can change the object, the client owns the fields
+/// before the changes only.
+async fn mutate(
+    call: &Call,
+    change: UpdateOptions<'_>,
+    new: &mut Value,
+    old: &Value,
+) -> Result<Owners, ApiError> {
+    let sent = Owners::Sent(Owners::of(new));
+    let Some(admission) = change.admission.filter(|admission| admission.mutates(Some(old))) else {
+        return Ok(sent);
+    };
+    let mut before = new.clone();
+    prepare(call, change.part, &mut before, old);
+    sent.set(call, change, &mut before, old);
+    let owners = Owners::Known(Owners::of(&before));
+    if let Some(view) = change.view {
+        let mut shown = (view.show)(new);
+        let unchanged = shown.clone();
+        admission.mutate(&mut shown, Some(&(view.show)(old))).await?;
+        if shown != unchanged {
+            *new = (view.write)(new, &shown);
+        }
+        return Ok(owners);
+    }
+    call.ty.default(new);
+    for field in ["uid", "creationTimestamp"] {
+        if new.meta(field).is_empty() {
+            new.adopt_meta(field, old);
+        }
+    }
+    admission.mutate(new, Some(old)).await?;
+    check_identity(call, new)?;
+    Ok(owners)
+}
+
+/// Runs the validating phase of admission.
+async fn validate(change: UpdateOptions<'_>, new: &Value, old: &Value) -> Result<(), ApiError> {
+    match (change.admission, change.view) {
+        (None, _) => Ok(()),
+        (Some(admission), None) => admission.validate(new, Some(old)).await,
+        (Some(admission), Some(View { show, .. })) => {
+            admission.validate(&show(new), Some(&show(old))).await
         }
     }
 }
@@ -131,7 +226,7 @@ pub(super) fn check_identity(call: &Call, new: &mut Value) -> Result<(), ApiErro
 /// Checks that the candidate was made from the current version.
 fn check_version(
     call: &Call,
-    change: UpdateOptions,
+    change: UpdateOptions<'_>,
     new: &Value,
     stored: &Stored,
 ) -> Result<(), ApiError> {
@@ -155,7 +250,12 @@ fn check_version(
 }
 
 /// Checks the UID. A body with another UID is about another object, which is gone.
-fn check_uid(call: &Call, change: UpdateOptions, new: &Value, old: &Value) -> Result<(), ApiError> {
+fn check_uid(
+    call: &Call,
+    change: UpdateOptions<'_>,
+    new: &Value,
+    old: &Value,
+) -> Result<(), ApiError> {
     let (given, uid) = (new.meta("uid"), old.meta("uid"));
     if given.is_empty() || given == uid || !change.needs_version {
         return Ok(());
@@ -165,8 +265,8 @@ fn check_uid(call: &Call, change: UpdateOptions, new: &Value, old: &Value) -> Re
     Err(ApiError::conflict(call.ty.resource(), &call.info.name, &why))
 }
 
-/// Prepares the candidate for the store, or returns its errors.
-fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), ApiError> {
+/// Removes what the endpoint must not change from the candidate, and sets defaults.
+fn prepare(call: &Call, part: Part, new: &mut Value, old: &Value) {
     let ty = &*call.ty;
     restore_system_fields(new, old);
     match part {
@@ -193,6 +293,12 @@ fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), A
         }
     }
     ty.default(new);
+}
+
+/// Prepares the candidate for the store, or returns its errors.
+fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), ApiError> {
+    prepare(call, part, new, old);
+    let ty = &*call.ty;
     let mut errors = metadata::validate_update(new, old);
     let rules = MetaRules { name: ty.name_rule, qualified_finalizers: !ty.custom };
     errors.extend(metadata::validate(new, rules));
@@ -264,7 +370,7 @@ fn set_generation(call: &Call, part: Part, new: &mut Value, old: &Value) {
 }
 
 /// Returns the response to a change.
-pub(super) fn respond(
+pub(super) async fn respond(
     call: &Call,
     representation: crate::http::negotiate::Representation,
     changed: &Changed,
@@ -272,7 +378,7 @@ pub(super) fn respond(
     let status = http::StatusCode::OK;
     match changed {
         Changed::Stored(stored) => {
-            crate::endpoints::present::stored(call, representation, status, stored)
+            crate::endpoints::present::stored(call, representation, status, stored).await
         }
         Changed::Dry(object) => {
             crate::endpoints::present::value(call, representation, status, object)

@@ -4,6 +4,7 @@ use hyper::body::Incoming;
 use serde_json::Value;
 
 use super::Call;
+use super::admit::Admission;
 use super::decode;
 use super::modify::{self, UpdateOptions};
 use super::update::Part;
@@ -43,15 +44,16 @@ pub(super) async fn handle(
     let options = WriteOptions::parse(&call.query, "PatchOptions")?;
     let ty = &*call.ty;
     let mut warnings = Vec::new();
-    let change =
-        UpdateOptions { part, dry_run: options.dry_run, needs_version: false, owned: false };
+    let admission = Admission::update(call, options.dry_run);
+    let change = UpdateOptions::new(part, options.dry_run, Some(&admission));
     let changed = modify::modify(call, change, |old| {
         let patched = patch.apply(old, &ty.schema)?;
         let decoded = decode::recast(ty, patched, &patch.duplicates, options.validation)?;
         warnings = decoded.warnings;
         Ok(decoded.object)
-    })?;
-    Ok(modify::respond(call, representation, &changed)?.warnings(&warnings))
+    })
+    .await?;
+    Ok(modify::respond(call, representation, &changed).await?.warnings(&warnings))
 }
 
 /// Reads a patch. Malformed JSON is rejected only if the object exists, so a missing object returns

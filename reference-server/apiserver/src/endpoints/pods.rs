@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::modify::{self, UpdateOptions};
 use super::update::Part;
-use super::{Call, create};
+use super::{Call, admit::Admission, create};
 
 use crate::endpoints::present;
 use crate::http::negotiate::Target;
@@ -33,7 +33,7 @@ pub(super) async fn bind_by_name(call: Call, body: &mut Incoming) -> Result<ApiR
         ..call.info
     };
     let ty = call.api.find_core("pods")?;
-    assign_node(&Call { ty, info, ..call }, &binding)
+    assign_node(&Call { ty, info, ..call }, binding).await
 }
 
 /// Handles POST to `pods/binding`.
@@ -43,7 +43,7 @@ pub(super) async fn bind(call: &Call, body: &mut Incoming) -> Result<ApiResponse
     if binding.meta("name") != call.info.name {
         return Err(ApiError::bad_request("name in URL does not match name in Binding object"));
     }
-    assign_node(call, &binding)
+    assign_node(call, binding).await
 }
 
 fn decode(call: &Call, bytes: &[u8]) -> Result<Value, ApiError> {
@@ -62,17 +62,15 @@ fn decode(call: &Call, bytes: &[u8]) -> Result<Value, ApiError> {
     Ok(binding)
 }
 
-fn assign_node(call: &Call, binding: &Value) -> Result<ApiResponse, ApiError> {
+async fn assign_node(call: &Call, mut binding: Value) -> Result<ApiResponse, ApiError> {
     let representation = call.accept(Target::Document)?;
     let options = WriteOptions::parse(&call.query, "CreateOptions")?;
-    let node = target(call, binding)?;
-    let change = UpdateOptions {
-        part: Part::Binding,
-        dry_run: options.dry_run,
-        needs_version: false,
-        owned: false,
-    };
-    modify::modify(call, change, |pod| assign(call, pod, binding, node))?;
+    let admission = Admission::create(call, options.dry_run);
+    admission.mutate(&mut binding, None).await?;
+    let node = target(call, &binding)?;
+    admission.validate(&binding, None).await?;
+    let change = UpdateOptions::new(Part::Binding, options.dry_run, None);
+    modify::modify(call, change, |pod| assign(call, pod, &binding, node)).await?;
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": Map::new(), "status": "Success",
         "code": 201,

@@ -6,7 +6,7 @@ use http::StatusCode;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::endpoints::Call;
+use crate::endpoints::{Call, convert};
 use crate::http::items::Items;
 use crate::http::negotiate::{Form, Representation};
 use crate::http::respond::ApiResponse;
@@ -43,7 +43,7 @@ impl ListMeta {
 }
 
 /// Presents a stored object. In plain JSON this copies its bytes.
-pub(crate) fn stored(
+pub(crate) async fn stored(
     call: &Call,
     representation: Representation,
     status: StatusCode,
@@ -56,7 +56,8 @@ pub(crate) fn stored(
         bytes.push(b'\n');
         return Ok(ApiResponse::bytes(status, bytes));
     }
-    value(call, representation, status, &call.ty.load(object))
+    let object = convert::load(&call.api, &call.ty, object).await?;
+    value(call, representation, status, &object)
 }
 
 /// Presents an object that is not in the store.
@@ -79,17 +80,15 @@ pub(crate) fn value(
 }
 
 /// Presents a list of stored objects. In plain JSON this copies their bytes.
-pub(crate) fn list<'a, I>(
+pub(crate) async fn list(
     call: &Call,
     representation: Representation,
-    items: I,
+    items: &[Arc<Stored>],
     meta: &ListMeta,
-) -> Result<ApiResponse, ApiError>
-where
-    I: IntoIterator<Item = &'a Arc<Stored>>,
-{
+) -> Result<ApiResponse, ApiError> {
     let ty = &call.ty;
-    if representation == Representation::JSON {
+    let is_converted = items.iter().any(|item| ty.conversion_of(item).is_some());
+    if representation == Representation::JSON && !is_converted {
         let head = format!(
             r#"{{"kind":"{}","apiVersion":"{}","metadata":{},"items":["#,
             ty.list_kind,
@@ -108,7 +107,7 @@ where
         }
         return Ok(ApiResponse::items(text));
     }
-    let objects: Vec<Value> = items.into_iter().map(|item| ty.load(item)).collect();
+    let objects = convert::load_all(&call.api, ty, items).await?;
     let shown = match representation.form {
         Form::Table(version) => tables(call, &objects, meta, version)?,
         Form::Metadata(version) => json!({

@@ -20,9 +20,10 @@ use serde_json::Value;
 use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
 
-use super::{Call, streams};
+use super::Call;
 use crate::http::respond::{ApiResponse, Payload};
 use crate::kubelet_client::PodRef;
+use crate::registry::backends::{self, number, ports};
 use crate::registry::strategy::ProxyTarget;
 use kubeproof_apimachinery::object::Object as _;
 use kubeproof_apimachinery::status::ApiError;
@@ -118,7 +119,7 @@ pub(super) async fn handle(
 }
 
 /// Splits the path after `/proxy`.
-fn split(uri: &Uri) -> (&str, &str) {
+pub(super) fn split(uri: &Uri) -> (&str, &str) {
     let path = uri.path();
     // The prefix is `/api/v1/namespaces/…/pods/…/proxy` or `/api/v1/nodes/…/proxy`.
     let segments = if path.starts_with("/api/v1/namespaces/") { 7 } else { 5 };
@@ -144,7 +145,7 @@ fn of_pod(pod: &Value, name: &Target<'_>) -> Result<Backend, ApiError> {
     let port =
         if name.port.is_empty() { first_port(pod).or(Some(80)) } else { name.port.parse().ok() };
     let host = port.map_or_else(|| format!("{ip}:{}", name.port), |port| format!("{ip}:{port}"));
-    Ok(Backend { pod: Some(streams::pod_ref(pod)), port, host })
+    Ok(Backend { pod: Some(backends::pod_ref(pod)), port, host })
 }
 
 /// Returns the kubelet of a node. It has one port.
@@ -154,15 +155,6 @@ fn of_node(node: &Value, name: &Target<'_>) -> Backend {
     let own = node.pointer("/status/daemonEndpoints/kubeletEndpoint/Port").and_then(number);
     let port = own.filter(|own| name.port.is_empty() || name.port == own.to_string());
     Backend { pod: None, port, host: format!("{ip}:{}", port.unwrap_or_default()) }
-}
-
-fn ports(pod: &Value) -> impl Iterator<Item = &Value> {
-    let containers = pod["spec"]["containers"].as_array().into_iter().flatten();
-    containers.flat_map(|container| container["ports"].as_array().into_iter().flatten())
-}
-
-fn number(port: &Value) -> Option<u16> {
-    u16::try_from(port.as_u64()?).ok()
 }
 
 fn first_port(pod: &Value) -> Option<u16> {
@@ -180,44 +172,11 @@ fn of_service(call: &Call, service: &Value, name: &Target<'_>) -> Result<Backend
         let why = format!("no service port {} found for service {:?}", name.port, name.name);
         return Err(ApiError::unavailable(why));
     };
-    let selector = service["spec"]["selector"].as_object();
-    let Ok(pods) = call.api.find_core("pods") else { return Err(ApiError::no_such_resource()) };
-    let (candidates, _) = call.api.store.snapshot(&pods.table, Some(&call.info.namespace));
-    let mut backends = Vec::new();
-    for stored in candidates {
-        let labels = &stored.facts.labels;
-        let selected = selector.is_some_and(|selector| {
-            !selector.is_empty()
-                && selector
-                    .iter()
-                    .all(|(key, value)| labels.get(key).map(String::as_str) == value.as_str())
-        });
-        if !selected || stored.facts.deleting {
-            continue;
-        }
-        let pod = pods.load(&stored);
-        let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-        let ready = conditions.clone().any(|one| one["type"] == "Ready" && one["status"] == "True");
-        let target = match &port["targetPort"] {
-            Value::Null => number(&port["port"]),
-            Value::String(name) => ports(&pod)
-                .find(|port| port["name"] == name.as_str())
-                .and_then(|port| number(&port["containerPort"])),
-            target => number(target),
-        };
-        if let (true, Some(target)) = (ready, target) {
-            let ip = pod["status"]["podIP"].as_str().unwrap_or_default();
-            backends.push(Backend {
-                pod: Some(streams::pod_ref(&pod)),
-                port: Some(target),
-                host: format!("{ip}:{target}"),
-            });
-        }
-    }
-    let chosen = backends.choose(&mut rand::rng()).map(|chosen| Backend {
-        pod: chosen.pod.clone(),
-        port: chosen.port,
-        host: chosen.host.clone(),
+    let pods = backends::of_service(call.api.context(), &call.info.namespace, service, port);
+    let chosen = pods.choose(&mut rand::rng()).map(|chosen| Backend {
+        pod: Some(chosen.pod.clone()),
+        port: Some(chosen.port),
+        host: format!("{}:{}", chosen.ip, chosen.port),
     });
     chosen.ok_or_else(|| {
         let why = format!("no endpoints available for service {:?}", service.meta("name"));

@@ -11,12 +11,14 @@ use kubeproof_apimachinery::request::ResourceInfo;
 use kubeproof_apimachinery::schema::FieldError;
 use kubeproof_apimachinery::status::ApiError;
 
-/// Returns the review with its status.
+/// Checks the question of a review.
+pub(crate) fn validate(call: &Call, review: &Value) -> Result<(), ApiError> {
+    let errors = (call.ty.hooks.validate)(review);
+    if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(call.ty.subject(), "", &errors)) }
+}
+
+/// Returns a valid review with its status.
 pub(crate) fn complete(call: &Call, mut review: Value) -> Result<Value, ApiError> {
-    let errors = (call.ty.hooks.validate)(&review);
-    if !errors.is_empty() {
-        return Err(ApiError::invalid(call.ty.subject(), "", &errors));
-    }
     let question = call.ty.strategy.review().ok_or_else(ApiError::method_not_allowed)?;
     let status = match question {
         Review::Token => token(call, &review)?,

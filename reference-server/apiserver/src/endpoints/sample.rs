@@ -3,17 +3,19 @@
 use serde_json::{Value, json};
 
 use crate::disabled::Capability;
-use crate::endpoints::encode;
+use crate::endpoints::bootstrap;
 use crate::registry::Lookup;
 use crate::registry::crd;
 use crate::registry::crd::strategy::serve;
+use crate::registry::encode;
 use crate::server::ApiServer;
 use kubeproof_apimachinery::object::{Object, timestamp, uuid};
+use kubeproof_storage::WriteError;
 
 /// Adds the sample resource if the configuration requests it, or makes it the only resource.
-pub(crate) fn add_sample(api: &ApiServer, wanted: bool) {
+pub(crate) async fn add_sample(api: &ApiServer, wanted: bool) -> Result<(), WriteError> {
     if !wanted && !api.disabled_capabilities.on(Capability::OtherResources) {
-        return;
+        return Ok(());
     }
     let mut definition = definition();
     api.disabled_capabilities.trim_definition(&mut definition);
@@ -29,16 +31,17 @@ pub(crate) fn add_sample(api: &ApiServer, wanted: bool) {
     else {
         // CRDs may be disabled, so this function establishes the sample itself.
         definition["status"] = crd::status(&definition, &[], &timestamp(0));
-        return serve(&api.registry, &definition);
+        serve(&api.registry, &definition);
+        return Ok(());
     };
     definition.set_meta("uid", uuid());
     definition.set_meta("creationTimestamp", timestamp(0));
     ty.prepare_create(&mut definition);
     ty.default(&mut definition);
     definition["status"] = crd::status(&definition, &[], &timestamp(0));
-    let draft = encode::draft(&ty, &definition);
-    api.store.write(|write| write.put(&ty.table, draft));
+    bootstrap::create_draft(api, &ty, &encode::draft(&ty, &definition)).await?;
     serve(&api.registry, &definition);
+    Ok(())
 }
 
 fn definition() -> Value {

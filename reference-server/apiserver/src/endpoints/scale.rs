@@ -4,9 +4,10 @@ use http::StatusCode;
 use hyper::body::Incoming;
 use serde_json::{Map, Value, json};
 
-use super::modify::{self, Changed, UpdateOptions};
+use super::admit::Admission;
+use super::modify::{self, Changed, UpdateOptions, View};
 use super::update::Part;
-use super::{Call, apply, patch};
+use super::{Call, apply, convert, patch};
 use crate::endpoints::present;
 use crate::http::body;
 use crate::http::negotiate::{Representation, Target};
@@ -29,7 +30,7 @@ pub(super) async fn handle(
 ) -> Option<Result<ApiResponse, ApiError>> {
     let scale = call.ty.scale.as_ref()?;
     match method {
-        "GET" => Some(get(call, scale)),
+        "GET" => Some(get(call, scale).await),
         "PUT" => Some(update(call, scale, body).await),
         "PATCH"
             if call.ty.patch_types.contains(&apply::MEDIA_TYPE)
@@ -42,10 +43,10 @@ pub(super) async fn handle(
     }
 }
 
-fn get(call: &Call, scale: &Scale) -> Result<ApiResponse, ApiError> {
+async fn get(call: &Call, scale: &Scale) -> Result<ApiResponse, ApiError> {
     let representation = call.accept(Target::Document)?;
     let stored = call.api.store.get(&call.ty.table, &call.key()).ok_or_else(|| call.not_found())?;
-    let object = call.ty.load(&stored);
+    let object = convert::load(&call.api, &call.ty, &stored).await?;
     Ok(present::document(representation, StatusCode::OK, &show(scale, &object)))
 }
 
@@ -54,35 +55,37 @@ async fn update(call: &Call, scale: &Scale, body: &mut Incoming) -> Result<ApiRe
     let options = WriteOptions::parse(&call.query, "UpdateOptions")?;
     let bytes = call.json_body(body).await?;
     let wanted = decoder::decode(&bytes)?.value;
+    let admission = Admission::update(call, options.dry_run);
+    let (scale_of, write) = (shown(scale), replicated(scale));
     let change = UpdateOptions {
-        part: Part::Whole,
-        dry_run: options.dry_run,
-        needs_version: false,
-        owned: false,
+        view: Some(View { show: &scale_of, write: &write }),
+        ..UpdateOptions::new(Part::Whole, options.dry_run, Some(&admission))
     };
     let changed = modify::modify(call, change, |old| {
         check(call, &wanted)?;
         Ok(written(scale, old, &wanted))
-    })?;
-    Ok(respond(call, representation, scale, &changed))
+    })
+    .await?;
+    respond(call, representation, scale, &changed).await
 }
 
 async fn change(call: &Call, scale: &Scale, body: &mut Incoming) -> Result<ApiResponse, ApiError> {
     let representation = call.accept(Target::Document)?;
     let patch = patch::read(call, body).await?;
     let options = WriteOptions::parse(&call.query, "PatchOptions")?;
+    let admission = Admission::update(call, options.dry_run);
+    let (scale_of, write) = (shown(scale), replicated(scale));
     let change = UpdateOptions {
-        part: Part::Whole,
-        dry_run: options.dry_run,
-        needs_version: false,
-        owned: false,
+        view: Some(View { show: &scale_of, write: &write }),
+        ..UpdateOptions::new(Part::Whole, options.dry_run, Some(&admission))
     };
     let changed = modify::modify(call, change, |old| {
         let wanted = patch.apply(&show(scale, old), &Schema::default())?;
         check(call, &wanted)?;
         Ok(written(scale, old, &wanted))
-    })?;
-    Ok(respond(call, representation, scale, &changed))
+    })
+    .await?;
+    respond(call, representation, scale, &changed).await
 }
 
 /// Applies a scale as an apply of the object, so that both share the owners of the replicas field.
@@ -111,27 +114,44 @@ async fn apply_scale(
         set(&mut config, &scale.spec_replicas, replicas.clone());
     }
     let force = call.query.flag("force");
+    let admission = Admission::update(call, options.dry_run);
+    let (scale_of, write) = (shown(scale), replicated(scale));
     let change = UpdateOptions {
-        part: Part::Whole,
-        dry_run: options.dry_run,
-        needs_version: false,
         owned: true,
+        view: Some(View { show: &scale_of, write: &write }),
+        ..UpdateOptions::new(Part::Whole, options.dry_run, Some(&admission))
     };
-    let changed = modify::modify(call, change, |live| apply::apply(call, live, &config, force))?;
-    Ok(respond(call, representation, scale, &changed).warnings(&warnings))
+    let candidate = |live: &Value| apply::apply(call, live, &config, force);
+    let changed = modify::modify(call, change, candidate).await?;
+    Ok(respond(call, representation, scale, &changed).await?.warnings(&warnings))
 }
 
-fn respond(
+async fn respond(
     call: &Call,
     representation: Representation,
     scale: &Scale,
     changed: &Changed,
-) -> ApiResponse {
+) -> Result<ApiResponse, ApiError> {
     let object = match changed {
-        Changed::Stored(stored) => call.ty.load(stored),
+        Changed::Stored(stored) => convert::load(&call.api, &call.ty, stored).await?,
         Changed::Dry(object) => object.clone(),
     };
-    present::document(representation, StatusCode::OK, &show(scale, &object))
+    Ok(present::document(representation, StatusCode::OK, &show(scale, &object)))
+}
+
+/// Returns a function that shows the scale of an object to admission.
+fn shown(scale: &Scale) -> impl Fn(&Value) -> Value + Sync {
+    |object| show(scale, object)
+}
+
+/// Returns a function that sets the replicas that admission changed.
+fn replicated(scale: &Scale) -> impl Fn(&Value, &Value) -> Value + Sync {
+    |object, wanted| {
+        let mut new = object.clone();
+        let replicas = wanted.pointer("/spec/replicas").cloned().unwrap_or_else(|| 0.into());
+        set(&mut new, &scale.spec_replicas, replicas);
+        new
+    }
 }
 
 /// Returns the scale of an object.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::Call;
 use crate::http::respond::ApiResponse;
 use crate::kubelet_client::{KubeletClient, PodRef};
-use kubeproof_apimachinery::object::Object;
+use crate::registry::backends::pod_ref;
 use kubeproof_apimachinery::status::ApiError;
 
 /// Serves one of the three subresources.
@@ -64,15 +64,6 @@ fn run(
         }
     };
     remotecommand::serve(upgrade, exec_request(call), rejection, start)
-}
-
-/// Returns the pod as the kubelet identifies it.
-pub(super) fn pod_ref(pod: &Value) -> PodRef {
-    PodRef {
-        namespace: pod.meta("namespace").to_owned(),
-        name: pod.meta("name").to_owned(),
-        uid: pod.meta("uid").to_owned(),
-    }
 }
 
 /// Reads `PodExecOptions` or `PodAttachOptions`.

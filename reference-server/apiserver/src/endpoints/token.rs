@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Call;
+use super::admit::Admission;
 use crate::endpoints::present;
 use crate::http::negotiate::Target;
 use crate::http::query::WriteOptions;
@@ -46,9 +47,11 @@ struct Reference {
 /// Handles POST to `serviceaccounts/token`.
 pub(super) async fn create(call: &Call, body: &mut Incoming) -> Result<ApiResponse, ApiError> {
     let representation = call.accept(Target::Document)?;
-    WriteOptions::parse(&call.query, "CreateOptions")?;
+    let options = WriteOptions::parse(&call.query, "CreateOptions")?;
     let bytes = call.json_body(body).await?;
-    let request = decoder::decode(&bytes)?.value;
+    let mut request = decoder::decode(&bytes)?.value;
+    spec(call, &request)?;
+    Admission::create(call, options.dry_run).admit(&mut request, None).await?;
     let spec = spec(call, &request)?;
     let stored = call.api.store.get(&call.ty.table, &call.key()).ok_or_else(|| call.not_found())?;
     let lifetime = spec.expiration_seconds.unwrap_or(LIFETIME);

@@ -4,6 +4,7 @@ use http::StatusCode;
 use hyper::body::Incoming;
 
 use super::Call;
+use super::admit::Admission;
 use super::create::{self, Created, Origin};
 use super::decode::{self, Decoded};
 use super::modify::{self, UpdateOptions};
@@ -44,9 +45,9 @@ pub(super) async fn handle(
         let mut object = object;
         modify::check_identity(call, &mut object)?;
         object.unset_meta("resourceVersion");
-        let response = match create::create(call, object, Origin::Created, options.dry_run)? {
+        let response = match create::create(call, object, Origin::Created, options.dry_run).await? {
             Created::Stored(object) => {
-                present::stored(call, representation, StatusCode::CREATED, &object)?
+                present::stored(call, representation, StatusCode::CREATED, &object).await?
             }
             Created::Dry(object) => {
                 present::value(call, representation, StatusCode::CREATED, &object)?
@@ -54,8 +55,11 @@ pub(super) async fn handle(
         };
         return Ok(response.warnings(&warnings));
     }
-    let change =
-        UpdateOptions { part, dry_run: options.dry_run, needs_version: true, owned: false };
-    let changed = modify::modify(call, change, |_| Ok(object.clone()))?;
-    Ok(modify::respond(call, representation, &changed)?.warnings(&warnings))
+    let admission = Admission::update(call, options.dry_run);
+    let change = UpdateOptions {
+        needs_version: true,
+        ..UpdateOptions::new(part, options.dry_run, Some(&admission))
+    };
+    let changed = modify::modify(call, change, |_| Ok(object.clone())).await?;
+    Ok(modify::respond(call, representation, &changed).await?.warnings(&warnings))
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Call, get};
+use super::{Call, convert, get};
 use crate::disabled::Capability;
 use crate::disabled::DisabledCapabilities;
 use crate::endpoints::present;
@@ -159,9 +159,9 @@ struct Watcher {
 /// An event that the watch sends next.
 enum Pending {
     Event(Bytes),
-    /// An object from before the watch. It is encoded when the client reads, because there may be
-    /// many.
-    Initial(Arc<Stored>),
+    /// An object from before the watch, or one that a webhook must convert. It is encoded when the
+    /// client reads.
+    Object(Change, Arc<Stored>),
 }
 
 /// The time and version of the last bookmark.
@@ -226,7 +226,7 @@ impl Watcher {
         let streams_a_list = options.initial_events == Some(true) && self.bookmarks.is_some();
         for object in objects {
             if self.selects(&object) {
-                self.pending.push_back(Pending::Initial(object));
+                self.pending.push_back(Pending::Object(Change::Added, object));
             }
         }
         if streams_a_list {
@@ -238,7 +238,9 @@ impl Watcher {
         loop {
             match self.pending.pop_front() {
                 Some(Pending::Event(chunk)) => return Some(chunk),
-                Some(Pending::Initial(object)) => return Some(self.encode(Change::Added, &object)),
+                Some(Pending::Object(change, object)) => {
+                    return Some(self.convert(change, &object).await);
+                }
                 None => {}
             }
             if self.ended {
@@ -282,24 +284,43 @@ impl Watcher {
     fn push(&mut self, event: &Event) {
         let now = event.change != Change::Deleted && self.selects(&event.object);
         let before = event.previous.as_ref().is_some_and(|previous| self.selects(previous));
-        let chunk = match (before, now) {
+        let (change, object) = match (before, now) {
             (false, false) => return,
-            (false, true) => self.encode(Change::Added, &event.object),
-            (true, true) => self.encode(Change::Modified, &event.object),
+            (false, true) => (Change::Added, Arc::clone(&event.object)),
+            (true, true) => (Change::Modified, Arc::clone(&event.object)),
             (true, false) if event.change == Change::Deleted => {
-                self.encode(Change::Deleted, &event.object)
+                (Change::Deleted, Arc::clone(&event.object))
             }
             // The object left the selection: send its last selected state with the version of the
             // change.
             (true, false) => match &event.previous {
                 Some(previous) => {
-                    let last = previous.at(event.revision, Change::Deleted);
-                    self.encode(Change::Deleted, &last)
+                    (Change::Deleted, Arc::new(previous.at(event.revision, Change::Deleted)))
                 }
                 None => return,
             },
         };
-        self.pending.push_back(Pending::Event(chunk));
+        let pending = if self.ty.conversion_of(&object).is_some() {
+            Pending::Object(change, object)
+        } else {
+            Pending::Event(self.encode(change, &object))
+        };
+        self.pending.push_back(pending);
+    }
+
+    /// Encodes an object, which a webhook may have to convert. An error ends the watch.
+    async fn convert(&mut self, change: Change, object: &Stored) -> Bytes {
+        if self.ty.conversion_of(object).is_none() {
+            return self.encode(change, object);
+        }
+        match convert::load(&self.api, &self.ty, object).await {
+            Ok(value) => self.encode_value(change, value),
+            Err(error) => {
+                self.ended = true;
+                self.pending.clear();
+                self.event("ERROR", &error.to_status())
+            }
+        }
     }
 
     fn selects(&self, object: &Stored) -> bool {
@@ -312,19 +333,22 @@ impl Watcher {
 
     fn encode(&mut self, change: Change, object: &Stored) -> Bytes {
         let json = self.encoding == Encoding::Json;
-        let value = match self.form {
-            Form::Plain | Form::AggregatedDiscovery if json && self.ty.serves_as_stored(object) => {
-                // All watches share this text, unless the event has another type for this watch.
-                return object.line_as(change);
-            }
-            Form::Plain | Form::AggregatedDiscovery => self.ty.load(object),
-            Form::Metadata(version) => present::partial(&self.ty.load(object), version),
-            Form::Table(version) => {
-                let object = self.ty.load(object);
-                self.row(&object, version)
-            }
+        let is_plain = matches!(self.form, Form::Plain | Form::AggregatedDiscovery);
+        if is_plain && json && self.ty.serves_as_stored(object) {
+            // All watches share this text, unless the event has another type for this watch.
+            return object.line_as(change);
+        }
+        let object = self.ty.load(object);
+        self.encode_value(change, object)
+    }
+
+    fn encode_value(&mut self, change: Change, object: Value) -> Bytes {
+        let shown = match self.form {
+            Form::Plain | Form::AggregatedDiscovery => object,
+            Form::Metadata(version) => present::partial(&object, version),
+            Form::Table(version) => self.row(&object, version),
         };
-        self.event(change.name(), &value)
+        self.event(change.name(), &shown)
     }
 
     /// Encodes an event.

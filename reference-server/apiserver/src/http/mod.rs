@@ -1,6 +1,7 @@
 //! HTTP: listener, TLS, limits, request parsing, content negotiation and responses.
 
 pub(crate) mod body;
+pub(crate) mod client;
 mod encode;
 pub(crate) mod items;
 pub mod limits;

@@ -163,12 +163,15 @@ impl ApiResponse {
     pub fn warnings(mut self, warnings: &[String]) -> Self {
         let (mut budget, mut warning_count) = (MAX_WARNINGS, 0);
         let mut seen: Vec<&str> = Vec::new();
+        // As in kube-apiserver, only warnings that are too long together become shorter.
+        let is_short = warnings.iter().map(String::len).sum::<usize>() < MAX_WARNINGS;
+        let limit = if is_short { MAX_WARNINGS } else { MAX_WARNING };
         for warning in warnings {
             if seen.contains(&warning.as_str()) {
                 continue;
             }
             seen.push(warning);
-            let value = warning_header(warning);
+            let value = warning_header(warning, limit);
             if value.len() > budget || warning_count == MAX_WARNING_COUNT {
                 break;
             }
@@ -311,9 +314,9 @@ const MAX_WARNING: usize = 256;
 const MAX_WARNING_COUNT: usize = 50;
 
 /// Formats a warning as in RFC 7234: code, agent and a quoted text.
-fn warning_header(text: &str) -> String {
+fn warning_header(text: &str, limit: usize) -> String {
     let mut value = String::from("299 - \"");
-    for c in text.chars().take(MAX_WARNING) {
+    for c in text.chars().take(limit) {
         match c {
             '"' | '\\' => value.extend(['\\', c]),
             c if c.is_ascii_graphic() || c == ' ' => value.push(c),
@@ -332,10 +335,10 @@ mod tests {
     #[test]
     fn a_warning_is_a_quoted_string_behind_code_and_agent() {
         assert_eq!(
-            warning_header("unknown field \"spec.x\""),
+            warning_header("unknown field \"spec.x\"", MAX_WARNING),
             r#"299 - "unknown field \"spec.x\"""#
         );
-        assert_eq!(warning_header("a\nb"), r#"299 - "a b""#);
+        assert_eq!(warning_header("a\nb", MAX_WARNING), r#"299 - "a b""#);
     }
 
     #[test]

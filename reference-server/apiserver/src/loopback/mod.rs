@@ -9,7 +9,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
 use serde_json::Value;
+use tokio::sync::watch;
 
+use crate::admission::resource_quota;
 use crate::authentication::User;
 use crate::endpoints::commit::{Commit, commit};
 use crate::endpoints::{bootstrap, lifecycle};
@@ -21,8 +23,9 @@ use kubeproof_apimachinery::status::ApiError;
 use kubeproof_storage::{Change, Key};
 
 pub use self::object::{Changes, Event, Expired, Object, ObjectList, ObjectRef, Resource};
-pub use crate::endpoints::lifecycle::{DeleteOptions, FOREGROUND, ORPHAN, Propagation};
+pub use crate::endpoints::lifecycle::{DeleteOptions, Propagation};
 pub use crate::registry::crd::strategy::CLEANUP_FINALIZER;
+pub use crate::registry::encode::{FOREGROUND, ORPHAN};
 
 /// A client of the server in the same process.
 #[derive(Clone)]
@@ -176,19 +179,20 @@ impl Client {
         self.api.rights().may_access(&user, access.verb, &info)
     }
 
-    /// Creates or replaces an object. The client sets its status, too. Creation sets the UID, the
-    /// creation time and the defaults.
-    pub fn create(&self, resource: &Resource, object: Value) {
-        bootstrap::create(&self.api, &resource.0, object);
+    /// Creates an object unless one has its name. The client sets its status, too. Creation sets
+    /// the UID, the creation time and the defaults.
+    pub async fn create(&self, resource: &Resource, object: Value) {
+        // A storage that failed rejects every write, and the requests of clients report it.
+        let _ = bootstrap::create(&self.api, &resource.0, object).await;
     }
 
     /// Changes an object unless it was replaced by another one with its name. An object whose
     /// deletion can complete is removed.
-    pub fn modify(
+    pub async fn modify(
         &self,
         object: &Object,
         manager: Option<FieldManager>,
-        change: impl Fn(&mut Value),
+        change: impl Fn(&mut Value) + Send,
     ) {
         let ty = &object.resource.0;
         let mut stored = object.stored.clone();
@@ -202,33 +206,52 @@ impl Client {
             if let Some(manager) = manager {
                 ownership(ty, manager).track(Some(&old), &mut new, None);
             }
-            match commit(&self.api, ty, (&stored, &old), &new, |_| true) {
+            match commit(&self.api, ty, (&stored, &old), &new, |_| true).await {
                 // Try again with the version of the faster writer.
-                Commit::Rejected(Some(newer)) if newer.facts.uid == stored.facts.uid => {
+                Ok(Commit::Rejected(Some(newer))) if newer.facts.uid == stored.facts.uid => {
                     stored = newer;
                 }
-                Commit::Stored(_) | Commit::Removed(_) | Commit::Rejected(_) => return,
+                Ok(Commit::Stored(_) | Commit::Removed(_) | Commit::Rejected(_)) | Err(_) => {
+                    return;
+                }
             }
         }
     }
 
     /// Changes a namespace if it contains no object and this is still its newest version. Returns
     /// false otherwise. A namespace whose deletion can complete is removed.
-    pub fn finalize_namespace(&self, namespace: &Object, change: impl Fn(&mut Value)) -> bool {
+    pub async fn finalize_namespace(
+        &self,
+        namespace: &Object,
+        change: impl Fn(&mut Value) + Send,
+    ) -> bool {
         let old = namespace.value();
         let mut new = old.clone();
         change(&mut new);
         let is_empty =
             |store: &kubeproof_storage::Write<'_>| !store.has_namespace(namespace.name());
         let (ty, stored) = (&namespace.resource.0, &namespace.stored);
-        let committed = commit(&self.api, ty, (stored, &old), &new, is_empty);
-        !matches!(committed, Commit::Rejected(_))
+        let committed = commit(&self.api, ty, (stored, &old), &new, is_empty).await;
+        matches!(committed, Ok(Commit::Stored(_) | Commit::Removed(_)))
     }
 
     /// Deletes an object, or begins its deletion. If the options have no UID, another object with
     /// its name is deleted, too.
-    pub fn delete(&self, object: &Object, options: &DeleteOptions) -> Result<(), ApiError> {
-        lifecycle::delete(&self.api, &object.resource.0, &object.stored.key, options).map(drop)
+    pub async fn delete(&self, object: &Object, options: &DeleteOptions) -> Result<(), ApiError> {
+        let key = &object.stored.key;
+        lifecycle::delete(&self.api, &object.resource.0, key, options).await.map(drop)
+    }
+
+    /// Updates the status of a resource quota from the objects of its namespace. Returns false if
+    /// a request is about to change them.
+    pub async fn recalculate_quota(&self, quota: &Object) -> bool {
+        let key = &quota.stored.key;
+        resource_quota::recalculate(self.api.context(), key, &self.api.quotas).await
+    }
+
+    /// Returns a receiver that wakes when a request that uses a quota has finished.
+    pub fn subscribe_finished_requests(&self) -> watch::Receiver<()> {
+        self.api.quotas.subscribe()
     }
 
     /// Waits for owners that were deleted, started to be deleted, or gained or lost a dependent.

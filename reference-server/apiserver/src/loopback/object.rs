@@ -34,7 +34,8 @@ pub struct Object {
 
 impl Object {
     pub(super) fn new(resource: &Resource, stored: Arc<Stored>) -> Self {
-        Self { resource: resource.clone(), stored }
+        let resource = Resource(Arc::clone(resource.0.as_stored(&stored)));
+        Self { resource, stored }
     }
 
     /// Returns the resource of the object.

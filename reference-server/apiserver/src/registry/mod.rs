@@ -4,9 +4,13 @@
 //! [`builtin::Hooks`] for what depends on the object alone, and a [`Strategy`] for what needs the
 //! rest of the server.
 
+pub(crate) mod backends;
 pub(crate) mod builtin;
 mod capabilities;
+mod conversion;
 pub(crate) mod crd;
+pub(crate) mod encode;
+pub(crate) mod follower;
 pub(crate) mod strategy;
 
 use std::collections::HashMap;
@@ -16,6 +20,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use serde_json::Value;
 
 use self::builtin::{BuiltinType, Column, FieldLabel, Hooks, NameRule, Scale};
+pub(crate) use self::conversion::Conversion;
 use self::strategy::Strategy;
 use crate::config::KubernetesVersion;
 use crate::disabled::DisabledCapabilities;
@@ -27,7 +32,7 @@ use kubeproof_apimachinery::status::Subject;
 use kubeproof_storage::Stored;
 
 /// One version of one resource.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts about a resource")]
 pub(crate) struct ResourceType {
     /// The API group. It is empty for the core group.
@@ -77,6 +82,8 @@ pub(crate) struct ResourceType {
     pub(crate) schema_id: u64,
     /// The type of the stored objects, if it is another one.
     pub(crate) storage: Option<Arc<StoredAs>>,
+    /// The webhook that converts the objects, if there is one.
+    pub(crate) conversion: Option<Arc<Conversion>>,
 }
 
 /// The type of the stored objects of another type.
@@ -190,7 +197,21 @@ impl ResourceType {
         stored.facts.schema == self.schema_id
     }
 
-    /// Returns the object in this API version.
+    /// Returns the webhook if it must convert a stored object to this version.
+    pub(crate) fn conversion_of(&self, stored: &Stored) -> Option<&Arc<Conversion>> {
+        let is_own_version = stored.object().starts_with(self.head.as_bytes());
+        self.conversion.as_ref().filter(|_| !is_own_version)
+    }
+
+    /// Returns the type in the version of a stored object if a webhook converts this type. Changes
+    /// of metadata alone need no conversion.
+    pub(crate) fn as_stored<'a>(self: &'a Arc<Self>, stored: &Stored) -> &'a Arc<Self> {
+        let conversion = self.conversion.as_ref();
+        conversion.and_then(|conversion| conversion.version_of(stored)).unwrap_or(self)
+    }
+
+    /// Returns the object in this API version. If [`Self::conversion_of`] returns a webhook, that
+    /// must convert the object instead.
     pub(crate) fn load(&self, stored: &Stored) -> Value {
         // This server wrote the stored text, so it is valid and its depth is limited.
         let mut object = json::parse(stored.object()).unwrap_or_default();
@@ -202,6 +223,22 @@ impl ResourceType {
             self.schema.prune(&mut object);
             self.schema.apply_defaults(&mut object);
         }
+        object
+    }
+
+    /// Returns an object of this type in another version of the type.
+    pub(crate) fn convert(&self, object: &Value, to: &Self) -> Value {
+        let mut object = object.clone();
+        if let Some(storage) = &self.storage {
+            (storage.encode)(&mut object);
+        }
+        if let Some(storage) = &to.storage {
+            (storage.decode)(&mut object);
+        }
+        object["apiVersion"] = to.api_version().into();
+        object["kind"] = to.kind.as_str().into();
+        to.schema.prune(&mut object);
+        to.schema.apply_defaults(&mut object);
         object
     }
 
@@ -311,6 +348,7 @@ impl ResourceType {
             head: String::new(),
             schema_id: 0,
             storage: None,
+            conversion: None,
         };
         if let Some(builtin::Storage { ty, encode, decode }) = ty.storage {
             let ty = Self::built_in(ty(), version)?;
@@ -419,10 +457,14 @@ impl Registry {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let mut next = Catalogue::clone(&current);
         next.remove(group, plural);
-        for mut ty in types.into_iter().filter_map(|ty| self.disabled_capabilities.trim(ty)) {
-            ty.schema_id = self.next_schema.fetch_add(1, Ordering::Relaxed);
+        for ty in types.into_iter().filter_map(|ty| self.disabled_capabilities.trim(ty)) {
             next.add(Arc::new(ty));
         }
         *current = Arc::new(next);
+    }
+
+    /// Returns an identifier for the schema of a new type.
+    pub(crate) fn new_schema_id(&self) -> u64 {
+        self.next_schema.fetch_add(1, Ordering::Relaxed)
     }
 }

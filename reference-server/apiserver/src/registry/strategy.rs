@@ -5,12 +5,13 @@
 //! strategies, so their state belongs to one server.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use kubeproof_apimachinery::status::ApiError;
 use kubeproof_storage::Store;
 use serde_json::Value;
 
-use super::Registry;
+use super::{Lookup, Registry, ResourceType};
 use crate::authentication::User;
 use crate::disabled::DisabledCapabilities;
 
@@ -23,6 +24,27 @@ pub(crate) struct Context<'a> {
     pub registry: &'a Registry,
     /// The disabled capabilities.
     pub disabled_capabilities: DisabledCapabilities,
+}
+
+impl Context<'_> {
+    /// Returns a built-in resource of the core group, if the server has it.
+    pub(crate) fn core(&self, plural: &str) -> Option<Arc<ResourceType>> {
+        self.find("", plural)
+    }
+
+    /// Returns the objects of a built-in resource, of one namespace or of all.
+    pub(crate) fn objects(&self, group: &str, plural: &str, namespace: Option<&str>) -> Vec<Value> {
+        let Some(ty) = self.find(group, plural) else { return Vec::new() };
+        let (objects, _) = self.store.snapshot(&ty.table, namespace);
+        objects.iter().map(|object| ty.load(object)).collect()
+    }
+
+    fn find(&self, group: &str, plural: &str) -> Option<Arc<ResourceType>> {
+        match self.registry.current().find(group, "v1", plural) {
+            Lookup::Found(ty) => Some(ty),
+            Lookup::NoResource | Lookup::NoGroup => None,
+        }
+    }
 }
 
 /// Hooks of a type around writes. The default of each hook does nothing.
@@ -39,6 +61,9 @@ pub(crate) trait Strategy: Debug + Send + Sync {
     ) -> Result<(), ApiError> {
         Ok(())
     }
+
+    /// Records an object that the store had before this server, or that another server wrote.
+    fn adopt(&self, _context: Context<'_>, _object: &Value) {}
 
     /// Releases what [`Self::begin_create`] allocated for an object that was not stored.
     fn cancel_create(&self, _new: &Value) {}

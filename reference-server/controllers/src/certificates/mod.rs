@@ -32,7 +32,7 @@ pub(crate) fn start(client: &Client, authority: CertificateAuthority) {
         loop {
             changes.reset();
             for request in looped.list(&requests, None).items {
-                reconcile(&looped, &authority, &request);
+                reconcile(&looped, &authority, &request).await;
             }
             changes.changed().await;
         }
@@ -40,7 +40,7 @@ pub(crate) fn start(client: &Client, authority: CertificateAuthority) {
 }
 
 /// Approves a request of a node, or signs an approved request.
-fn reconcile(client: &Client, authority: &CertificateAuthority, object: &Object) {
+async fn reconcile(client: &Client, authority: &CertificateAuthority, object: &Object) {
     let request = object.value();
     let has = |kind: &str| {
         let mut conditions = request["status"]["conditions"].as_array().into_iter().flatten();
@@ -59,14 +59,14 @@ fn reconcile(client: &Client, authority: &CertificateAuthority, object: &Object)
     // The server has verified the request when it was created.
     let Ok(parsed) = CertificateRequest::from_pem(&pem) else { return };
     if has("Approved") {
-        sign(client, authority, object, signer, &parsed);
+        sign(client, authority, object, signer, &parsed).await;
     } else {
-        approve(client, object, signer, &parsed);
+        approve(client, object, signer, &parsed).await;
     }
 }
 
 /// Approves a request for the certificate of a node if its user may have it.
-fn approve(client: &Client, object: &Object, signer: Signer, parsed: &CertificateRequest) {
+async fn approve(client: &Client, object: &Object, signer: Signer, parsed: &CertificateRequest) {
     let request = object.value();
     if signer != Signer::KubeletClient || signer.check(parsed, &usages(&request)).is_err() {
         return;
@@ -85,14 +85,15 @@ fn approve(client: &Client, object: &Object, signer: Signer, parsed: &Certificat
     });
     if let Some((_, message)) = granted {
         let manager = FieldManager { name: MANAGER, subresource: "approval" };
-        client.modify(object, Some(manager), |request| {
+        let approve = |request: &mut Value| {
             add_condition(request, "Approved", "AutoApproved", message);
-        });
+        };
+        client.modify(object, Some(manager), approve).await;
     }
 }
 
 /// Signs an approved request, or records why the signer rejects it.
-fn sign(
+async fn sign(
     client: &Client,
     authority: &CertificateAuthority,
     object: &Object,
@@ -103,19 +104,20 @@ fn sign(
     let manager = Some(FieldManager { name: MANAGER, subresource: "status" });
     let usages = usages(&request);
     if let Err(error) = signer.check(parsed, &usages) {
-        client.modify(object, manager, |request| {
+        let reject = |request: &mut Value| {
             add_condition(request, "Failed", "SignerValidationFailure", &error.to_string());
-        });
-        return;
+        };
+        return client.modify(object, manager, reject).await;
     }
     let seconds = request["spec"]["expirationSeconds"].as_i64().unwrap_or(LIFETIME);
     let validity = Validity::of(SignedDuration::from_secs(seconds.clamp(SHORTEST, LIFETIME)));
     let usages = Usages::named(usages);
     // Without random numbers, the next change of a request tries again.
     let Ok(pem) = authority.sign(parsed, &usages, validity) else { return };
-    client.modify(object, manager, |request| {
+    let store = |request: &mut Value| {
         request["status"]["certificate"] = STANDARD.encode(&pem).into();
-    });
+    };
+    client.modify(object, manager, store).await;
 }
 
 fn usages(request: &Value) -> Vec<&str> {

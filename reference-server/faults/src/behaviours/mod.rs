@@ -7,6 +7,7 @@
 //! | `updates`, `patches`, `scale`, `parts`, `versions`, `generation` | updates and patches |
 //! | `status_writes` | writes to the status |
 //! | `apply`, `configurations` | server-side apply |
+//! | `admission` | admission plugins |
 //! | `deletion`, `garbage`, `evictions`, `namespaces` | deletions |
 //! | `watches`, `watch_starts`, `watch_streams` | watches |
 //! | `objects`, `values`, `identity`, `uids`, `statuses`, `config_maps` | stored objects |
@@ -14,11 +15,14 @@
 //! | `discovery`, `openapi`, `paths`, `routing` | discovery and paths |
 //! | `authentication`, `authorization`, `reviews` | users and permissions |
 //! | `logs`, `proxies`, `proxy_credentials`, `streams` | pods |
+//! | `admission_policies` | admission policies and webhooks |
 //! | `flashes`, `unchecked`, `timeouts` | short-lived states and missing validation |
 //!
 //! `support`, `served`, `overrides` and `overlays` have helpers for several files. Each file has a
 //! function `of`, which returns the middleware of its faults and `None` for other faults.
 
+mod admission;
+mod admission_policies;
 mod apply;
 mod authentication;
 mod authorization;
@@ -83,6 +87,8 @@ use crate::set::Fault;
 /// Returns the middleware of a fault; `None` if no part has one.
 pub(crate) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     let parts = [
+        admission::of,
+        admission_policies::of,
         apply::of,
         authentication::of,
         authorization::of,

@@ -1,9 +1,14 @@
 //! Reads of single objects: missing ones, names and versions.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use http::{Method, StatusCode};
 use serde_json::Value;
 
-use super::support::{self, is_about, is_get, meta};
+use super::support::{self, is_about, is_get, is_update, meta};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests, responses, uncompressed};
 use crate::set::Fault;
@@ -19,6 +24,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             missing_objects(|| Response::json(StatusCode::OK, &Value::Null))
         }
         Fault::GetByPrefix => around(|request, next| Box::pin(get_by_prefix(request, next))),
+        Fault::GetLags => Box::new(Lag::default()),
         Fault::GetAtExactVersion => responses(at_exact_version),
         Fault::FutureVersionAccepted => {
             around(|request, next| Box::pin(accept_future(request, next)))
@@ -35,6 +41,54 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }),
         _ => return None,
     })
+}
+
+/// Returns each object as it was before its last update.
+#[derive(Default)]
+struct Lag {
+    /// The objects before their last update, by path.
+    before: Mutex<HashMap<String, Value>>,
+}
+
+impl Middleware for Lag {
+    fn handle<'a>(&'a self, mut request: Request, next: Next<'a>) -> BoxFuture<'a, Response> {
+        async move {
+            let target = request.target();
+            let path = request.path.clone();
+            if !target.is_resource() || target.name.is_empty() || request.is_dry_run() {
+                return next.send(request).await;
+            }
+            if is_get(&request) {
+                uncompressed(&mut request);
+                let mut response = next.send(request).await;
+                let before = self.before().get(&path).cloned();
+                if let Some(before) = before.filter(|_| response.status == StatusCode::OK) {
+                    response.edit_value(|object| {
+                        if object["kind"] == before["kind"] {
+                            *object = before;
+                        }
+                    });
+                }
+                return response;
+            }
+            let before = next.server.read(&path).await.filter(|_| is_update(&request));
+            let response = next.send(request).await;
+            if response.status.is_success() {
+                match before {
+                    Some(before) => drop(self.before().insert(path, before)),
+                    None => drop(self.before().remove(&path)),
+                }
+            }
+            response
+        }
+        .boxed()
+    }
+}
+
+impl Lag {
+    fn before(&self) -> std::sync::MutexGuard<'_, HashMap<String, Value>> {
+        self.before.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Replaces the response to a read of an object that does not exist.

@@ -1,14 +1,18 @@
 //! Optimistic concurrency: writes that ignore a resourceVersion or judge it in a wrong way.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::support::{admin_headers, is_apply, is_update};
+use super::support::{admin_headers, is_apply, is_update, meta, rewrite};
 use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, Next, around};
+use crate::middleware::{Middleware, Next, around, edit_objects, uncompressed};
 use crate::set::Fault;
 
 /// Between the check of a version and the write. Without it concurrent writers rarely meet.
@@ -27,6 +31,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             version(given) > version(current)
         }),
         Fault::LostUpdate => lost_update(),
+        Fault::VersionsShared => Box::new(Shared::default()),
         Fault::NoOpBumpsVersion => around(|request, next| {
             Box::pin(async move {
                 let before = if is_update(&request) && !request.is_dry_run() {
@@ -114,6 +119,73 @@ async fn with_latest_version(mut request: Request, next: Next<'_>) -> Response {
         Some(response) => response,
         None => next.send(request).await,
     }
+}
+
+/// Shows every second version of an object as the version before it.
+#[derive(Default)]
+struct Shared(Arc<Mutex<SharedVersions>>);
+
+#[derive(Default)]
+struct SharedVersions {
+    /// The last version of each object, by uid, and whether it is shown as another one.
+    last: HashMap<String, (String, bool)>,
+    /// The versions that are shown as others.
+    shown: HashMap<String, String>,
+    /// The newest version behind each of these others.
+    newest: HashMap<String, String>,
+}
+
+impl SharedVersions {
+    fn update(&mut self, object: &Value) {
+        let (uid, new) = (meta(object, "uid"), meta(object, "resourceVersion"));
+        match self.last.get(uid).cloned() {
+            Some((last, _)) if last == new => {}
+            Some((last, false)) => {
+                self.shown.insert(new.to_owned(), last.clone());
+                self.newest.insert(last, new.to_owned());
+                self.last.insert(uid.to_owned(), (new.to_owned(), true));
+            }
+            _ => drop(self.last.insert(uid.to_owned(), (new.to_owned(), false))),
+        }
+    }
+}
+
+impl Middleware for Shared {
+    fn handle<'a>(&'a self, mut request: Request, next: Next<'a>) -> BoxFuture<'a, Response> {
+        async move {
+            uncompressed(&mut request);
+            let is_update = is_update(&request) && !request.is_dry_run();
+            if is_update {
+                rewrite(&mut request, |object| {
+                    let newest = lock(&self.0).newest.get(meta(object, "resourceVersion")).cloned();
+                    if let Some(newest) = newest {
+                        object["metadata"]["resourceVersion"] = newest.into();
+                    }
+                });
+            }
+            let mut response = next.send(request.clone()).await;
+            if is_update
+                && request.target().subresource.is_empty()
+                && response.status == StatusCode::OK
+                && let Some(object) = response.value()
+            {
+                lock(&self.0).update(&object);
+            }
+            let shared = Arc::clone(&self.0);
+            edit_objects(&request, &mut response, move |object| {
+                let shown = lock(&shared).shown.get(meta(object, "resourceVersion")).cloned();
+                if let Some(shown) = shown {
+                    object["metadata"]["resourceVersion"] = shown.into();
+                }
+            });
+            response
+        }
+        .boxed()
+    }
+}
+
+fn lock(shared: &Mutex<SharedVersions>) -> MutexGuard<'_, SharedVersions> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Checks the version first and writes later, over what others wrote in between.

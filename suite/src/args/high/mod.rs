@@ -11,6 +11,7 @@ mod output;
 mod run;
 mod self_test;
 mod serve;
+mod stress;
 mod target;
 
 pub(crate) use self::catalogue::{
@@ -24,6 +25,7 @@ pub(crate) use self::output::{
 pub(crate) use self::run::{NodeOptions, Run};
 pub(crate) use self::self_test::{FaultOptions, SelfTest};
 pub(crate) use self::serve::{Serve, ServerOptions};
+pub(crate) use self::stress::Stress;
 pub(crate) use self::target::{Clean, Target};
 
 use clap_complete::Shell;
@@ -34,6 +36,7 @@ use crate::error::Error;
 /// What the user asked for.
 pub(crate) enum Command {
     Run(Box<Run>),
+    Stress(Box<Stress>),
     Clean(Box<Clean>),
     List(List),
     Explain(Explain),
@@ -71,6 +74,7 @@ impl Command {
         let color = cli.color;
         Ok(match cli.command {
             low::Command::Run(run) => Self::Run(Box::new(Run::resolve(&run, color, command_line)?)),
+            low::Command::Stress(stress) => Self::Stress(Box::new(Stress::resolve(*stress)?)),
             low::Command::Clean(clean) => Self::Clean(Box::new(Clean::resolve(clean)?)),
             low::Command::List(list) => Self::List(List::resolve(&list)),
             low::Command::Explain(explain) => Self::Explain(Explain::resolve(explain)),

@@ -4,6 +4,7 @@ use kubeproof::self_test::capabilities::MissingCapability;
 use kubeproof::self_test::degraded::{DEGRADED, Degraded};
 use kubeproof::self_test::faults::Breadth;
 use kubeproof::self_test::modes::Mode;
+use kubeproof::self_test::stress::FAULTS;
 use kubeproof_harness::plan::Selection;
 use kubeproof_reference_server::Fault;
 
@@ -27,6 +28,8 @@ pub(crate) struct SelfTest {
     pub(crate) modes: Vec<Mode>,
     /// The degraded servers to test. Empty if they are not tested.
     pub(crate) degraded: Vec<Degraded>,
+    /// The faults that `kubeproof stress` must find. Empty if it is not tested.
+    pub(crate) stress: Vec<Fault>,
 }
 
 /// The faults to test.
@@ -56,10 +59,21 @@ impl SelfTest {
         let modes = if includes(low::Part::Modes) { modes(&test.mode)? } else { Vec::new() };
         let degraded =
             if includes(low::Part::Degraded) { degraded(&test.fault)? } else { Vec::new() };
+        let stress = if includes(low::Part::Stress) { stress(&test.fault)? } else { Vec::new() };
         let selection = CaseSelection::resolve(&test.cases).selection;
         let catalogue = CatalogueSource::new(test.cases.directories);
         let matrix = test.matrix;
-        Ok(Self { catalogue, selection, matrix, faults, seeds, capabilities, modes, degraded })
+        Ok(Self {
+            catalogue,
+            selection,
+            matrix,
+            faults,
+            seeds,
+            capabilities,
+            modes,
+            degraded,
+            stress,
+        })
     }
 }
 
@@ -81,6 +95,13 @@ fn degraded(names: &[String]) -> Result<Vec<Degraded>, Error> {
     let chosen: Vec<Fault> = faults(names)?;
     let is_asked = |one: &&Degraded| names.is_empty() || chosen.contains(&one.fault);
     Ok(DEGRADED.iter().filter(is_asked).copied().collect())
+}
+
+/// Returns the faults of stress with these names, or all of them.
+fn stress(names: &[String]) -> Result<Vec<Fault>, Error> {
+    let chosen: Vec<Fault> = faults(names)?;
+    let is_asked = |fault: &Fault| names.is_empty() || chosen.contains(fault);
+    Ok(FAULTS.into_iter().filter(is_asked).collect())
 }
 
 /// Returns the capabilities with these names, or all capabilities.

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use kubeproof_reference_server::{
-    Capability, Config, Controllers, Fault, Manifest, StartError, Tls, Variation, Variations,
+    AdmissionPlugins, Capability, Config, Controllers, Fault, Manifest, StartError, Storage, Tls,
+    Variation, Variations,
 };
 
 use crate::args::high::credentials::{read, read_certificate, token_users};
@@ -21,6 +22,8 @@ pub(crate) enum Serve {
 pub(crate) struct ServerOptions {
     pub(crate) config: Config,
     pub(crate) kubeconfig_out: Option<PathBuf>,
+    /// Where the server writes its objects when it stops.
+    pub(crate) snapshot: Option<PathBuf>,
     /// The variations of `--vary`, which the server prints.
     pub(crate) varied: Option<Variations>,
     /// The token was generated, and the server must print it.
@@ -40,6 +43,7 @@ impl Serve {
             serve.load.iter().map(|file| Manifest::read(file)).collect::<Result<_, _>>();
         let users = serve.token_auth_file.as_deref().map(token_users);
         let mut config = Config {
+            admission_plugins: admission_plugins(&serve)?,
             listen: serve.listen,
             version: serve.kubernetes_version,
             tls: tls(&serve)?,
@@ -48,6 +52,8 @@ impl Serve {
             cluster_defaults: !serve.no_cluster_defaults,
             manifests: manifests.map_err(StartError::from)?,
             user_token: serve.user_token,
+            storage: serve.data_dir.map_or(Storage::Memory, Storage::Disk),
+            restore: serve.restore,
             history: serve.history,
             viewer_token: serve.viewer_token,
             node: true,
@@ -63,10 +69,18 @@ impl Serve {
         Ok(Self::Start(Box::new(ServerOptions {
             config,
             kubeconfig_out: serve.kubeconfig_out,
+            snapshot: serve.snapshot,
             varied: serve.vary.map(Variations::from_seed),
             has_random_token,
         })))
     }
+}
+
+/// Returns the admission plugins. Pods need no service account unless the plugin is enabled.
+fn admission_plugins(serve: &low::Serve) -> Result<AdmissionPlugins, Error> {
+    let enable = serve.enable_admission_plugins.iter().map(String::as_str);
+    let disable = serve.disable_admission_plugins.iter().map(String::as_str);
+    Ok(AdmissionPlugins::default().change(enable, disable)?)
 }
 
 /// Returns the options of TLS. A certificate, or an authority of clients, needs TLS.

@@ -9,6 +9,7 @@ mod report;
 mod run;
 mod self_test;
 mod serve;
+mod stress;
 mod values;
 
 pub(super) use self::catalogue::{CasePages, Coverage, Explain, Lint, List, Schema, SchemaOf};
@@ -20,6 +21,7 @@ pub(super) use self::report::{Matrix, Next, RenderOutput, Report, ReportCommand,
 pub(super) use self::run::{Cases, Reports, Run, Target};
 pub(super) use self::self_test::{Part, SelfTest};
 pub(super) use self::serve::{Controllers, Serve};
+pub(super) use self::stress::{Scope, Stress};
 pub(super) use self::values::{Color, Edition, Level};
 
 use clap::{Args, Parser, Subcommand};
@@ -41,6 +43,8 @@ pub(super) struct Cli {
 pub(super) enum Command {
     /// Run the conformance cases against a server; without a target, against the bundled one
     Run(Box<Run>),
+    /// Record what concurrent clients and watches observe, and check the history
+    Stress(Box<Stress>),
     /// Remove objects that killed runs left behind
     Clean(Clean),
     /// List the cases

@@ -10,7 +10,7 @@ pub(in crate::args) struct SelfTest {
     #[arg(value_enum, value_name = "PART")]
     pub(in crate::args) parts: Vec<Part>,
 
-    /// Test only these faults, in the parts `faults` and `degraded`
+    /// Test only these faults, in the parts `faults`, `degraded` and `stress`
     #[arg(long, value_name = "NAME", num_args = 1..)]
     pub(in crate::args) fault: Vec<String>,
 
@@ -64,4 +64,6 @@ pub(in crate::args) enum Part {
     /// Servers whose one defect affects many cases: the summary has few causes, and most results
     /// have a verdict of their own
     Degraded,
+    /// Servers with one deliberate bug each: `kubeproof stress` must find it without cases
+    Stress,
 }

@@ -53,6 +53,14 @@ pub(in crate::args) struct Serve {
     #[arg(long, value_enum, default_value_t)]
     pub(in crate::args) controllers: Controllers,
 
+    /// Admission plugins to run besides the default ones, such as `ServiceAccount`
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(in crate::args) enable_admission_plugins: Vec<String>,
+
+    /// Default admission plugins not to run
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(in crate::args) disable_admission_plugins: Vec<String>,
+
     /// Start without the roles, bindings and the service `kubernetes` of a new cluster
     #[arg(long)]
     pub(in crate::args) no_cluster_defaults: bool,
@@ -88,6 +96,18 @@ pub(in crate::args) struct Serve {
     /// List the variations
     #[arg(long)]
     pub(in crate::args) list_variations: bool,
+
+    /// Keep the objects in this directory, so that they survive a restart or a crash
+    #[arg(long, value_name = "DIR")]
+    pub(in crate::args) data_dir: Option<PathBuf>,
+
+    /// Write all objects to this file when the server stops
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::args) snapshot: Option<PathBuf>,
+
+    /// Start with the objects of a snapshot; a data directory must be empty
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::args) restore: Option<PathBuf>,
 
     /// Events to keep per resource; watches from older versions get 410 Gone
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = positive)]

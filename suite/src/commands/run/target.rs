@@ -24,7 +24,7 @@ pub(in crate::commands) struct RunTarget {
 
 impl RunTarget {
     /// Returns the given server, or starts the bundled one.
-    pub(super) async fn open(target: high::Target) -> Result<Self, Error> {
+    pub(in crate::commands) async fn open(target: high::Target) -> Result<Self, Error> {
         match target.config().await? {
             Some(config) => Ok(Self { config, _bundled: None }),
             None => Self::bundled(Faults::none()).await,

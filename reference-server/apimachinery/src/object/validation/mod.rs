@@ -2,3 +2,4 @@
 
 pub mod metadata;
 pub mod names;
+pub mod syntax;

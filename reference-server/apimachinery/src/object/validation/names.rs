@@ -15,21 +15,28 @@ pub enum NameRule {
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
                          characters, '-' or '.', and must start and end with an alphanumeric \
-                         character (e.g. 'example.com')";
+                         character (e.g. 'example.com', regex used for validation is \
+                         '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric \
                      characters or '-', and must start and end with an alphanumeric character \
-                     (e.g. 'my-name', or '123-abc')";
+                     (e.g. 'my-name',  or '123-abc', regex used for validation is \
+                     '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const RFC1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or \
                        '-', start with an alphabetic character, and end with an alphanumeric \
-                       character (e.g. 'my-name', or 'abc-123')";
+                       character (e.g. 'my-name',  or 'abc-123', regex used for validation is \
+                       '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and \
-                         must start and end with an alphanumeric character (e.g. 'MyName', or \
-                         'my.name', or '123-abc')";
+                         must start and end with an alphanumeric character (e.g. 'MyName',  or \
+                         'my.name',  or '123-abc', regex used for validation is \
+                         '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric \
                            characters, '-', '_' or '.', and must start and end with an \
-                           alphanumeric character (e.g. 'MyValue', or 'my_value', or '12345')";
+                           alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', \
+                           regex used for validation is \
+                           '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or \
-                          '.' (e.g. 'key.name', or 'KEY_NAME', or 'key-name')";
+                          '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for \
+                          validation is '[-._a-zA-Z0-9]+')";
 
 impl NameRule {
     /// Returns the mistakes in a name. `prefix` marks a `generateName`, whose last character is not
@@ -112,6 +119,7 @@ pub fn qualified_name(key: &str) -> Vec<String> {
     }
     if name.is_empty() {
         wrong.push("name part must be non-empty".to_owned());
+        wrong.push(QUALIFIED.to_owned());
     } else {
         wrong.extend(too_long(name, 63).iter().map(|reason| format!("name part {reason}")));
         if !is_label_text(name) {

@@ -212,6 +212,23 @@ impl Write<'_> {
     }
 }
 
+/// Returns the object with the fields of a configuration, without owners, as a mutating admission
+/// policy changes it. The configuration must not replace a list, map or object as a whole. The
+/// error is a message for the user.
+pub fn merge_unowned(live: &Value, config: &Value, schema: &Schema) -> Result<Value, String> {
+    shape::duplicates(config, Some(schema))
+        .map_err(|error| format!("failed to convert patch object to typed object: {error}"))?;
+    let mut atomics = Vec::new();
+    shape::atomics(config, Some(schema), "", &mut atomics);
+    if !atomics.is_empty() {
+        return Err(format!(
+            "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {}",
+            atomics.join(", ")
+        ));
+    }
+    Ok(merge::merge(live, config, Some(schema)))
+}
+
 fn reject_conflicts<'e>(
     others: impl Iterator<Item = &'e Entry>,
     set: &FieldSet,

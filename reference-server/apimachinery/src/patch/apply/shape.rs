@@ -143,6 +143,24 @@ pub(super) fn with_declared(set: &FieldSet, schema: Option<&Schema>) -> FieldSet
     result
 }
 
+/// Adds the paths of the lists and objects in a value that have one owner as a whole.
+pub(super) fn atomics(value: &Value, schema: Option<&Schema>, at: &str, found: &mut Vec<String>) {
+    match Shape::of(value, schema) {
+        Shape::Leaf if value.is_array() || value.is_object() => found.push(at.to_owned()),
+        Shape::Leaf => {}
+        Shape::Fields(fields) => {
+            for (name, field) in fields {
+                atomics(field, below(schema, name), &format!("{at}.{name}"), found);
+            }
+        }
+        Shape::Items(list) => {
+            for (_, item) in list {
+                atomics(item, items(schema), &format!("{at}[]"), found);
+            }
+        }
+    }
+}
+
 /// Rejects a list that contains the same item twice.
 pub(super) fn duplicates(value: &Value, schema: Option<&Schema>) -> Result<(), Duplicate> {
     match Shape::of(value, schema) {

@@ -4,12 +4,15 @@
 //! each expression is walked once with the types of the schema. The same walk adds up the cost of
 //! an evaluation on values of the maximum size, in the units of kube-apiserver.
 
+use std::sync::Arc;
+
 use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, operators,
 };
 
-use super::super::{Schema, pattern};
+use super::super::{Kind, Schema, pattern};
 use super::cost::{self, NEW_LIST, NEW_MAP};
+use super::expression::Names;
 use super::node::{Entry, Node};
 use super::signatures;
 use super::size::{Place, Range};
@@ -44,6 +47,25 @@ pub(super) fn check<'s>(
     let scope = vec![variable("self", now), variable("oldSelf", before)];
     let node = Checker { root: schema, scope }.infer(expression)?;
     Ok(Checked { ty: node.ty, cost: node.cost })
+}
+
+/// Checks an expression whose variables have no schema. Returns the name of its type.
+pub(super) fn check_dynamic(expression: &IdedExpr, names: &Names) -> Result<String, String> {
+    let dynamic = Arc::new(Schema::default());
+    let fields = names.variables.iter().map(|name| (name.clone(), Arc::clone(&dynamic)));
+    let variables =
+        Schema { kind: Some(Kind::Object), properties: fields.collect(), ..Schema::default() };
+    let variable = |name: &str, ty| Variable {
+        name: name.to_owned(),
+        ty,
+        place: Place::None,
+        size: None,
+        entry: None,
+    };
+    let mut scope = vec![variable("variables", Type::of(&variables))];
+    scope.extend(names.roots.iter().map(|name| variable(name, Type::Dyn)));
+    let ty = Checker { root: &dynamic, scope }.infer(expression)?.ty.to_string();
+    Ok(ty)
 }
 
 struct Variable<'s> {

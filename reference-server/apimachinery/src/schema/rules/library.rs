@@ -104,6 +104,12 @@ fn declare(env: &mut Env) -> std::result::Result<(), DeclarationError> {
     env.add_member_overload(MATCHES, "string_matches", STRING_TYPE, vec![STRING_TYPE], matches)?;
     env.add_overload(MATCHES, "matches_string", vec![STRING_TYPE, STRING_TYPE], matches)?;
     sets(env)?;
+    env.add_overload(
+        "jsonpatch.escapeKey",
+        "json_patch_escape_key",
+        vec![STRING_TYPE],
+        |arguments| give(string(&arguments, 0)?.replace('~', "~0").replace('/', "~1")),
+    )?;
     env.add_overload("isIP", "is_ip", vec![STRING_TYPE], |arguments| {
         give(string(&arguments, 0)?.parse::<IpAddr>().is_ok())
     })?;

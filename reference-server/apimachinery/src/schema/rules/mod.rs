@@ -9,6 +9,7 @@ mod check;
 mod cost;
 mod counted;
 mod evaluate;
+pub mod expression;
 mod kinds;
 mod library;
 mod meter;

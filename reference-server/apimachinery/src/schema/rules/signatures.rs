@@ -145,6 +145,7 @@ const TABLE: &str = "
     list(A).reverse() list(A)
     list(A).sort() list(A)
     list(A).@sortByAssociatedKeys(list(B)) list(A)
+    jsonpatch.escapeKey(string) string
     sets.contains(list(A), list(A)) bool
     sets.equivalent(list(A), list(A)) bool
     sets.intersects(list(A), list(A)) bool
@@ -209,7 +210,7 @@ const TABLE: &str = "
 ";
 
 /// The names before the dot of functions that are not methods.
-const NAMESPACES: [&str; 5] = ["format", "ip", "optional", "sets", "strings"];
+const NAMESPACES: [&str; 6] = ["format", "ip", "jsonpatch", "optional", "sets", "strings"];
 
 /// The types that Kubernetes adds to CEL.
 const KINDS: [&str; 5] = ["CIDR", "Format", "IP", "Quantity", "URL"];

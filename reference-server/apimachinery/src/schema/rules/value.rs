@@ -3,7 +3,7 @@
 //! `1` in a field of type number becomes a CEL double, and a date becomes a timestamp. A field
 //! whose name is not an identifier has an escaped name. Undeclared fields are omitted.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -155,7 +155,7 @@ fn duration(text: &str) -> Option<TimeDelta> {
 }
 
 /// Converts a value without a schema.
-fn untyped(value: &Value) -> Cel {
+pub(super) fn untyped(value: &Value) -> Cel {
     match value {
         Value::Null => Cel::Null,
         Value::Bool(value) => Cel::Bool(*value),
@@ -166,6 +166,41 @@ fn untyped(value: &Value) -> Cel {
             map(fields.iter().map(|(name, value)| (name.clone(), untyped(value))))
         }
     }
+}
+
+/// Converts a result to JSON. The error is a message for the user.
+pub(super) fn to_json(value: &Cel) -> Result<Value, String> {
+    Ok(match value {
+        Cel::Null => Value::Null,
+        Cel::Bool(value) => Value::Bool(*value),
+        Cel::Int(number) => (*number).into(),
+        Cel::UInt(number) => (*number).into(),
+        Cel::Float(number) => Number::from_f64(*number).map_or(Value::Null, Value::Number),
+        Cel::String(text) => Value::String(text.to_string()),
+        Cel::Bytes(bytes) => Value::String(STANDARD.encode(bytes.as_slice())),
+        Cel::Timestamp(time) => Value::String(time.to_rfc3339()),
+        Cel::List(items) => items.iter().map(to_json).collect::<Result<_, _>>()?,
+        Cel::Map(map) => {
+            let field = |(key, value): (&Key, &Cel)| match key {
+                Key::String(name) => Ok((name.to_string(), to_json(value)?)),
+                _ => Err("a map with keys that are no strings".to_owned()),
+            };
+            let fields = map.map.iter().map(field).collect::<Result<BTreeMap<_, _>, _>>()?;
+            Value::Object(fields.into_iter().collect())
+        }
+        other => return Err(format!("a value of type {} has no JSON form", other.type_of())),
+    })
+}
+
+/// Returns the field of an escaped name.
+pub(super) fn unescaped(name: &str) -> String {
+    let inner = name.strip_prefix("__").and_then(|name| name.strip_suffix("__"));
+    if let Some(word) = inner.filter(|word| RESERVED.contains(word)) {
+        return word.to_owned();
+    }
+    let escapes = [("__dot__", "."), ("__dash__", "-"), ("__slash__", "/")];
+    let name = escapes.iter().fold(name.to_owned(), |name, (from, to)| name.replace(from, to));
+    name.replace("__underscores__", "__")
 }
 
 fn double(number: &Number) -> Cel {

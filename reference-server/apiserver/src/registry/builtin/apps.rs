@@ -102,7 +102,7 @@ fn validate(object: &Value) -> Vec<FieldError> {
     let root = Path::Root;
     let spec = root.field("spec");
     let path = spec.field("selector");
-    let mut errors = workload::validate_selector(selector, path);
+    let mut errors = Vec::new();
     if selector.is_object() && workload::is_empty(selector) {
         errors.push(FieldError::invalid(
             path,
@@ -123,7 +123,9 @@ fn validate_deployment(deployment: &Value) -> Vec<FieldError> {
         errors.push(FieldError::forbidden("spec.strategy.rollingUpdate", why));
     }
     for field in ["maxUnavailable", "maxSurge"] {
-        if let Some(why) = wrong_amount(&rolling[field]) {
+        let is_surge = field == "maxSurge";
+        let may_exceed = |why: &&str| is_surge && *why == MORE_THAN_ALL;
+        if let Some(why) = wrong_amount(&rolling[field]).filter(|why| !may_exceed(why)) {
             let place = format!("spec.strategy.rollingUpdate.{field}");
             errors.push(FieldError::invalid(place, &rolling[field], why));
         }
@@ -146,7 +148,11 @@ fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
     immutable(new, old, &["spec.selector"])
 }
 
-fn wrong_amount(amount: &Value) -> Option<&'static str> {
+/// More pods than all may be added, but not removed.
+const MORE_THAN_ALL: &str = "must not be greater than 100%";
+
+/// Returns the mistake in a number or a percentage of pods.
+pub(super) fn wrong_amount(amount: &Value) -> Option<&'static str> {
     match amount {
         Value::String(text) => {
             match text.strip_suffix('%').and_then(|digits| digits.parse::<u32>().ok()) {
@@ -154,7 +160,7 @@ fn wrong_amount(amount: &Value) -> Option<&'static str> {
                     "a valid percent string must be a numeric string followed by an ending '%' \
                      (e.g. '1%', or '93%')",
                 ),
-                Some(percent) if percent > 100 => Some("must not be greater than 100%"),
+                Some(percent) if percent > 100 => Some(MORE_THAN_ALL),
                 Some(_) => None,
             }
         }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::core::pod::{complete_spec, validate_spec};
 use super::data::{container_columns, hooks, of_containers, resource};
-use super::{BuiltinType, FieldLabel, Hooks, NameRule, workload};
+use super::{BuiltinType, FieldLabel, Hooks, NameRule};
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::schema::{FieldError, Path};
 use kubeproof_apimachinery::table::column::{Cell, age, column, count, wide};
@@ -143,9 +143,6 @@ fn generate_selector(job: &mut Value) {
 
 fn validate_job_spec(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    if spec["selector"].is_object() {
-        errors.extend(workload::validate_selector(&spec["selector"], path.field("selector")));
-    }
     let template = path.field("template");
     let pod = template.field("spec");
     errors.extend(validate_spec(&spec["template"]["spec"], pod));

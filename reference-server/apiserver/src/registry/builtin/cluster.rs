@@ -1,10 +1,13 @@
 //! Small groups of resources of the whole cluster: API services, runtime classes, priority classes
 //! and dynamic resources.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::data::{hooks, resource};
 use super::{BuiltinType, FieldLabel, Hooks, immutable};
+use crate::registry::strategy::Strategy;
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::object::validation::names;
 use kubeproof_apimachinery::schema::FieldError;
@@ -103,6 +106,24 @@ fn runtime_classes() -> BuiltinType {
     }
 }
 
+/// The names of the classes that each cluster has.
+pub(crate) const SYSTEM_CLASSES: [&str; 2] = ["system-node-critical", "system-cluster-critical"];
+
+/// Keeps the classes of the system.
+#[derive(Debug)]
+struct PriorityClassStrategy;
+
+impl Strategy for PriorityClassStrategy {
+    fn check_delete(&self, name: &str) -> Result<(), &'static str> {
+        let is_system = SYSTEM_CLASSES.contains(&name);
+        if is_system {
+            Err("this is a system priority class and cannot be deleted")
+        } else {
+            Ok(())
+        }
+    }
+}
+
 /// The highest value of a priority class of a user.
 const MAX_PRIORITY: i64 = 1_000_000_000;
 
@@ -125,6 +146,7 @@ fn priority_classes() -> BuiltinType {
             is_new_generation: |_, _| false,
             ..Hooks::NONE
         },
+        strategy: || Arc::new(PriorityClassStrategy),
         ..resource("scheduling.k8s.io", "v1", "priorityclasses")
     }
 }

@@ -28,7 +28,7 @@ fn schemas(version: Version) -> &'static Schemas {
     };
     cell.get_or_init(|| {
         let known = [meta::object_meta(), super::apiextensions::json_schema_props()];
-        Schemas::new(version.definitions(), rules(), known)
+        Schemas::new(version.definitions(), rules(), known, super::checks::all())
     })
 }
 

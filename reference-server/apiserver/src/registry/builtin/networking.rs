@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use serde_json::{Value, json};
 
 use super::data::{hooks, resource};
-use super::{BuiltinType, Hooks, immutable, restore, workload};
+use super::{BuiltinType, Hooks, immutable, restore};
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::object::validation::names;
 use kubeproof_apimachinery::schema::{FieldError, Path};
@@ -228,8 +228,7 @@ fn validate_backend(backend: &Value, place: Path<'_>) -> Vec<FieldError> {
 fn validate_policy(policy: &Value) -> Vec<FieldError> {
     let root = Path::Root;
     let spec = root.field("spec");
-    let selector = &policy["spec"]["podSelector"];
-    let mut errors = workload::validate_selector(selector, spec.field("podSelector"));
+    let mut errors = Vec::new();
     for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
         let list = spec.field(direction);
         for (index, rule) in policy["spec"][direction].as_array().into_iter().flatten().enumerate()

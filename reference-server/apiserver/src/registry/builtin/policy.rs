@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::apps::wrong_amount;
 use super::data::resource;
 use super::names::qualified_name;
 use super::{BuiltinType, Hooks, restore};
@@ -47,11 +48,17 @@ fn number(budget: &Value, field: &str) -> Value {
 
 fn validate(budget: &Value) -> Vec<FieldError> {
     let spec = &budget["spec"];
-    if spec["minAvailable"].is_null() || spec["maxUnavailable"].is_null() {
-        return Vec::new();
+    let mut errors = Vec::new();
+    if !spec["minAvailable"].is_null() && !spec["maxUnavailable"].is_null() {
+        let why = "minAvailable and maxUnavailable cannot be both set";
+        errors.push(FieldError::invalid("spec", spec, why));
     }
-    let why = "minAvailable and maxUnavailable cannot be both set";
-    vec![FieldError::invalid("spec", spec, why)]
+    for field in ["minAvailable", "maxUnavailable"] {
+        if let Some(why) = wrong_amount(&spec[field]) {
+            errors.push(FieldError::invalid(format!("spec.{field}"), &spec[field], why));
+        }
+    }
+    errors
 }
 
 /// Returns the errors in the conditions, which other controllers than that of the server write.
@@ -85,6 +92,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn amounts_are_numbers_or_percentages() {
+        let errors = |amount: Value| validate(&json!({"spec": {"minAvailable": amount}}));
+        for amount in [json!(0), json!("50%")] {
+            assert_eq!(errors(amount), []);
+        }
+        for amount in [json!(-1), json!("150%"), json!("some")] {
+            assert_eq!(errors(amount)[0].field, "spec.minAvailable");
+        }
+    }
 
     #[test]
     fn conditions_are_complete() {

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::core::pod::validate_spec;
 use super::{Scale, meta};
-use kubeproof_apimachinery::object::validation::names::{label_value, qualified_name};
 
 use kubeproof_apimachinery::schema::{FieldError, Path};
 
@@ -55,39 +54,6 @@ pub(super) fn validate_template(object: &Value, selector: &Value) -> Vec<FieldEr
             policy,
             &[json!("Always")],
         ));
-    }
-    errors
-}
-
-pub(super) fn validate_selector(selector: &Value, path: Path<'_>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let labels = path.field("matchLabels");
-    for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
-        errors.extend(
-            qualified_name(key).iter().map(|why| FieldError::invalid(labels, &json!(key), why)),
-        );
-        let text = value.as_str().unwrap_or_default();
-        errors.extend(
-            label_value(text).iter().map(|why| FieldError::invalid(labels.key(key), value, why)),
-        );
-    }
-    let expressions = path.field("matchExpressions");
-    for (index, expression) in
-        selector["matchExpressions"].as_array().into_iter().flatten().enumerate()
-    {
-        let at = expressions.index(index);
-        let values = expression["values"].as_array().map_or(0, Vec::len);
-        match expression["operator"].as_str() {
-            Some("In" | "NotIn") if values == 0 => {
-                let why = "must be specified when `operator` is 'In' or 'NotIn'";
-                errors.push(FieldError::required(at.field("values"), why));
-            }
-            Some("Exists" | "DoesNotExist") if values > 0 => {
-                let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                errors.push(FieldError::forbidden(at.field("values"), why));
-            }
-            _ => {}
-        }
     }
     errors
 }

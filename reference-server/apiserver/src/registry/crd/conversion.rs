@@ -1,7 +1,7 @@
 //! Validates the conversion between the versions of a definition.
 //!
-//! The server accepts webhooks and does not call them. It converts as with the strategy `None`: it
-//! changes `apiVersion` and prunes the fields that the other version lacks.
+//! With the strategy `None`, the server changes `apiVersion` and prunes the fields that the other
+//! version lacks. With the strategy `Webhook`, it calls a [webhook](super::webhook).
 
 use kubeproof_apimachinery::object::validation::names;
 use kubeproof_apimachinery::schema::{FieldError, Path};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::webhook::Webhook;
 use super::{CustomType, Names, Version, text};
 use crate::registry::builtin::{Cell, Column, Scale};
 use kubeproof_apimachinery::schema::meta::with_type_meta;
@@ -26,7 +27,8 @@ pub(super) fn read(manifest: &Value) -> Result<CustomType, Vec<FieldError>> {
         }
     }
     if errors.is_empty() {
-        Ok(CustomType { group, names, namespaced: spec["scope"] == "Namespaced", versions })
+        let namespaced = spec["scope"] == "Namespaced";
+        Ok(CustomType { group, names, namespaced, versions, webhook: Webhook::of(manifest) })
     } else {
         Err(errors)
     }
@@ -68,6 +70,7 @@ fn read_version(
     };
     Ok(Version {
         served: version["served"] == true,
+        stored: version["storage"] == true,
         deprecation_warning: deprecated.then_some(warning),
         schema: Arc::new(with_type_meta(schema)),
         has_status: subresources["status"].is_object(),

@@ -12,6 +12,7 @@ mod status;
 pub(crate) mod strategy;
 mod structural;
 mod validate;
+pub(crate) mod webhook;
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 pub(crate) use self::status::{is_established, status};
 pub(crate) use self::validate::{validate, validate_update};
 
+use self::webhook::Webhook;
 use crate::registry::builtin::{Column, Scale};
 use kubeproof_apimachinery::schema::{FieldError, Schema};
 
@@ -34,6 +36,8 @@ pub(crate) struct CustomType {
     pub namespaced: bool,
     /// The versions in the order of the manifest.
     pub versions: Vec<Version>,
+    /// The webhook that converts objects, if there is one.
+    pub webhook: Option<Webhook>,
 }
 
 /// The names of a resource.
@@ -61,6 +65,8 @@ pub(crate) struct Version {
     pub name: String,
     /// The API serves this version.
     pub served: bool,
+    /// Objects are stored in this version, if a webhook converts them.
+    pub stored: bool,
     /// The warning in every response, if the version is deprecated.
     pub deprecation_warning: Option<String>,
     /// The schema of an object, including `apiVersion`, `kind` and `metadata`.

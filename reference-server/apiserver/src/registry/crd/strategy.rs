@@ -1,6 +1,6 @@
 //! The strategy of CRDs: a stored definition adds types to the registry.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kubeproof_apimachinery::object::{Object, timestamp};
 use kubeproof_apimachinery::status::{ApiError, Subject};
@@ -9,11 +9,13 @@ use serde_json::Value;
 use super::{CustomType, Version};
 use crate::registry::builtin::{ALL_VERBS, Hooks, NameRule, take_status};
 use crate::registry::strategy::{Context, Plain, Strategy, Update};
-use crate::registry::{BODY_TYPES, PATCH_TYPES, Registry, ResourceType, Selectable, table_name};
+use crate::registry::{
+    BODY_TYPES, Conversion, PATCH_TYPES, Registry, ResourceType, Selectable, table_name,
+};
 
 const GROUP: &str = "apiextensions.k8s.io";
 /// The table of CRDs.
-const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
+pub(crate) const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
 /// The finalizer of a CRD until its objects are deleted.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
@@ -29,6 +31,10 @@ impl Strategy for DefinitionStrategy {
         _dry_run: bool,
     ) -> Result<(), ApiError> {
         accept(context, new)
+    }
+
+    fn adopt(&self, context: Context<'_>, object: &Value) {
+        serve(context.registry, object);
     }
 
     fn after_create(&self, context: Context<'_>, new: &Value) {
@@ -78,10 +84,26 @@ pub(crate) fn serve(registry: &Registry, object: &Value) {
     // The CRD was checked before it was stored.
     let Ok(custom) = CustomType::from_manifest(object) else { return };
     if super::is_established(object) {
-        let types = custom.versions.iter().filter(|version| version.served);
-        let types: Vec<_> = types.map(|version| resource_type(&custom, version)).collect();
+        let types = custom.versions.iter().map(|version| {
+            let id = registry.new_schema_id();
+            ResourceType { schema_id: id, ..resource_type(&custom, version) }
+        });
+        let types: Vec<_> = types.collect();
+        let conversion = conversion(&custom, &types);
+        let types = custom.versions.iter().zip(types).filter(|(version, _)| version.served);
+        let types =
+            types.map(|(_, ty)| ResourceType { conversion: conversion.clone(), ..ty }).collect();
         registry.replace(&custom.group, &custom.names.plural, types);
     }
+}
+
+/// Returns the conversion of a resource if it has a webhook.
+fn conversion(custom: &CustomType, types: &[ResourceType]) -> Option<Arc<Conversion>> {
+    let webhook = custom.webhook.clone()?;
+    let versions: Vec<Arc<ResourceType>> = types.iter().cloned().map(Arc::new).collect();
+    let stored = custom.versions.iter().position(|version| version.stored)?;
+    let storage = Arc::clone(&versions[stored]);
+    Some(Arc::new(Conversion { webhook, client: OnceLock::new(), versions, storage }))
 }
 
 /// Removes the types of a CRD from the registry.
@@ -132,6 +154,7 @@ fn resource_type(custom: &CustomType, version: &Version) -> ResourceType {
         head: String::new(),
         schema_id: 0,
         storage: None,
+        conversion: None,
     };
     ty.head = format!(r#"{{"apiVersion":"{}","kind":"{}","#, ty.api_version(), ty.kind);
     ty

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use kubeproof_reference_server::{
-    AuthorizationMode, Config, Controllers, KubernetesVersion, ServiceAccountOptions,
-    ServingCertificate, Tls,
+    AdmissionPlugins, AuthorizationMode, Config, Controllers, KubernetesVersion,
+    ServiceAccountOptions, ServingCertificate, Tls,
 };
 
 use super::flags::{Flag, Flags, help};
@@ -38,6 +38,8 @@ const FLAGS: &[Flag] = &[
     flag("cert-dir", "DIR", "Directory of apiserver.crt and apiserver.key"),
     flag("client-ca-file", "FILE", "Authorities of client certificates"),
     flag("controllers", "WHICH", "none, or all those of `kubeproof serve` [default: none]"),
+    flag("disable-admission-plugins", "NAMES", "Admission plugins not to run"),
+    flag("enable-admission-plugins", "NAMES", "Admission plugins besides the default ones"),
     flag("kubernetes-version", "VERSION", "Version of Kubernetes [default: the newest]"),
     flag("secure-port", "PORT", "Port to listen on [default: 6443]"),
     flag("api-audiences", "NAMES", "Audiences of the server [default: the first issuer]"),
@@ -49,7 +51,6 @@ const FLAGS: &[Flag] = &[
     flag("token-auth-file", "FILE", "Users with bearer tokens"),
     flag("advertise-address", "IP", "No effect"),
     flag("allow-privileged", "", "No effect, privileged pods are accepted"),
-    flag("disable-admission-plugins", "NAMES", "No effect"),
     flag("etcd-cafile", "FILE", "No effect, objects are in memory"),
     flag("etcd-certfile", "FILE", "No effect, objects are in memory"),
     flag("etcd-keyfile", "FILE", "No effect, objects are in memory"),
@@ -79,6 +80,7 @@ impl KubeApiserver {
             authorization: authorization(&flags),
             service_accounts: service_accounts(&flags)?,
             controllers: controllers(&flags)?,
+            admission_plugins: admission_plugins(&flags)?,
             ..Config::default()
         };
         Ok(Self::Start(Box::new(ApiserverOptions {
@@ -153,6 +155,12 @@ fn controllers(flags: &Flags) -> Result<Controllers, Error> {
         Some("all") => Ok(Controllers::All),
         Some(other) => Err(invalid_flag("controllers", other, "expected none or all")),
     }
+}
+
+fn admission_plugins(flags: &Flags) -> Result<AdmissionPlugins, Error> {
+    let enable = flags.values("enable-admission-plugins");
+    let disable = flags.values("disable-admission-plugins");
+    Ok(AdmissionPlugins::of_kube_apiserver().change(enable, disable)?)
 }
 
 fn invalid_flag(name: &'static str, value: &str, reason: impl Display) -> Error {

@@ -18,6 +18,8 @@ mod volume_claims;
 
 use serde_json::{Value, json};
 
+pub(super) use self::volume_claims::validate_claim_spec;
+
 use super::BuiltinType;
 
 pub(super) fn types() -> Vec<BuiltinType> {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{node_ports, pod::port_name};
+use super::node_ports;
+use crate::registry::builtin::checks::port_number_or_name;
 use crate::registry::builtin::data::resource;
 use crate::registry::builtin::{BuiltinType, FieldLabel, Hooks, NameRule, Subresource, meta};
 use kubeproof_apimachinery::table::column::{Cell, age, column, wide};
@@ -229,6 +230,7 @@ fn validate(service: &Value) -> Vec<FieldError> {
             errors.push(FieldError::required("spec.externalName", ""));
         }
     }
+    validate_load_balancer(spec, spec_path, &mut errors);
     node_ports::validate(service, &mut errors);
     errors.extend(meta::validate_labels(spec.get("selector"), spec_path.field("selector")));
     errors
@@ -245,20 +247,24 @@ fn validate_port(port: &Value, at: Path<'_>, needs_name: bool, errors: &mut Vec<
         }
         None => {}
     }
-    let target = &port["targetPort"];
-    match target {
-        Value::Number(number)
-            if !number.as_i64().is_some_and(|number| (1..=65535).contains(&number)) =>
-        {
-            let why = "must be between 1 and 65535, inclusive";
-            errors.push(FieldError::invalid(at.field("targetPort"), target, why));
-        }
-        Value::String(name) => {
-            if let Some(why) = port_name(name) {
-                errors.push(FieldError::invalid(at.field("targetPort"), target, why));
-            }
-        }
-        _ => {}
+    if let Some(target) = port.get("targetPort") {
+        errors.extend(port_number_or_name(target, at.field("targetPort")));
+    }
+}
+
+/// Only a load balancer has these fields.
+fn validate_load_balancer(spec: &Value, path: Path<'_>, errors: &mut Vec<FieldError>) {
+    if spec["type"] == "LoadBalancer" {
+        return;
+    }
+    let fields = [
+        ("allocateLoadBalancerNodePorts", "allocateLoadBalancerNodePorts"),
+        ("loadBalancerClass", "loadBalancerClass"),
+        ("loadBalancerSourceRanges", "LoadBalancerSourceRanges"),
+    ];
+    let why = "may only be used when `type` is 'LoadBalancer'";
+    for (_, name) in fields.iter().filter(|(field, _)| !spec[*field].is_null()) {
+        errors.push(FieldError::forbidden(path.field(name), why));
     }
 }
 

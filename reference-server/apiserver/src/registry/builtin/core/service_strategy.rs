@@ -77,6 +77,13 @@ impl Strategy for ServiceStrategy {
         })
     }
 
+    fn adopt(&self, _context: Context<'_>, object: &Value) {
+        let mut all = self.allocations();
+        // An address that is already taken stays taken.
+        let _ = all.allocate_address(&mut object.clone(), false);
+        let _ = all.allocate_ports(&mut object.clone(), &Value::Null, false);
+    }
+
     fn cancel_create(&self, new: &Value) {
         let mut all = self.allocations();
         all.addresses.release(new);

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use crate::registry::builtin::data::{hooks, resource};
 use crate::registry::builtin::{BuiltinType, Hooks};
 use kubeproof_apimachinery::object::Object;
-use kubeproof_apimachinery::schema::FieldError;
+use kubeproof_apimachinery::object::validation::syntax::Syntax;
+use kubeproof_apimachinery::schema::{FieldError, Path};
 use kubeproof_apimachinery::table::column::{Cell, age, column, wide};
 
 pub(super) fn types() -> Vec<BuiltinType> {
@@ -109,7 +110,9 @@ fn sources(spec: &Value) -> Vec<(&String, &Value)> {
 
 fn validate_volume(volume: &Value) -> Vec<FieldError> {
     let spec = &volume["spec"];
-    let mut errors = validate_modes(spec);
+    let path = Path::Root.field("spec");
+    let modes = validate_modes(spec, path.field("accessModes"));
+    let mut errors: Vec<_> = modes.into_iter().collect();
     if spec["capacity"].as_object().is_none_or(serde_json::Map::is_empty) {
         errors.push(FieldError::required("spec.capacity", ""));
     }
@@ -129,9 +132,18 @@ fn validate_volume(volume: &Value) -> Vec<FieldError> {
 }
 
 fn validate_claim(claim: &Value) -> Vec<FieldError> {
-    let mut errors = validate_modes(&claim["spec"]);
-    let amount = &claim["spec"]["resources"]["requests"]["storage"];
-    let place = "spec.resources[storage]";
+    validate_claim_spec(&claim["spec"], Path::Root.field("spec"))
+}
+
+/// Returns the errors of a claim at `path`, which is that of a claim or of an ephemeral volume.
+pub(in crate::registry::builtin) fn validate_claim_spec(
+    spec: &Value,
+    path: Path<'_>,
+) -> Vec<FieldError> {
+    let mut errors: Vec<_> = validate_modes(spec, path.field("accessModes")).into_iter().collect();
+    let amount = &spec["resources"]["requests"]["storage"];
+    let place = path.field("resources");
+    let place = place.key("storage");
     match amount.as_str() {
         None => errors.push(FieldError::required(place, "")),
         Some(text) if text == "0" || text.starts_with('-') => {
@@ -139,23 +151,38 @@ fn validate_claim(claim: &Value) -> Vec<FieldError> {
         }
         Some(_) => {}
     }
+    for field in ["dataSource", "dataSourceRef"] {
+        if let Some(source) = spec.get(field) {
+            errors.extend(validate_source(source, path.field(field)));
+        }
+    }
     errors
 }
 
-fn validate_modes(spec: &Value) -> Vec<FieldError> {
+fn validate_modes(spec: &Value, path: Path<'_>) -> Option<FieldError> {
     let modes = spec["accessModes"].as_array().map(Vec::as_slice).unwrap_or_default();
     if modes.is_empty() {
-        return vec![FieldError::required(
-            "spec.accessModes",
-            "at least 1 access mode is required",
-        )];
+        return Some(FieldError::required(path, "at least 1 access mode is required"));
     }
     let once = modes.iter().any(|mode| mode == "ReadWriteOncePod");
-    if once && modes.len() > 1 {
-        let why = "may not use ReadWriteOncePod with other access modes";
-        return vec![FieldError::forbidden("spec.accessModes", why)];
+    let why = "may not use ReadWriteOncePod with other access modes";
+    let is_alone = modes.iter().all(|mode| mode == "ReadWriteOncePod");
+    (once && !is_alone).then(|| FieldError::forbidden(path, why))
+}
+
+/// A claim takes its data from another claim, or from an object of another group.
+fn validate_source(source: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let text = |field: &str| source[field].as_str().unwrap_or_default();
+    let (group, kind) = (text("apiGroup"), text("kind"));
+    if group.is_empty() && kind != "PersistentVolumeClaim" {
+        let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+        return vec![FieldError::invalid(path, &json!(kind), why)];
     }
-    Vec::new()
+    let group = Some(group).filter(|group| !group.is_empty());
+    group
+        .into_iter()
+        .flat_map(|it| Syntax::DnsSubdomain.errors(it, path.field("apiGroup")))
+        .collect()
 }
 
 /// Only the requested size, the class of attributes and an unset volume may change.

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 pub(crate) use self::defaults::complete_spec;
-pub(super) use self::validate::port_name;
 pub(crate) use self::validate::validate_spec;
 use crate::registry::builtin::data::resource;
 use crate::registry::builtin::{

@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use crate::endpoints::lifecycle;
 use crate::registry::ResourceType;
 use kubeproof_apimachinery::object::Object;
 use kubeproof_storage::{Draft, Facts, Key};
@@ -28,6 +27,9 @@ const AFTER_VERSION: [&str; 9] = [
     "managedFields",
 ];
 
+/// The schema of objects whose type is not served. No type has it.
+const UNSERVED: u64 = u64::MAX;
+
 /// Encodes an object of type `ty` without its resource version.
 pub(crate) fn draft(ty: &ResourceType, object: &Value) -> Draft {
     if let Some(storage) = &ty.storage {
@@ -35,10 +37,20 @@ pub(crate) fn draft(ty: &ResourceType, object: &Value) -> Draft {
         (storage.encode)(&mut stored);
         return draft(&storage.ty, &stored);
     }
+    with_facts(object, ty.head.clone(), facts(ty, object))
+}
+
+/// Encodes a stored object whose type is not served. Its type converts it when it is served again.
+pub(crate) fn draft_of_unserved(object: &Value) -> Draft {
+    let head = format!(r#"{{"apiVersion":{},"kind":{},"#, object["apiVersion"], object["kind"]);
+    let facts = Facts { schema: UNSERVED, ..metadata_facts(object) };
+    with_facts(object, head, facts)
+}
+
+fn with_facts(object: &Value, mut before: String, facts: Facts) -> Draft {
     let empty = Map::new();
     let metadata = object.metadata().unwrap_or(&empty);
 
-    let mut before = ty.head.clone();
     let body = before.len();
     before.push_str("\"metadata\":{");
     let mut fields = Fields { text: &mut before, first: true };
@@ -62,7 +74,7 @@ pub(crate) fn draft(ty: &ResourceType, object: &Value) -> Draft {
     }
     after.push('}');
 
-    Draft { key: key(object), facts: facts(ty, object), before, after, body }
+    Draft { key: key(object), facts: facts.into(), before, after, body }
 }
 
 /// Returns the key of an object in the store.
@@ -71,6 +83,10 @@ pub(crate) fn key(object: &Value) -> Key {
 }
 
 fn facts(ty: &ResourceType, object: &Value) -> Facts {
+    Facts { fields: ty.selectable_fields(object), schema: ty.schema_id, ..metadata_facts(object) }
+}
+
+fn metadata_facts(object: &Value) -> Facts {
     let labels =
         object.metadata().and_then(|metadata| metadata.get("labels")).and_then(Value::as_object);
     let labels = labels.into_iter().flatten();
@@ -85,12 +101,21 @@ fn facts(ty: &ResourceType, object: &Value) -> Facts {
         labels: labels
             .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
             .collect(),
-        fields: ty.selectable_fields(object),
         deleting,
         owners: owners.filter_map(|owner| Some(owner["uid"].as_str()?.to_owned())).collect(),
-        awaits_dependents: deleting && lifecycle::awaits_dependents(object),
-        schema: ty.schema_id,
+        awaits_dependents: deleting && awaits_dependents(object),
+        ..Facts::default()
     }
+}
+
+/// The finalizer of a deletion that orphans dependents.
+pub const ORPHAN: &str = "orphan";
+/// The finalizer of foreground deletion.
+pub const FOREGROUND: &str = "foregroundDeletion";
+
+/// Returns whether finalizers hold the object because of its dependents.
+pub(crate) fn awaits_dependents(object: &Value) -> bool {
+    object.meta_list("finalizers").iter().any(|name| [ORPHAN, FOREGROUND].contains(&name.as_str()))
 }
 
 /// The fields of a JSON object.

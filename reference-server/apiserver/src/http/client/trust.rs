@@ -1,0 +1,102 @@
+//! Which servers a client trusts.
+
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_name;
+use rustls::crypto::CryptoProvider;
+use rustls::server::ParsedCertificate;
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls_platform_verifier::BuilderVerifierExt as _;
+
+/// Why the certificates of a configuration cannot be trusted.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TrustError {
+    /// The bundle contains no certificate.
+    #[error("unable to parse bytes as PEM block")]
+    Empty,
+    /// TLS cannot use the certificates.
+    #[error(transparent)]
+    Tls(#[from] rustls::Error),
+    /// The bundle has no valid certificate.
+    #[error(transparent)]
+    Verifier(#[from] rustls::client::VerifierBuilderError),
+}
+
+/// Returns the configuration that trusts the authorities in `ca_pem`, or those of the system if
+/// that is empty.
+pub(super) fn configuration(ca_pem: &[u8]) -> Result<ClientConfig, TrustError> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()?;
+    if ca_pem.is_empty() {
+        return Ok(builder.with_platform_verifier()?.with_no_client_auth());
+    }
+    let verifier = Arc::new(BundleVerifier::new(ca_pem, provider)?);
+    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+}
+
+/// Trusts the certificates of a bundle as authorities and, as Go does, as the certificate of the
+/// server itself. Many webhooks of tests have one self-signed certificate.
+#[derive(Debug)]
+struct BundleVerifier {
+    authorities: Arc<WebPkiServerVerifier>,
+    certificates: Vec<CertificateDer<'static>>,
+}
+
+impl BundleVerifier {
+    fn new(pem: &[u8], provider: Arc<CryptoProvider>) -> Result<Self, TrustError> {
+        let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem).flatten().collect();
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(certificates.iter().cloned());
+        if roots.is_empty() {
+            return Err(TrustError::Empty);
+        }
+        let authorities =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build()?;
+        Ok(Self { authorities, certificates })
+    }
+}
+
+impl ServerCertVerifier for BundleVerifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if self.certificates.iter().any(|known| known == end_entity) {
+            verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+            return Ok(ServerCertVerified::assertion());
+        }
+        let authorities = &self.authorities;
+        authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.authorities.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.authorities.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.authorities.supported_verify_schemes()
+    }
+}

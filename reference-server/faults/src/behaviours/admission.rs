@@ -1,0 +1,88 @@
+//! Admission plugins.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::support::is_create;
+use crate::exchange::Response;
+use crate::middleware::{Middleware, responses};
+use crate::set::Fault;
+
+/// Texts in the rejections of admission plugins.
+const REJECTIONS: [&str; 4] =
+    ["exceeded quota", "usage per", "violates PodSecurity", "no PriorityClass"];
+
+/// The middleware of a fault of this file.
+pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::AdmissionRejectionAsInvalid => responses(|request, response| {
+            if is_create(request) && is_rejection(response) {
+                response.status = StatusCode::UNPROCESSABLE_ENTITY;
+                response.edit_value(|status| {
+                    status["reason"] = json!("Invalid");
+                    status["code"] = json!(422);
+                });
+            }
+        }),
+        Fault::AdmissionDefaultsLate => responses(|request, response| {
+            let is_pod = is_create(request) && request.target().is_core("pods");
+            if is_pod && response.status == StatusCode::CREATED {
+                let sent = request.json().unwrap_or_default();
+                response.edit_value(|pod| hide_defaults(pod, &sent));
+            }
+        }),
+        _ => return None,
+    })
+}
+
+fn is_rejection(response: &Response) -> bool {
+    if response.status != StatusCode::FORBIDDEN {
+        return false;
+    }
+    let status = response.value().unwrap_or_default();
+    let message = status["message"].as_str().unwrap_or_default();
+    REJECTIONS.iter().any(|text| message.contains(text))
+}
+
+/// Removes what plugins added to a pod.
+fn hide_defaults(pod: &mut Value, sent: &Value) {
+    let containers = pod.pointer_mut("/spec/containers").and_then(Value::as_array_mut);
+    for (index, container) in containers.into_iter().flatten().enumerate() {
+        if sent["spec"]["containers"][index]["resources"].is_null() {
+            container["resources"] = json!({});
+        }
+    }
+    let names_class = !sent["spec"]["priorityClassName"].is_null();
+    if let Some(spec) = pod["spec"].as_object_mut().filter(|_| names_class) {
+        spec.remove("priority");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_rejections_of_plugins_are_changed() {
+        let failure = |code, message: &str| {
+            Response::failure(StatusCode::from_u16(code).expect("a code"), "Forbidden", message)
+        };
+        assert!(is_rejection(&failure(403, "a is forbidden: exceeded quota: q")));
+        assert!(!is_rejection(&failure(403, "a is forbidden: the user may not")));
+        assert!(!is_rejection(&failure(409, "exceeded quota")));
+    }
+
+    #[test]
+    fn values_of_the_client_stay() {
+        let spec = json!({
+            "priority": 5, "containers": [{"resources": {"a": 1}}, {"resources": {"b": 1}}],
+        });
+        let mut pod = json!({ "spec": spec });
+        let sent = json!({
+            "spec": {"priorityClassName": "c", "containers": [{}, {"resources": {"b": 1}}]},
+        });
+        hide_defaults(&mut pod, &sent);
+        let containers = json!([{"resources": {}}, {"resources": {"b": 1}}]);
+        assert_eq!(pod["spec"], json!({ "containers": containers }));
+    }
+}

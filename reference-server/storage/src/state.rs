@@ -1,0 +1,160 @@
+//! The cache: all objects and their history, which serves every read.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use tokio::sync::{Notify, watch};
+
+use super::object::{Change, Stored};
+use super::owners::Owners;
+use super::table::Table;
+
+/// The size of the history, in bytes. The oldest events expire when the objects of all events need
+/// more.
+pub const MAX_HISTORY_BYTES: usize = 32 * 1024 * 1024;
+
+/// The initial version of the server. Earlier versions are expired, as after a compaction.
+pub(crate) const FIRST_REVISION: u64 = 1_000;
+
+/// A write of one object.
+#[derive(Clone, Debug)]
+pub(crate) struct Operation {
+    pub(crate) table: String,
+    pub(crate) change: Change,
+    /// The object after the write. A deletion has its last state.
+    pub(crate) object: Arc<Stored>,
+}
+
+pub(crate) struct State {
+    pub(crate) revision: u64,
+    pub(crate) tables: BTreeMap<String, Table>,
+    /// The size of the objects in all logs, in bytes.
+    weight: usize,
+    /// The newest version that expired because the history was full. A table without events,
+    /// objects and watchers is dropped, and this version is the floor of the next table of its
+    /// name.
+    pub(crate) compacted: u64,
+    pub(crate) owners: Owners,
+    /// The number of events that each table keeps.
+    history: usize,
+}
+
+impl State {
+    fn new(history: usize, revision: u64) -> Self {
+        Self {
+            revision,
+            tables: BTreeMap::new(),
+            weight: 0,
+            compacted: revision,
+            owners: Owners::default(),
+            history,
+        }
+    }
+
+    pub(crate) fn table(&mut self, name: &str) -> &mut Table {
+        self.tables
+            .entry(name.to_owned())
+            .or_insert_with(|| Table::new(self.compacted, self.history))
+    }
+
+    /// Applies a write. Returns the sender that wakes the watchers of its table.
+    fn apply(&mut self, operation: Operation) -> watch::Sender<u64> {
+        let Operation { table: name, change, object } = operation;
+        self.revision = object.revision;
+        let table = self.table(&name);
+        let announcer = table.announcer();
+        let before = table.weight();
+        let previous = table.apply(object.clone(), change);
+        let after = table.weight();
+        let new = (change != Change::Deleted).then_some(&*object);
+        self.owners.record(&name, previous.as_deref(), new);
+        self.weight = self.weight + after - before;
+        self.compact();
+        announcer
+    }
+
+    /// Drops the oldest events of a history that is too large. The newest event stays.
+    fn compact(&mut self) {
+        while self.weight > MAX_HISTORY_BYTES {
+            let tables = self.tables.iter_mut();
+            let oldest = tables.filter_map(|(name, table)| Some((table.oldest()?, name, table)));
+            let Some((revision, name, table)) = oldest.min_by_key(|(revision, ..)| *revision)
+            else {
+                return;
+            };
+            if revision == self.revision {
+                return;
+            }
+            self.weight -= table.weight();
+            table.drop_oldest();
+            self.weight += table.weight();
+            self.compacted = revision;
+            if table.is_unused() {
+                let name = name.clone();
+                self.tables.remove(&name);
+            }
+        }
+    }
+}
+
+/// The state of a store, and what wakes its readers.
+pub(crate) struct Cache {
+    state: RwLock<State>,
+    /// The newest version of the whole store.
+    pub(crate) signal: watch::Sender<u64>,
+    /// Wakes the garbage collector when owners are pending.
+    pub(crate) garbage: Notify,
+}
+
+impl Cache {
+    /// Creates an empty cache. Versions before `revision` are expired.
+    pub(crate) fn new(history: usize, revision: u64) -> Self {
+        Self {
+            state: RwLock::new(State::new(history, revision)),
+            signal: watch::Sender::new(revision),
+            garbage: Notify::new(),
+        }
+    }
+
+    /// A panic in a write leaves consistent tables, because each step is one insertion. Therefore a
+    /// poisoned lock is safe to use.
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn lock(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds objects that were stored before the history begins.
+    pub(crate) fn restore(&self, objects: impl IntoIterator<Item = (String, Arc<Stored>)>) {
+        let mut state = self.lock();
+        for (table, object) in objects {
+            state.owners.record(&table, None, Some(&object));
+            state.table(&table).restore(object);
+        }
+    }
+
+    /// Applies writes in order, and wakes their watchers after it releases the lock.
+    pub(crate) fn apply(
+        &self,
+        mut state: RwLockWriteGuard<'_, State>,
+        operations: impl IntoIterator<Item = Operation>,
+    ) {
+        let touched: Vec<_> =
+            operations.into_iter().map(|operation| state.apply(operation)).collect();
+        let revision = state.revision;
+        let garbage = state.owners.has_pending();
+        drop(state);
+        if garbage {
+            self.garbage.notify_one();
+        }
+        if touched.is_empty() {
+            return;
+        }
+        for table in touched {
+            table.send_replace(revision);
+        }
+        self.signal.send_replace(revision);
+    }
+}

@@ -1,0 +1,100 @@
+//! A write: what it reads, and the operations that it makes.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::object::{Change, Draft, Key, Stored};
+use super::state::{Operation, State};
+
+/// Writes that are ordered, and not in the cache yet. The value of a deleted object is absent.
+pub(crate) type Pending = HashMap<String, BTreeMap<Key, (u64, Option<Arc<Stored>>)>>;
+
+/// What happened to an object since the version of the cache.
+enum Newer<'a> {
+    Unchanged,
+    Deleted,
+    Put(&'a Arc<Stored>),
+}
+
+/// Access to the store during a write.
+///
+/// A write that loses a race starts again: the store calls its closure a second time. The closure
+/// therefore derives everything from what it reads here.
+pub struct Write<'a> {
+    state: &'a State,
+    pending: Option<&'a Pending>,
+    revision: u64,
+    operations: Vec<Operation>,
+}
+
+impl<'a> Write<'a> {
+    /// Starts a write. `pending` has the writes between the state and `revision`.
+    pub(crate) fn new(state: &'a State, pending: Option<&'a Pending>, revision: u64) -> Self {
+        Self { state, pending, revision, operations: Vec::new() }
+    }
+
+    /// Returns an object.
+    pub fn get(&self, table: &str, key: &Key) -> Option<&Arc<Stored>> {
+        match self.newer(table, key) {
+            Newer::Put(object) => Some(object),
+            Newer::Deleted => None,
+            Newer::Unchanged => self.state.tables.get(table)?.get(key),
+        }
+    }
+
+    /// Returns what happened to an object since the version of the cache.
+    fn newer(&self, table: &str, key: &Key) -> Newer<'_> {
+        let is_same = |own: &&Operation| own.table == table && own.object.key == *key;
+        if let Some(own) = self.operations.iter().rev().find(is_same) {
+            return match own.change {
+                Change::Deleted => Newer::Deleted,
+                Change::Added | Change::Modified => Newer::Put(&own.object),
+            };
+        }
+        let pending = self.pending.and_then(|pending| pending.get(table)?.get(key));
+        match pending {
+            None => Newer::Unchanged,
+            Some((_, None)) => Newer::Deleted,
+            Some((_, Some(object))) => Newer::Put(object),
+        }
+    }
+
+    /// Reports whether any table has an object in this namespace.
+    pub fn has_namespace(&self, namespace: &str) -> bool {
+        let own = self.operations.iter().map(|own| (own.table.as_str(), &own.object.key));
+        let pending = self.pending.into_iter().flatten();
+        let pending = pending
+            .flat_map(|(table, objects)| objects.keys().map(move |key| (table.as_str(), key)));
+        let is_put =
+            |table: &str, key: &Key| key.namespace == namespace && self.get(table, key).is_some();
+        own.chain(pending).any(|(table, key)| is_put(table, key))
+            || self.state.tables.iter().any(|(table, objects)| {
+                objects.keys_in(namespace).any(|key| self.get(table, key).is_some())
+            })
+    }
+
+    /// Creates or replaces an object under a new version.
+    pub fn put(&mut self, table: &str, draft: &Draft) {
+        let change =
+            if self.get(table, &draft.key).is_some() { Change::Modified } else { Change::Added };
+        self.revision += 1;
+        let object = Arc::new(Stored::new(draft, self.revision, change));
+        self.operations.push(Operation { table: table.to_owned(), change, object });
+    }
+
+    /// Removes an object, if it exists. Its last state gets the version of the removal.
+    pub fn delete(&mut self, table: &str, key: &Key) {
+        let Some(last) = self.get(table, key) else { return };
+        let object = Arc::new(last.at(self.revision + 1, Change::Deleted));
+        self.revision += 1;
+        self.operations.push(Operation {
+            table: table.to_owned(),
+            change: Change::Deleted,
+            object,
+        });
+    }
+
+    pub(crate) fn into_operations(self) -> Vec<Operation> {
+        self.operations
+    }
+}

@@ -1,0 +1,126 @@
+//! `kubeproof stress` over real sockets: verdicts, exit codes, restarts and cleanup.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::program::{command, kubeproof};
+use crate::server::TestServer;
+
+const SHORT: [&str; 5] = ["stress", "--duration", "2s", "--clients", "4"];
+
+#[test]
+fn a_correct_server_has_no_violation_and_is_left_clean() {
+    let server = TestServer::start(&[]);
+    let run = kubeproof(&[&SHORT[..], &server.target()].concat()).with(0);
+    assert!(run.stdout.contains("no violation"), "{}", run.stdout);
+    assert!(run.stdout.starts_with("stress of http://127.0.0.1:"), "{}", run.stdout);
+    server.assert_clean();
+}
+
+#[test]
+fn objects_of_others_in_the_namespace_stay() {
+    let server = TestServer::start(&[]);
+    let collection = "/api/v1/namespaces/default/configmaps";
+    server.create(collection, &json!({"metadata": {"name": "mine"}}));
+    let only = ["--namespace", "default", "--subject", "v1/configmaps"];
+    kubeproof(&[&SHORT[..], &only, &server.target()].concat()).with(0);
+    assert_eq!(server.names(collection), ["mine"]);
+}
+
+#[test]
+fn a_violation_is_shown_as_text_and_as_a_timeline() {
+    let server = TestServer::start(&["--fault", "stale-write-accepted"]);
+    let dir = tempfile::tempdir().expect("a directory");
+    let svg = dir.path().join("history.svg");
+    let file = ["--svg", svg.to_str().expect("a path"), "--subject", "v1/configmaps"];
+    let longer = ["stress", "--duration", "30s", "--seed", "1"];
+    let run = kubeproof(&[&longer[..], &file, &server.target()].concat()).with(1);
+    assert!(run.stdout.contains("seed 1\n"), "{}", run.stdout);
+    assert!(run.stdout.contains("FAIL lost update @ configmaps.v1"), "{}", run.stdout);
+    assert!(run.stdout.contains("client "), "{}", run.stdout);
+    let svg = fs::read_to_string(&svg).expect("a timeline");
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
+    assert!(svg.contains("class=\"bad\"") && svg.contains(">client "), "{svg}");
+    server.assert_clean();
+}
+
+/// The server under test is not restarted, so all writes survive.
+#[test]
+fn the_restart_command_runs_during_the_run() {
+    let server = TestServer::start(&[]);
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("restarts");
+    let restart = format!("echo restarted >> {}", file.display());
+    let longer = ["stress", "--duration", "6s", "--clients", "2", "--restart-command", &restart];
+    let only = ["--subject", "v1/configmaps"];
+    let run = kubeproof(&[&longer[..], &only, &server.target()].concat()).with(0);
+    assert!(!run.stdout.contains(" 0 restarts"), "{}", run.stdout);
+    assert!(fs::read_to_string(&file).expect("a file").starts_with("restarted\n"));
+    let failing = ["--restart-command", "exit 3"];
+    let run = kubeproof(&[&SHORT[..], &only, &failing, &server.target()].concat()).with(5);
+    assert!(run.stderr.contains("\"exit 3\" failed"), "{}", run.stderr);
+    server.assert_clean();
+}
+
+/// A server in memory starts again without its objects.
+#[cfg(unix)]
+#[test]
+fn a_server_that_loses_its_data_in_a_restart_loses_acknowledged_writes() {
+    let mut first = TestServer::start(&[]);
+    let address = first.url.strip_prefix("http://").expect("plain HTTP").to_owned();
+    let program = env!("CARGO_BIN_EXE_kubeproof");
+    let token = crate::server::TOKEN;
+    let dir = tempfile::tempdir().expect("a directory");
+    let pid = dir.path().join("pid");
+    fs::write(&pid, first.process.id().to_string()).expect("written");
+    let file = pid.display();
+    let restart = format!(
+        "kill -9 $(cat {file}); {program} serve --listen {address} --token {token} \
+         > /dev/null 2>&1 & echo $! > {file}"
+    );
+    let longer = ["stress", "--duration", "20s", "--clients", "2", "--restart-command", &restart];
+    let only = ["--subject", "v1/configmaps"];
+    let run = kubeproof(&[&longer[..], &only, &first.target()].concat());
+    let second = fs::read_to_string(&pid).expect("the id of the second server");
+    let killed = std::process::Command::new("kill").args(["-9", second.trim()]).status();
+    assert!(killed.expect("kill runs").success());
+    first.process.wait().expect("the first server ended");
+    let run = run.with(1);
+    assert!(run.stdout.contains("FAIL lost write"), "{}", run.stdout);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_removes_its_objects() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::Stdio;
+
+    let server = TestServer::start(&[]);
+    let longer = ["stress", "--duration", "10m"];
+    let mut run = command(&[&longer[..], &server.target()].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the run starts");
+    let mut first = String::new();
+    let mut output = BufReader::new(run.stdout.take().expect("its output"));
+    output.read_line(&mut first).expect("its first line");
+    let namespaces = "/api/v1/namespaces";
+    while !server.names(namespaces).iter().any(|name| name.starts_with("kubeproof-")) {
+        assert!(run.try_wait().expect("its state").is_none(), "the run ended");
+    }
+    crate::server::signal(&run, "INT");
+    assert_eq!(run.wait().expect("the run ends").code(), Some(130));
+    server.assert_clean();
+}
+
+#[test]
+fn a_server_that_cannot_be_tested_has_its_own_exit_codes() {
+    kubeproof(&["stress", "--server", "http://127.0.0.1:1"]).with(3);
+    kubeproof(&["stress", "--restart-command", "true"]).with(2);
+    kubeproof(&["stress", "--subject", "nothing"]).with(2);
+    let server = TestServer::start(&["--without", "crds"]);
+    let custom = ["stress", "--subject", "widgets.v1.kubeproof.dev"];
+    kubeproof(&[&custom[..], &server.target()].concat()).with(4);
+}
