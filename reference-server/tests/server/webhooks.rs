@@ -139,12 +139,12 @@ async fn an_object_keeps_its_uid_beside_a_mutating_webhook() {
     let patch = json!([{"op": "add", "path": "/data/c", "value": "d"}]);
     let (server, _hook) = mutating(patch, json!({})).await;
     server.post(MAPS, &map("a")).await.expect(201);
-    let path = format!("{MAPS}/a");
+    let object = format!("{MAPS}/a");
     let mut other = map("a");
     other["metadata"]["uid"] = json!("11111111-1111-4111-8111-111111111111");
     server.merge(&path, &other).await.expect(422);
-    server.put(&path, &other).await.expect(409);
-    server.put(&path, &map("a")).await.expect(200);
+    server.put(&object, &other).await.expect(409);
+    server.put(&object, &map("a")).await.expect(200);
 }
 
 #[rstest]
