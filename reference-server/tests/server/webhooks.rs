@@ -142,7 +142,7 @@ async fn an_object_keeps_its_uid_beside_a_mutating_webhook() {
     let object = format!("{MAPS}/a");
     let mut other = map("a");
     other["metadata"]["uid"] = json!("11111111-1111-4111-8111-111111111111");
-    server.merge(&path, &other).await.expect(422);
+    server.merge(&object, &other).await.expect(422);
     server.put(&object, &other).await.expect(409);
     server.put(&object, &map("a")).await.expect(200);
 }
