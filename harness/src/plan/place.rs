@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kubeproof_cases::Catalogue;
-use kubeproof_cases::case::Capability;
+use kubeproof_cases::case::{Capability, ResourceName};
 use tokio::time::Instant;
 
 use super::subject::{Subject, SubjectArgument, adopt, filled};
@@ -108,22 +108,18 @@ fn resolve(
     let (own, others): (Vec<_>, Vec<_>) = options.subjects.iter().cloned().partition(is_own);
     let of_server = RunOptions { subjects: others.clone(), ..options.clone() };
     let mut resolved = ResolvedSubjects::new(&catalogue.subjects, capabilities, &of_server, run)?;
-    if options.subjects.is_empty() {
-        let is_usual = |name: &str| usual.contains(&name);
-        let served = resolved.subjects.iter().filter(|found| is_usual(&found.name.to_string()));
-        let missing = resolved.absent.iter().map(|(name, why)| (name.to_string(), why.clone()));
-        return Ok((
-            served.cloned().collect(),
-            missing.filter(|(name, _)| is_usual(name)).collect(),
-        ));
-    }
     let is_given = |subject: &&Arc<Subject>| others.iter().any(|one| one.name == subject.name);
     let mut subjects: Vec<_> = resolved.subjects.iter().filter(is_given).cloned().collect();
     let mut absent = Vec::new();
-    for argument in &own {
-        match resolved.named(&argument.name) {
+    let usual = usual.iter().filter_map(|name| Some(name.parse::<SubjectArgument>().ok()?.name));
+    let named: Vec<ResourceName> = match options.subjects.as_slice() {
+        [] => usual.collect(),
+        _ => own.into_iter().map(|argument| argument.name).collect(),
+    };
+    for name in named {
+        match resolved.named(&name) {
             Ok(subject) => subjects.push(subject),
-            Err(why) => absent.push((argument.name.to_string(), why)),
+            Err(why) => absent.push((name.to_string(), why)),
         }
     }
     Ok((subjects, absent))

@@ -15,7 +15,7 @@ use kubeproof_cases::case::{Check, Edition, EventPattern, Level};
 use serde_json::{Map, Value, json};
 use similar::TextDiff;
 
-pub(crate) use self::cel::evaluate;
+pub(crate) use self::cel::{evaluate, to_cel};
 use self::claims::Evidence;
 pub(crate) use self::decode::{Explanation, explain, missing_member, missing_variable, short};
 pub(crate) use self::pattern::{Mismatch, describe, matches};

@@ -6,6 +6,7 @@ mod completions;
 mod coverage;
 mod envtest;
 mod explain;
+mod explore;
 mod lint;
 mod lint_api;
 mod list;
@@ -49,6 +50,7 @@ pub(crate) fn execute(command: Command) -> Result<Exit, Error> {
     let exit = match command {
         Command::Run(run) => on_runtime(run::run(*run)),
         Command::Stress(options) => on_runtime(stress::run(*options, &mut out)),
+        Command::Explore(options) => on_runtime(explore::run(*options, &mut out)),
         Command::Serve(serve) => on_runtime(serve::serve(serve)),
         Command::EnvtestAssets(assets) => envtest::assets(&assets, &mut out),
         Command::KubeApiserver(launcher) => on_runtime(envtest::kube_apiserver(launcher)),

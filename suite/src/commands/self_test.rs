@@ -10,7 +10,7 @@ use kubeproof::self_test::capabilities::{self, MissingCapability};
 use kubeproof::self_test::degraded::{self, Degraded};
 use kubeproof::self_test::faults::{self, Breadth, Finding};
 use kubeproof::self_test::modes::{self, Mode};
-use kubeproof::self_test::{SelfTestError, matrix, stress, variations};
+use kubeproof::self_test::{SelfTestError, explore, matrix, stress, variations};
 use kubeproof_cases::{Catalogue, plural};
 use kubeproof_harness::plan::Selection;
 use kubeproof_reference_server::{Fault, Variation, Variations};
@@ -51,6 +51,9 @@ pub(super) async fn self_test(test: SelfTest, out: &mut dyn Write) -> Result<Exi
     }
     if !test.stress.is_empty() {
         findings.extend(test_stress(test.stress, &catalogue, out).await?);
+    }
+    if !test.explore.is_empty() {
+        findings.extend(test_explore(test.explore, &catalogue, out).await?);
     }
     if findings.is_empty() {
         return Ok(Exit::CONFORMANT);
@@ -248,6 +251,33 @@ async fn test_stress(
         out.flush()?;
         if rule.is_none() {
             findings.push(format!("stress does not find {name}"));
+        }
+    }
+    Ok(findings)
+}
+
+async fn test_explore(
+    faults: Vec<Fault>,
+    catalogue: &Arc<Catalogue>,
+    out: &mut dyn Write,
+) -> Result<Vec<String>, Error> {
+    let width = faults.iter().map(|fault| fault.name().len()).max().unwrap_or_default();
+    let mut rows = stream::iter(faults)
+        .map(|fault| {
+            spawn(catalogue, move |catalogue| async move {
+                Ok((fault, explore::row(&catalogue, fault).await?))
+            })
+        })
+        .buffered(cores());
+    let mut findings = Vec::new();
+    while let Some(row) = rows.next().await {
+        let (fault, failure) = row?;
+        let name = fault.name();
+        let property = failure.map(|failure| failure.violation.property.name());
+        writeln!(out, "explore with {name:width$}  {}", property.unwrap_or("no violation"))?;
+        out.flush()?;
+        if property.is_none() {
+            findings.push(format!("explore does not find {name}"));
         }
     }
     Ok(findings)

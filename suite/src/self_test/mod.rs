@@ -7,6 +7,7 @@
 //!   matching reason, and must not fail.
 //! - [`modes`]: a conformant server, users with few rights, and options that limit the run. No case
 //!   may fail.
+//! - [`explore`]: servers with one fault each, which `kubeproof explore` must find without cases.
 //! - [`stress`]: servers with one fault each, which `kubeproof stress` must find without cases.
 //! - [`degraded`]: servers with one defect that affects many cases. The summary must have few
 //!   causes, and most results must have a verdict of their own.
@@ -14,6 +15,7 @@
 mod bundled_server;
 pub mod capabilities;
 pub mod degraded;
+pub mod explore;
 pub mod faults;
 pub mod matrix;
 pub mod modes;

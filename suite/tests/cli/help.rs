@@ -14,6 +14,7 @@ use crate::program::kubeproof;
 #[case(&[])]
 #[case(&["run"])]
 #[case(&["stress"])]
+#[case(&["explore"])]
 #[case(&["list"])]
 #[case(&["explain"])]
 #[case(&["clean"])]

@@ -6,6 +6,7 @@ mod clean;
 mod console;
 mod durability;
 mod envtest;
+mod explore;
 mod gates;
 mod help;
 mod interruption;

@@ -117,7 +117,8 @@ fn map_of<'v>(members: impl Iterator<Item = (&'v String, Box<dyn Val + 'v>)>) ->
     CelMap::from(members.collect::<HashMap<_, _>>())
 }
 
-pub(super) fn to_cel(value: &Value) -> Cel {
+/// Converts a value with its texts.
+pub(crate) fn to_cel(value: &Value) -> Cel {
     match value {
         Value::Null => Cel::Null,
         Value::Bool(value) => Cel::Bool(*value),

@@ -6,6 +6,7 @@
 mod catalogue;
 mod credentials;
 mod envtest;
+mod explore;
 mod lint_api;
 mod output;
 mod run;
@@ -18,6 +19,7 @@ pub(crate) use self::catalogue::{
     CasePages, CaseSelection, CatalogueSource, Coverage, Explain, Lint, List,
 };
 pub(crate) use self::envtest::{ApiserverOptions, EnvtestAssets, Etcd, EtcdOptions, KubeApiserver};
+pub(crate) use self::explore::Explore;
 pub(crate) use self::lint_api::LintApi;
 pub(crate) use self::output::{
     MatrixOptions, Next, Progress, RenderOutput, Report, ReportFiles, RunReports,
@@ -37,6 +39,7 @@ use crate::error::Error;
 pub(crate) enum Command {
     Run(Box<Run>),
     Stress(Box<Stress>),
+    Explore(Box<Explore>),
     Clean(Box<Clean>),
     List(List),
     Explain(Explain),
@@ -75,6 +78,7 @@ impl Command {
         Ok(match cli.command {
             low::Command::Run(run) => Self::Run(Box::new(Run::resolve(&run, color, command_line)?)),
             low::Command::Stress(stress) => Self::Stress(Box::new(Stress::resolve(*stress)?)),
+            low::Command::Explore(explore) => Self::Explore(Box::new(Explore::resolve(*explore)?)),
             low::Command::Clean(clean) => Self::Clean(Box::new(Clean::resolve(clean)?)),
             low::Command::List(list) => Self::List(List::resolve(&list)),
             low::Command::Explain(explain) => Self::Explain(Explain::resolve(explain)),

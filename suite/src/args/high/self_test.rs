@@ -4,7 +4,7 @@ use kubeproof::self_test::capabilities::MissingCapability;
 use kubeproof::self_test::degraded::{DEGRADED, Degraded};
 use kubeproof::self_test::faults::Breadth;
 use kubeproof::self_test::modes::Mode;
-use kubeproof::self_test::stress::FAULTS;
+use kubeproof::self_test::{explore, stress};
 use kubeproof_harness::plan::Selection;
 use kubeproof_reference_server::Fault;
 
@@ -30,6 +30,8 @@ pub(crate) struct SelfTest {
     pub(crate) degraded: Vec<Degraded>,
     /// The faults that `kubeproof stress` must find. Empty if it is not tested.
     pub(crate) stress: Vec<Fault>,
+    /// The faults that `kubeproof explore` must find. Empty if it is not tested.
+    pub(crate) explore: Vec<Fault>,
 }
 
 /// The faults to test.
@@ -59,7 +61,11 @@ impl SelfTest {
         let modes = if includes(low::Part::Modes) { modes(&test.mode)? } else { Vec::new() };
         let degraded =
             if includes(low::Part::Degraded) { degraded(&test.fault)? } else { Vec::new() };
-        let stress = if includes(low::Part::Stress) { stress(&test.fault)? } else { Vec::new() };
+        let found_by = |part, all: &[Fault]| {
+            if includes(part) { generated(all, &test.fault) } else { Ok(Vec::new()) }
+        };
+        let stress = found_by(low::Part::Stress, &stress::FAULTS)?;
+        let explore = found_by(low::Part::Explore, &explore::FAULTS)?;
         let selection = CaseSelection::resolve(&test.cases).selection;
         let catalogue = CatalogueSource::new(test.cases.directories);
         let matrix = test.matrix;
@@ -73,6 +79,7 @@ impl SelfTest {
             modes,
             degraded,
             stress,
+            explore,
         })
     }
 }
@@ -97,11 +104,11 @@ fn degraded(names: &[String]) -> Result<Vec<Degraded>, Error> {
     Ok(DEGRADED.iter().filter(is_asked).copied().collect())
 }
 
-/// Returns the faults of stress with these names, or all of them.
-fn stress(names: &[String]) -> Result<Vec<Fault>, Error> {
+/// Returns the faults of a generated test with these names, or all of them.
+fn generated(all: &[Fault], names: &[String]) -> Result<Vec<Fault>, Error> {
     let chosen: Vec<Fault> = faults(names)?;
     let is_asked = |fault: &Fault| names.is_empty() || chosen.contains(fault);
-    Ok(FAULTS.into_iter().filter(is_asked).collect())
+    Ok(all.iter().copied().filter(is_asked).collect())
 }
 
 /// Returns the capabilities with these names, or all capabilities.

@@ -3,6 +3,7 @@
 mod catalogue;
 mod clean;
 mod envtest;
+mod explore;
 mod lint_api;
 mod oracle;
 mod report;
@@ -15,6 +16,7 @@ mod values;
 pub(super) use self::catalogue::{CasePages, Coverage, Explain, Lint, List, Schema, SchemaOf};
 pub(super) use self::clean::Clean;
 pub(super) use self::envtest::{EnvtestAssets, Launcher};
+pub(super) use self::explore::Explore;
 pub(super) use self::lint_api::LintApi;
 pub(super) use self::oracle::Oracle;
 pub(super) use self::report::{Matrix, Next, RenderOutput, Report, ReportCommand, ReportFiles};
@@ -45,6 +47,8 @@ pub(super) enum Command {
     Run(Box<Run>),
     /// Record what concurrent clients and watches observe, and check the history
     Stress(Box<Stress>),
+    /// Generate objects from schemas, and check properties of every resource
+    Explore(Box<Explore>),
     /// Remove objects that killed runs left behind
     Clean(Clean),
     /// List the cases

@@ -10,7 +10,7 @@ pub(in crate::args) struct SelfTest {
     #[arg(value_enum, value_name = "PART")]
     pub(in crate::args) parts: Vec<Part>,
 
-    /// Test only these faults, in the parts `faults`, `degraded` and `stress`
+    /// Test only these faults, in the parts `faults`, `degraded`, `stress` and `explore`
     #[arg(long, value_name = "NAME", num_args = 1..)]
     pub(in crate::args) fault: Vec<String>,
 
@@ -66,4 +66,6 @@ pub(in crate::args) enum Part {
     Degraded,
     /// Servers with one deliberate bug each: `kubeproof stress` must find it without cases
     Stress,
+    /// Servers with one deliberate bug each: `kubeproof explore` must find it without cases
+    Explore,
 }

@@ -1,0 +1,323 @@
+//! Sends the requests of one check, and records them for its reproduction.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use kubeproof_cases::case::{Capability, Identity};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::compare::Difference;
+use super::property::Property;
+use super::schema::Schema;
+use super::violation::{Claim, Scope, Violation};
+use crate::exchange::{Exchange, Outcome, WatchEvent};
+use crate::generated::Session;
+use crate::plan::Subject;
+use crate::transport::Outgoing;
+use crate::transport::watch::{Next, OpenWatch};
+
+/// Time limit of a request.
+const REQUEST: Duration = Duration::from_secs(10);
+
+/// Time for an event after its write.
+const EVENT: Duration = Duration::from_secs(5);
+
+/// How often a watch that the server closes is opened again.
+const REOPENED: usize = 8;
+
+pub(super) const JSON: &str = "application/json";
+
+/// Why a check ends early.
+#[derive(Debug)]
+pub(super) enum Halt {
+    /// The server breaks the property.
+    Violation(Box<Violation>),
+    /// The server has rules that its schema does not contain, so the object proves nothing.
+    Discarded(String),
+    /// The server does not respond well enough.
+    Undecided(String),
+    /// No requests or no time are left, or the run was interrupted.
+    Over,
+}
+
+/// The requests and the time that are left.
+#[derive(Debug)]
+pub(super) struct Budget {
+    pub(super) sent: AtomicUsize,
+    pub(super) most: usize,
+    pub(super) end: Instant,
+    pub(super) interrupt: CancellationToken,
+}
+
+impl Budget {
+    fn take(&self) -> Result<(), Halt> {
+        if self.is_over() {
+            return Err(Halt::Over);
+        }
+        self.sent.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.sent.load(Ordering::Relaxed) >= self.most
+            || Instant::now() >= self.end
+            || self.interrupt.is_cancelled()
+    }
+}
+
+/// A response.
+#[derive(Clone, Debug)]
+pub(super) struct Reply {
+    /// The place of its request among all requests of the check.
+    pub(super) step: usize,
+    pub(super) status: u16,
+    pub(super) body: Value,
+}
+
+impl Reply {
+    pub(super) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    pub(super) fn version(&self) -> &str {
+        version(&self.body)
+    }
+}
+
+/// Returns the version of an object or a list.
+pub(super) fn version(object: &Value) -> &str {
+    object.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A watch that the server may close at any time.
+#[derive(Debug)]
+pub(super) struct Watching {
+    open: OpenWatch,
+    /// The place of its request.
+    pub(super) step: usize,
+    /// The version of the last event.
+    last: String,
+    reopened: usize,
+}
+
+/// The client of one check.
+#[derive(Debug)]
+pub(super) struct Prober<'a> {
+    pub(super) session: &'a Session,
+    pub(super) subject: &'a Subject,
+    pub(super) schema: &'a Schema,
+    pub(super) budget: &'a Budget,
+    pub(super) property: Property,
+    pub(super) collection: String,
+    /// The name of the first object. The names of others begin with it.
+    pub(super) name: String,
+    /// All requests so far.
+    pub(super) steps: Vec<Exchange>,
+}
+
+impl Prober<'_> {
+    /// Reports whether the target supports what a request needs.
+    pub(super) fn offers(&self, capability: Capability) -> bool {
+        self.session.capabilities.missing(capability).is_none()
+    }
+
+    pub(super) fn has_verb(&self, verb: &str) -> bool {
+        self.subject.verbs.contains(verb)
+    }
+
+    pub(super) fn path(&self) -> String {
+        format!("{}/{}", self.collection, self.name)
+    }
+
+    /// Returns an object under the name of this check.
+    pub(super) fn named(&self, object: &Value) -> Value {
+        let mut object = object.clone();
+        object["metadata"]["name"] = json!(self.name);
+        object
+    }
+
+    pub(super) async fn create(&mut self, object: &Value) -> Result<Reply, Halt> {
+        let collection = self.collection.clone();
+        self.send("POST", &collection, JSON, Some(object)).await
+    }
+
+    pub(super) async fn get(&mut self) -> Result<Reply, Halt> {
+        let path = self.path();
+        self.send("GET", &path, JSON, None).await
+    }
+
+    /// Replaces the object. The version is that of an earlier response.
+    pub(super) async fn put(
+        &mut self,
+        object: &Value,
+        version: &str,
+        query: &str,
+    ) -> Result<Reply, Halt> {
+        let mut object = self.named(object);
+        object["metadata"]["resourceVersion"] = json!(version);
+        let path = format!("{}{query}", self.path());
+        self.send("PUT", &path, JSON, Some(&object)).await
+    }
+
+    pub(super) async fn patch(
+        &mut self,
+        media: &str,
+        patch: &Value,
+        query: &str,
+    ) -> Result<Reply, Halt> {
+        let target = format!("{}{query}", self.path());
+        self.send("PATCH", &target, media, Some(patch)).await
+    }
+
+    pub(super) async fn delete(&mut self) -> Result<Reply, Halt> {
+        let path = self.path();
+        self.send("DELETE", &path, JSON, None).await
+    }
+
+    pub(super) async fn send(
+        &mut self,
+        method: &str,
+        target: &str,
+        media: &str,
+        body: Option<&Value>,
+    ) -> Result<Reply, Halt> {
+        self.budget.take()?;
+        let mut headers = vec![("accept".to_owned(), JSON.to_owned())];
+        if body.is_some() {
+            headers.push(("content-type".to_owned(), media.to_owned()));
+        }
+        let body = body.map(|body| body.to_string().into()).unwrap_or_default();
+        let request = outgoing(method, target, headers, body);
+        let exchange = self.session.client.send(request, Instant::now() + REQUEST).await;
+        let status = exchange.status();
+        let reply = Reply {
+            step: self.steps.len(),
+            status,
+            body: exchange.json().cloned().unwrap_or(Value::Null),
+        };
+        let is_undecided = is_unclear(&exchange).then(|| exchange.in_words());
+        self.steps.push(exchange);
+        is_undecided.map_or(Ok(reply), |words| Err(Halt::Undecided(words)))
+    }
+
+    /// Opens a watch on the collection. `None` if the server does not serve it.
+    pub(super) async fn watch(&mut self, query: &str) -> Result<Option<Watching>, Halt> {
+        self.budget.take()?;
+        let target = format!("{}?watch=true&{query}", self.collection);
+        let headers = vec![("accept".to_owned(), JSON.to_owned())];
+        let request = outgoing("GET", &target, headers, bytes::Bytes::new());
+        let open = self.session.client.watch(request, Instant::now() + REQUEST).await;
+        let step = self.steps.len();
+        self.steps.push(open.head.clone());
+        if !open.is_open() {
+            return match open.head.status() {
+                0 | 410 | 429 | 500.. => Err(Halt::Undecided(open.head.in_words())),
+                _ => Ok(None),
+            };
+        }
+        Ok(Some(Watching { open, step, last: String::new(), reopened: 0 }))
+    }
+
+    /// Returns the next event of an object of this check, or the next bookmark. `None` if there is
+    /// no event in time, although the server responds.
+    pub(super) async fn event(
+        &mut self,
+        watching: &mut Watching,
+    ) -> Result<Option<WatchEvent>, Halt> {
+        loop {
+            match watching.open.next(Instant::now() + EVENT).await {
+                Next::Event(event) if event.kind == "ERROR" => {
+                    return Err(Halt::Undecided(format!("the watch ended: {}", event.object)));
+                }
+                Next::Event(event) => {
+                    version(&event.object).clone_into(&mut watching.last);
+                    let name = event.object["metadata"]["name"].as_str().unwrap_or_default();
+                    if event.kind == "BOOKMARK" || name.starts_with(&self.name) {
+                        return Ok(Some(event));
+                    }
+                }
+                Next::Deadline => {
+                    let collection = format!("{}?limit=1", self.collection);
+                    self.send("GET", &collection, JSON, None).await?;
+                    return Ok(None);
+                }
+                Next::End(end) => {
+                    watching.reopened += 1;
+                    if watching.reopened > REOPENED || watching.last.is_empty() {
+                        return Err(Halt::Undecided(format!("the watch ended: {end:?}")));
+                    }
+                    let query = format!("resourceVersion={}", watching.last);
+                    let again = self.watch(&query).await?;
+                    let again = again.ok_or_else(|| {
+                        Halt::Undecided("the watch cannot be opened again".to_owned())
+                    })?;
+                    watching.open = again.open;
+                }
+            }
+        }
+    }
+
+    /// Returns a violation of a response.
+    pub(super) fn violation(&self, step: usize, message: String, claim: Claim) -> Halt {
+        Halt::Violation(Box::new(Violation { property: self.property, message, step, claim }))
+    }
+
+    /// Requires a successful response.
+    pub(super) fn require(&self, reply: &Reply, what: &str) -> Result<(), Halt> {
+        if reply.is_success() {
+            return Ok(());
+        }
+        let words = self.in_words(reply.step);
+        let message = format!("expected {what} to succeed, got {words}");
+        Err(self.violation(reply.step, message, Claim::Accepted))
+    }
+
+    /// Describes a response.
+    pub(super) fn in_words(&self, step: usize) -> String {
+        self.steps.get(step).map(Exchange::in_words).unwrap_or_default()
+    }
+
+    /// Requires that there is no difference.
+    pub(super) fn require_same(
+        &self,
+        step: usize,
+        difference: Option<Difference>,
+        (what, scope): (&str, Scope),
+    ) -> Result<(), Halt> {
+        let Some(Difference { at, expected, actual }) = difference else { return Ok(()) };
+        let show = |value: &Option<Value>| match value {
+            Some(value) => crate::exchange::shorten(&value.to_string()),
+            None => "no value".to_owned(),
+        };
+        let (wanted, found) = (show(&expected), show(&actual));
+        let message = format!("{what} has another {at}: expected {wanted}, got {found}");
+        Err(self.violation(step, message, Claim::Member { scope, at, value: expected }))
+    }
+}
+
+/// Reports whether a response proves nothing about the server.
+fn is_unclear(exchange: &Exchange) -> bool {
+    match &exchange.outcome {
+        Outcome::Broken(_) => true,
+        Outcome::Response(response) => matches!(response.status, 429 | 502 | 503 | 504),
+    }
+}
+
+/// Returns the media type of the body of a request.
+pub(super) fn media_type(exchange: &Exchange) -> &str {
+    let headers = &exchange.request.headers;
+    let found = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+    found.map_or("", |(_, value)| value.as_str())
+}
+
+fn outgoing(
+    method: &str,
+    target: &str,
+    headers: Vec<(String, String)>,
+    body: bytes::Bytes,
+) -> Outgoing {
+    let (method, target) = (method.to_owned(), target.to_owned());
+    Outgoing { method, target, headers, body, identity: Identity::Admin, exact: false }
+}

@@ -1,0 +1,56 @@
+//! A broken property, and what a correct server returns instead.
+
+use serde_json::Value;
+
+use super::property::Property;
+
+/// A response that breaks a property.
+#[derive(Clone, Debug)]
+pub struct Violation {
+    /// The property.
+    pub property: Property,
+    /// What was expected, and what happened.
+    pub message: String,
+    /// The place of the request among all requests of the check.
+    pub step: usize,
+    /// What a correct server returns.
+    pub claim: Claim,
+}
+
+/// What a correct server returns.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Claim {
+    /// A successful response.
+    Accepted,
+    /// A rejection with 400 or 422, which names the field.
+    Rejected {
+        /// The field, as in the causes of a Status. Empty if none must be named.
+        field: String,
+    },
+    /// This status code.
+    Status(u16),
+    /// A member of the response.
+    Member {
+        /// The object that has the member.
+        scope: Scope,
+        /// JSON Pointer.
+        at: String,
+        /// `None` if it must be absent.
+        value: Option<Value>,
+    },
+    /// A list of objects with these names.
+    Names(Vec<String>),
+    /// An event of this type.
+    Event(String),
+}
+
+/// The object that a claim is about.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Scope {
+    /// The body of the response.
+    Body,
+    /// The item of a list with this name.
+    Item(String),
+    /// The object of the first event of this type.
+    Event(String),
+}
