@@ -24,6 +24,7 @@ async fn explore_finds_the_faults_of_its_list() {
 }
 
 /// Prints what an exploration finds on each faulty server, to keep the list complete.
+#[expect(clippy::print_stderr, reason = "developers read its output")]
 #[ignore = "takes minutes; run it after changes to faults or properties"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn sweep() {
