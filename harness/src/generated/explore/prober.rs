@@ -35,7 +35,7 @@ pub(super) enum Halt {
     /// The server breaks the property.
     Violation(Box<Violation>),
     /// The server has rules that its schema does not contain, so the object proves nothing.
-    Discarded(String),
+    Discarded,
     /// The server does not respond well enough.
     Undecided(String),
     /// No requests or no time are left, or the run was interrupted.

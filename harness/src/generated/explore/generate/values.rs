@@ -129,7 +129,7 @@ impl Generator<'_> {
             let most = node["maxProperties"].as_u64().unwrap_or(ITEMS);
             let least = node["minProperties"].as_u64().unwrap_or(0);
             let count = self.count(least, most);
-            let keys = ["key", "Upper Case", "a.b/c", "ключ", "0", "x_y-z"];
+            let keys = ["key", "Upper Case", "a.b/c", "ключ", "-0", "x_y-z"];
             for n in 0..count {
                 let key = self.one_of(&keys).unwrap_or_default();
                 let key = if members.contains_key(key) { format!("key-{n}") } else { key.into() };

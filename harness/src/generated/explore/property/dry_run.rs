@@ -24,7 +24,7 @@ pub(super) async fn check(prober: &mut Prober<'_>, from: &Value, to: &Value) -> 
     let created = prober.create(&from).await?;
     predicts(prober, &predicted, &created, "a create")?;
     if !created.is_success() {
-        return Err(Halt::Discarded(prober.in_words(created.step)));
+        return Err(Halt::Discarded);
     }
     let again = prober.send("POST", &dry, JSON, Some(&from)).await?;
     let real = prober.create(&from).await?;

@@ -53,7 +53,7 @@ pub(super) async fn check(prober: &mut Prober<'_>, from: &Value, to: &Value) -> 
 async fn replaced(prober: &mut Prober<'_>, object: &Value, before: &Value) -> Result<Reply, Halt> {
     let replaced = prober.put(object, version(before), "").await?;
     if replaced.status == 409 || (!replaced.is_success() && !prober.schema.is_complete) {
-        return Err(Halt::Discarded(prober.in_words(replaced.step)));
+        return Err(Halt::Discarded);
     }
     prober.require(&replaced, "a PUT of a valid object")?;
     let lost = lost(prober.schema, object, &replaced.body);
@@ -137,7 +137,7 @@ async fn patched(
     }
     let patched = prober.patch(media, &patch, "").await?;
     if patched.status == 409 {
-        return Err(Halt::Discarded("another client changes the object".to_owned()));
+        return Err(Halt::Discarded);
     }
     let kind = media.trim_start_matches("application/");
     prober.require(&patched, &format!("a valid {kind}"))?;

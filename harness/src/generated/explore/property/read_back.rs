@@ -47,7 +47,7 @@ async fn begin(prober: &mut Prober<'_>) -> Result<Option<Watching>, Halt> {
 pub(super) async fn stored(prober: &mut Prober<'_>, object: &Value) -> Result<Reply, Halt> {
     let created = prober.create(object).await?;
     if !created.is_success() && !prober.schema.is_complete {
-        return Err(Halt::Discarded(prober.in_words(created.step)));
+        return Err(Halt::Discarded);
     }
     prober.require(&created, "the create of a valid object")?;
     if created.status != 201 {
@@ -125,7 +125,7 @@ async fn change(prober: &mut Prober<'_>, created: &Reply) -> Result<Reply, Halt>
         object["metadata"]["labels"]["kubeproof-unrelated"] = json!("x");
         let updated = prober.put(&object, created.version(), "").await?;
         if updated.status == 409 {
-            return Err(Halt::Discarded("another client changes the object".to_owned()));
+            return Err(Halt::Discarded);
         }
         updated
     };

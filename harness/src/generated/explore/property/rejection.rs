@@ -79,12 +79,15 @@ async fn patches(
         }
         let is_of_type = ["/kind", "/apiVersion"].contains(&mistake.at.as_str());
         let is_wide = mistake.rule == "an integer above 32 bits";
-        if capability == Capability::StrategicMergePatch && (is_of_type || is_wide) {
-            // kube-apiserver ignores the type in a strategic merge patch, and cuts integers.
+        let is_strategic = capability == Capability::StrategicMergePatch;
+        if (is_strategic && is_of_type) || ((is_strategic || is_apply) && is_wide) {
+            // kube-apiserver ignores the type in a strategic merge patch, and cuts integers in it
+            // and in applied configurations.
             continue;
         }
-        if is_apply && mistake.rule == "without a required field" {
-            // The object has the field already.
+        let is_merged = ["without a required field", "none of its forms", "too few items"];
+        if is_apply && is_merged.contains(&mistake.rule) {
+            // The object keeps the members of other managers.
             continue;
         }
         let query = query.replace("?&", "?");
@@ -148,7 +151,13 @@ pub(super) fn rejected(
     if is_item && is_apply {
         return Ok(());
     }
-    let is_named = |field: &str| mistake.is_named_by(field) || (is_patch && field == "patch");
+    // kube-apiserver names the field of a `not` in the message only.
+    let is_form = *rule == "a forbidden form";
+    let is_named = |field: &str| {
+        mistake.is_named_by(field)
+            || (is_patch && field == "patch")
+            || (is_form && field == "<nil>")
+    };
     if reply.status == 422 && !fields.iter().any(|field| is_named(field)) {
         let found = if fields.is_empty() { "none".to_owned() } else { fields.join(", ") };
         let message = format!("expected a cause at {at} for {what} ({rule}), got {found}");
