@@ -188,7 +188,7 @@ impl Prober<'_> {
         if body.is_some() {
             headers.push(("content-type".to_owned(), media.to_owned()));
         }
-        let body = body.map(|body| body.to_string().into()).unwrap_or_default();
+        let body = body.map(|body| text_of(body, media).into()).unwrap_or_default();
         let request = outgoing(method, target, headers, body);
         let exchange = self.session.client.send(request, Instant::now() + REQUEST).await;
         let status = exchange.status();
@@ -294,6 +294,16 @@ impl Prober<'_> {
         let (wanted, found) = (show(&expected), show(&actual));
         let message = format!("{what} has another {at}: expected {wanted}, got {found}");
         Err(self.violation(step, message, Claim::Member { scope, at, value: expected }))
+    }
+}
+
+/// Returns the text of a body. An applied configuration is YAML, where some characters end a line.
+fn text_of(body: &Value, media: &str) -> String {
+    let text = body.to_string();
+    if media == "application/apply-patch+yaml" {
+        text.replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+    } else {
+        text
     }
 }
 

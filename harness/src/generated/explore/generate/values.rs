@@ -4,6 +4,7 @@ use rand::RngExt;
 use serde_json::{Map, Value, json};
 
 use super::Generator;
+use crate::generated::explore::compare::is_empty;
 use crate::generated::explore::schema::{
     is_embedded, is_int_or_string, is_nullable, is_set, map_keys, preserves, required,
 };
@@ -151,7 +152,9 @@ impl Generator<'_> {
             let Some(item) = self.value(&node["items"], depth + 1) else { break };
             let is_same = |other: &Value| match keys.as_slice() {
                 [] => is_set(node) && *other == item,
-                keys => keys.iter().all(|key| other[key] == item[key]),
+                keys => keys.iter().all(|key| {
+                    other[key] == item[key] || (is_empty(&other[key]) && is_empty(&item[key]))
+                }),
             };
             if !items.iter().any(is_same) {
                 items.push(item);
