@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use crate::load::Manifest;
 use crate::{
-    Config, Controllers, KubernetesVersion, Running, Server, StartError, Storage, Tls, TokenUser,
+    Config, Controllers, EtcdOptions, KubernetesVersion, Running, Server, StartError, Storage, Tls,
+    TokenUser,
 };
 
 /// Builds a server. [`Server::builder`] returns one. Each server has its own state, and by default
@@ -92,6 +93,15 @@ impl ServerBuilder {
     #[must_use]
     pub fn data_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.config.storage = Storage::Disk(directory.into());
+        self
+    }
+
+    /// Keeps the objects in etcd, which other servers can share. `servers` has the URLs of its
+    /// members.
+    #[must_use]
+    pub fn etcd<S: Into<String>>(mut self, servers: impl IntoIterator<Item = S>) -> Self {
+        let servers = servers.into_iter().map(Into::into).collect();
+        self.config.storage = Storage::Etcd(EtcdOptions { servers, ..EtcdOptions::default() });
         self
     }
 

@@ -44,8 +44,8 @@ pub struct Config {
     pub controllers: Controllers,
     /// Where the server keeps its objects. Default: in memory.
     pub storage: Storage,
-    /// A snapshot whose objects the server starts with. A data directory must be empty. Default:
-    /// none.
+    /// A snapshot whose objects the server starts with. A data directory or etcd must be empty.
+    /// Default: none.
     pub restore: Option<PathBuf>,
     /// The number of events to keep for each resource. Older versions return 410.
     pub history: usize,

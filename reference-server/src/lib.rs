@@ -70,9 +70,9 @@ mod server;
 pub use builder::ServerBuilder;
 pub use config::{Config, Controllers};
 pub use kubeproof_apiserver::config::{
-    AdmissionPluginError, AdmissionPlugins, AuthorizationMode, KubernetesVersion, Limits,
-    ServiceAccountOptions, ServingCertificate, Storage, Tls, TokenFileError, TokenUser,
-    UnknownVersion,
+    AdmissionPluginError, AdmissionPlugins, AuthorizationMode, EtcdOptions, EtcdTls,
+    KubernetesVersion, Limits, ServiceAccountOptions, ServingCertificate, Storage, Tls,
+    TokenFileError, TokenUser, UnknownVersion,
 };
 pub use kubeproof_apiserver::disabled::{Capability, DisabledCapabilities};
 pub use kubeproof_apiserver::{SnapshotError, StorageError};

@@ -22,6 +22,7 @@ use crate::authentication::User;
 use crate::authorization;
 use crate::certificates::PeerCertificates;
 use crate::config::{Limits, Options};
+use crate::endpoints::commit::storage_error;
 use crate::endpoints::restore::StorageError;
 use crate::endpoints::snapshot::{self, SnapshotError};
 use crate::endpoints::{self, Call, paths};
@@ -67,9 +68,10 @@ impl ApiServer {
         stop: CancellationToken,
     ) -> Result<Arc<Self>, StartError> {
         let registry = Registry::new(options.version, options.disabled_capabilities);
+        let registry = Arc::new(registry);
         let restore = options.restore.as_deref();
         let store =
-            endpoints::restore::open(&options.storage, restore, options.history, &registry)?;
+            endpoints::restore::open(&options.storage, restore, options.history, &registry).await?;
         let server = Self::new(options, (registry, store), tasks, stop)?;
         endpoints::restore::adopt(&server);
         if let Lookup::Found(namespaces) = server.registry.current().find("", "v1", "namespaces") {
@@ -199,6 +201,9 @@ impl ApiServer {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let info = RequestInfo::parse(parts.uri.path());
         timeout::check(&info, &query)?;
+        if needs_newest(&info) {
+            self.store.catch_up().await.map_err(|error| storage_error(&error))?;
+        }
         let user = self.credentials().authenticate(&parts)?;
         let user = authorization::acting(user, &parts.headers, self.rights())?;
         authorization::authorize(&user, &parts.method, &info, &query, self.rights())?;
@@ -241,6 +246,19 @@ impl ApiServer {
             Lookup::Found(ty) => Ok(ty),
             Lookup::NoResource => Err(ApiError::no_such_resource()),
             Lookup::NoGroup => Err(ApiError::no_such_path()),
+        }
+    }
+}
+
+/// Reports whether a request must see all writes of other servers. The state of this server does
+/// not need them.
+fn needs_newest(info: &RequestInfo) -> bool {
+    const OWN: [&str; 5] = ["healthz", "livez", "readyz", "metrics", "version"];
+    match info {
+        RequestInfo::Resource(_) => true,
+        RequestInfo::Path(path) => {
+            let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+            !OWN.contains(&first)
         }
     }
 }

@@ -17,6 +17,7 @@ mod registry;
 mod server;
 pub mod service_accounts;
 
+pub use endpoints::forward::SERVER as SERVER_ANNOTATION;
 pub use endpoints::restore::StorageError;
 pub use endpoints::snapshot::SnapshotError;
 pub use handler_chain::StartError;

@@ -31,7 +31,7 @@ pub struct ApiServer {
     /// The version of Kubernetes.
     pub version: KubernetesVersion,
     pub(crate) store: Store,
-    pub(crate) registry: Registry,
+    pub(crate) registry: Arc<Registry>,
     pub(crate) auth: Authenticator,
     pub(crate) authorization: AuthorizationMode,
     /// The admission plugins.
@@ -67,7 +67,7 @@ impl ApiServer {
     /// Creates the state of a server.
     pub(crate) fn new(
         options: &Options,
-        (registry, store): (Registry, Store),
+        (registry, store): (Arc<Registry>, Store),
         tasks: TaskTracker,
         stop: CancellationToken,
     ) -> Result<Self, KeyError> {
@@ -94,6 +94,16 @@ impl ApiServer {
             tasks,
             stop,
         })
+    }
+
+    /// Returns the address that the server listens on.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Reports whether other servers use the same objects.
+    pub fn shares_storage(&self) -> bool {
+        self.store.is_shared()
     }
 
     /// Connects the kubelet of the node, once.

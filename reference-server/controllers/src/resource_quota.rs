@@ -3,7 +3,14 @@
 //! The admission of the server adds the usage of new objects. This controller sets the limits of
 //! new quotas, and frees the usage of objects that were deleted or changed.
 
+use std::time::Duration;
+
 use kubeproof_apiserver::loopback::{Client, Resource};
+use tokio::time::sleep;
+
+/// The time after which the controller tries again if a request is unfinished. The end of a request
+/// to another server does not wake it.
+const RETRY: Duration = Duration::from_millis(500);
 
 /// Starts the controller, which runs until the server stops.
 pub(crate) fn start(client: &Client) {
@@ -25,6 +32,7 @@ pub(crate) fn start(client: &Client) {
                         return;
                     }
                 }
+                () = sleep(RETRY), if !is_complete => {}
             }
         }
     });

@@ -9,15 +9,16 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use kubeproof_apimachinery::object::Object as _;
-use kubeproof_apiserver::ApiServer;
 use kubeproof_apiserver::loopback::{
     Client, DeleteOptions, FieldManager, Object, Resource, WeakClient,
 };
+use kubeproof_apiserver::{ApiServer, SERVER_ANNOTATION};
 use kubeproof_kubelet::{Kubelet, PodClient, merge_status};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use kubeproof_kubelet::node::manifest;
 
+/// The name of the only node.
 const NODE: &str = "kubeproof";
 
 const HOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -32,14 +33,29 @@ pub(crate) async fn start(api: &ApiServer, client: &Client) {
     else {
         return;
     };
-    let mut node = manifest(NODE, HOST, 0);
+    let name = name(api);
+    let mut node = manifest(&name, HOST, 0);
+    if api.shares_storage() {
+        // Other servers forward requests for the pods of this node.
+        node["metadata"]["annotations"] = json!({SERVER_ANNOTATION: api.address()});
+    }
     node["status"]["nodeInfo"]["kubeletVersion"] = kubelet_version(api).into();
     client.create(&nodes, node).await;
     let pod_client = LoopbackPodClient { client: client.downgrade(), pods: pods.clone() };
-    let kubelet = Arc::new(Kubelet::new(NODE, HOST, Arc::new(pod_client)));
+    let kubelet = Arc::new(Kubelet::new(&name, HOST, Arc::new(pod_client)));
     api.set_kubelet(Arc::new(client::LocalKubelet::new(&kubelet)));
     let node = Node { client: client.clone(), nodes, pods, kubelet };
     client.spawn(node.run());
+}
+
+/// Returns the name of the node. Each server of a shared storage has its own, which a restart at the
+/// same address keeps.
+fn name(api: &ApiServer) -> String {
+    if !api.shares_storage() {
+        return NODE.to_owned();
+    }
+    let address = api.address().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+    format!("{NODE}-{}", address.trim_matches('-'))
 }
 
 /// The version of the kubelet is that of the server.
@@ -74,8 +90,9 @@ impl Node {
     async fn handle_all(&self) -> u64 {
         let list = self.client.list(&self.pods, None);
         let pods: Vec<Value> = list.items.iter().map(Object::value).collect();
+        let node = self.kubelet.node();
         for (object, pod) in list.items.iter().zip(&pods) {
-            scheduler::schedule(&self.client, &self.nodes, object, pod).await;
+            scheduler::schedule(&self.client, (&self.nodes, node), object, pod).await;
         }
         self.kubelet.observe_all(pods);
         list.revision
@@ -83,6 +100,7 @@ impl Node {
 
     /// Handles the pods that changed after a revision.
     async fn handle_events(&self, mut seen: u64) -> u64 {
+        let place = (&self.nodes, self.kubelet.node());
         loop {
             let Ok((events, revision)) = self.client.events_after(&self.pods, seen, BATCH) else {
                 return self.handle_all().await;
@@ -92,7 +110,7 @@ impl Node {
                     self.kubelet.forget(event.object.uid());
                 } else {
                     let pod = event.object.value();
-                    scheduler::schedule(&self.client, &self.nodes, &event.object, &pod).await;
+                    scheduler::schedule(&self.client, place, &event.object, &pod).await;
                     self.kubelet.observe(pod);
                 }
             }

@@ -4,12 +4,15 @@ use kubeproof_apimachinery::object::{Object as _, timestamp};
 use kubeproof_apiserver::loopback::{Client, FieldManager, Object, Resource};
 use serde_json::{Value, json};
 
-use super::NODE;
-
 const NAME: &str = "default-scheduler";
 
-/// Binds a pending pod, or writes the reason to its status. `pod` is the parsed object.
-pub(super) async fn schedule(client: &Client, nodes: &Resource, object: &Object, pod: &Value) {
+/// Binds a pending pod to a node, or writes the reason to its status. `pod` is the parsed object.
+pub(super) async fn schedule(
+    client: &Client,
+    (nodes, node): (&Resource, &str),
+    object: &Object,
+    pod: &Value,
+) {
     let spec = &pod["spec"];
     let gated = spec["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
     let bound = spec["nodeName"].as_str().is_some_and(|node| !node.is_empty());
@@ -18,14 +21,17 @@ pub(super) async fn schedule(client: &Client, nodes: &Resource, object: &Object,
     if bound || gated || of_another || pod.is_deleting() {
         return;
     }
-    let misfit = match client.get(nodes, "", NODE) {
+    let misfit = match client.get(nodes, "", node) {
         None => Some("no nodes available to schedule pods".to_owned()),
-        Some(node) => {
-            misfit(spec, &node.value()).map(|why| format!("0/1 nodes are available: 1 {why}."))
+        Some(found) => {
+            misfit(spec, &found.value()).map(|why| format!("0/1 nodes are available: 1 {why}."))
         }
     };
     match misfit {
-        None => client.modify(object, Some(manager("binding")), bind).await,
+        None => {
+            let bind = |pod: &mut Value| bind(pod, node);
+            client.modify(object, Some(manager("binding")), bind).await;
+        }
         Some(why) => {
             let change = |pod: &mut Value| reject(pod, &why);
             client.modify(object, Some(manager("status")), change).await;
@@ -50,14 +56,18 @@ fn misfit(spec: &Value, node: &Value) -> Option<&'static str> {
     None
 }
 
-fn bind(pod: &mut Value) {
+fn bind(pod: &mut Value, node: &str) {
     if pod["spec"]["nodeName"].as_str().is_none_or(str::is_empty) {
-        pod["spec"]["nodeName"] = NODE.into();
+        pod["spec"]["nodeName"] = node.into();
         set_scheduled(pod, json!({"status": "True"}));
     }
 }
 
 fn reject(pod: &mut Value, why: &str) {
+    if pod["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty()) {
+        // Another server has bound it in the meantime.
+        return;
+    }
     let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
     let is_known = conditions
         .any(|condition| condition["type"] == "PodScheduled" && condition["message"] == why);

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-pub use self::engine::{Disk, OpenError, WriteError};
-use self::engine::{DiskEngine, Engine, Memory};
+pub use self::engine::{Codec, Disk, Etcd, EtcdError, EtcdOptions, EtcdTls, OpenError, WriteError};
+use self::engine::{DiskEngine, Engine, EtcdEngine, Memory};
 pub use self::object::{Change, Draft, EVENT_END, Facts, Key, Stored};
 pub use self::owners::Place;
 pub use self::saved::{Saved, SavedObject};
@@ -58,6 +58,18 @@ pub struct Page {
     pub more: bool,
     /// The number of objects that follow.
     pub remaining: usize,
+}
+
+impl Page {
+    /// Adds the next object, or counts it if the page is full.
+    fn add(&mut self, object: &Arc<Stored>, limit: Option<usize>) {
+        if limit.is_none_or(|limit| self.items.len() < limit) {
+            self.items.push(object.clone());
+        } else {
+            self.more = true;
+            self.remaining += 1;
+        }
+    }
 }
 
 /// The parameters of a list.
@@ -114,6 +126,12 @@ impl Store {
         Ok(Self { engine: Box::new(DiskEngine::start(disk, cache.clone())?), cache })
     }
 
+    /// Creates a store on etcd, which other servers can share.
+    pub async fn on_etcd(etcd: Etcd, history: usize) -> Result<Self, EtcdError> {
+        let (engine, cache) = EtcdEngine::start(etcd, history).await?;
+        Ok(Self { engine: Box::new(engine), cache })
+    }
+
     /// Returns the newest version.
     pub fn revision(&self) -> u64 {
         self.cache.read().revision
@@ -137,7 +155,7 @@ impl Store {
 
     /// Returns an object.
     pub fn get(&self, table: &str, key: &Key) -> Option<Arc<Stored>> {
-        self.cache.read().tables.get(table)?.get(key).cloned()
+        self.cache.read().get(table, key).cloned()
     }
 
     /// Returns a page of the objects that match `filter`. The number of remaining objects uses the
@@ -166,12 +184,7 @@ impl Store {
         }
         table.scan(range.namespace, revision, range.after, |object| {
             if filter(object) {
-                if range.limit.is_none_or(|limit| page.items.len() < limit) {
-                    page.items.push(object.clone());
-                } else {
-                    page.more = true;
-                    page.remaining += 1;
-                }
+                page.add(object, range.limit);
             }
         });
         Ok(page)
@@ -239,6 +252,35 @@ impl Store {
     /// Returns the object with this uid if its deletion waits for its dependents.
     pub fn waiting_owner(&self, owner: &str) -> Option<Place> {
         self.cache.read().owners.waiting(owner)
+    }
+
+    /// Waits until reads see all writes that ended before the call, on any server.
+    pub async fn catch_up(&self) -> Result<(), WriteError> {
+        self.engine.catch_up().await
+    }
+
+    /// Reports whether other servers write to the storage, too.
+    pub fn is_shared(&self) -> bool {
+        self.engine.is_shared()
+    }
+
+    /// Returns a page at a version for which [`Self::list`] has returned
+    /// [`RevisionError::Expired`], if the storage still has it.
+    pub async fn list_past(
+        &self,
+        table: &str,
+        (range, revision): (Range<'_>, u64),
+        filter: impl Fn(&Stored) -> bool,
+    ) -> Result<Option<Page>, WriteError> {
+        let Some(objects) = self.engine.past(table, range.namespace, revision).await? else {
+            return Ok(None);
+        };
+        let mut page = Page { revision, ..Page::default() };
+        let rest = objects.iter().filter(|object| range.after.is_none_or(|key| object.key > *key));
+        for object in rest.filter(|object| filter(object)) {
+            page.add(object, range.limit);
+        }
+        Ok(Some(page))
     }
 
     /// Reports whether a write can wait for a disk or for other servers.

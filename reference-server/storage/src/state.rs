@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use tokio::sync::{Notify, watch};
 
-use super::object::{Change, Stored};
+use super::object::{Change, Key, Stored};
 use super::owners::Owners;
 use super::table::Table;
 
@@ -55,6 +55,27 @@ impl State {
         self.tables
             .entry(name.to_owned())
             .or_insert_with(|| Table::new(self.compacted, self.history))
+    }
+
+    /// Returns an object.
+    pub(crate) fn get(&self, table: &str, key: &Key) -> Option<&Arc<Stored>> {
+        self.tables.get(table)?.get(key)
+    }
+
+    /// Returns the objects that match, with their table.
+    pub(crate) fn objects(
+        &self,
+        matches: impl Fn(&str, &Stored) -> bool,
+    ) -> Vec<(String, Arc<Stored>)> {
+        let mut found = Vec::new();
+        for (name, table) in &self.tables {
+            table.scan(None, self.revision, None, |object| {
+                if matches(name, object) {
+                    found.push((name.clone(), object.clone()));
+                }
+            });
+        }
+        found
     }
 
     /// Applies a write. Returns the sender that wakes the watchers of its table.
@@ -135,6 +156,28 @@ impl Cache {
         }
     }
 
+    /// Replaces all objects. The versions before `revision` expire.
+    pub(crate) fn reset(
+        &self,
+        revision: u64,
+        objects: impl IntoIterator<Item = (String, Arc<Stored>)>,
+    ) {
+        let mut state = self.lock();
+        state.revision = revision;
+        state.compacted = revision;
+        state.weight = 0;
+        state.owners = Owners::default();
+        for table in state.tables.values_mut() {
+            table.clear(revision);
+        }
+        for (table, object) in objects {
+            state.owners.record(&table, None, Some(&object));
+            state.table(&table).restore(object);
+        }
+        let touched: Vec<_> = state.tables.values().map(Table::announcer).collect();
+        self.announce(state, touched);
+    }
+
     /// Applies writes in order, and wakes their watchers after it releases the lock.
     pub(crate) fn apply(
         &self,
@@ -143,18 +186,37 @@ impl Cache {
     ) {
         let touched: Vec<_> =
             operations.into_iter().map(|operation| state.apply(operation)).collect();
+        self.announce(state, touched);
+    }
+
+    /// Does the same, and continues at a version that may be newer than all of them.
+    pub(crate) fn apply_up_to(
+        &self,
+        mut state: RwLockWriteGuard<'_, State>,
+        operations: impl IntoIterator<Item = Operation>,
+        newest: u64,
+    ) {
+        let touched: Vec<_> =
+            operations.into_iter().map(|operation| state.apply(operation)).collect();
+        state.revision = newest;
+        self.announce(state, touched);
+    }
+
+    /// Wakes the watchers of tables and of the whole store.
+    fn announce(&self, state: RwLockWriteGuard<'_, State>, touched: Vec<watch::Sender<u64>>) {
         let revision = state.revision;
         let garbage = state.owners.has_pending();
         drop(state);
         if garbage {
             self.garbage.notify_one();
         }
-        if touched.is_empty() {
-            return;
-        }
         for table in touched {
             table.send_replace(revision);
         }
-        self.signal.send_replace(revision);
+        self.signal.send_if_modified(|newest| {
+            let is_newer = *newest < revision;
+            *newest = (*newest).max(revision);
+            is_newer
+        });
     }
 }

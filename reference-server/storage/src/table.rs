@@ -98,6 +98,14 @@ impl Table {
         previous
     }
 
+    /// Drops all objects and events. Versions before `floor` expire.
+    pub(super) fn clear(&mut self, floor: u64) {
+        self.objects.clear();
+        self.log.clear();
+        self.weight = 0;
+        self.floor = floor;
+    }
+
     /// Adds an object that was stored before the log begins.
     pub(super) fn restore(&mut self, object: Arc<Stored>) {
         self.objects.insert(object.key.clone(), object);
@@ -120,7 +128,7 @@ impl Table {
 
     /// Returns up to `max` events after `revision`, in order, and whether they are complete.
     /// Returns `None` when that version is expired. Large objects reduce the number of events,
-    /// because the reader may be slow to pass them on.
+    /// because the reader may be slow to pass them on. Events of one version stay together.
     pub(super) fn events_after(
         &self,
         revision: u64,
@@ -131,9 +139,10 @@ impl Table {
         }
         let from = self.log.partition_point(|event| event.revision <= revision);
         let mut bytes = 0;
-        let mut events = Vec::new();
+        let mut events: Vec<Arc<Event>> = Vec::new();
         for event in self.log.range(from..) {
-            if events.len() == max || bytes >= BATCH_WEIGHT {
+            let is_full = events.len() >= max || bytes >= BATCH_WEIGHT;
+            if is_full && events.last().is_none_or(|last| last.revision < event.revision) {
                 return Some((events, false));
             }
             bytes += event.object.size();

@@ -1,9 +1,11 @@
 //! A write: what it reads, and the operations that it makes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::object::{Change, Draft, Key, Stored};
+use super::owners::Place;
 use super::state::{Operation, State};
 
 /// Writes that are ordered, and not in the cache yet. The value of a deleted object is absent.
@@ -25,20 +27,34 @@ pub struct Write<'a> {
     pending: Option<&'a Pending>,
     revision: u64,
     operations: Vec<Operation>,
+    /// The objects that the closure has read, for engines that need them.
+    reads: Option<RefCell<BTreeSet<Place>>>,
 }
 
 impl<'a> Write<'a> {
     /// Starts a write. `pending` has the writes between the state and `revision`.
     pub(crate) fn new(state: &'a State, pending: Option<&'a Pending>, revision: u64) -> Self {
-        Self { state, pending, revision, operations: Vec::new() }
+        Self { state, pending, revision, operations: Vec::new(), reads: None }
+    }
+
+    /// Starts a write that records what it reads.
+    pub(crate) fn tracked(state: &'a State) -> Self {
+        Self { reads: Some(RefCell::default()), ..Self::new(state, None, state.revision) }
     }
 
     /// Returns an object.
     pub fn get(&self, table: &str, key: &Key) -> Option<&Arc<Stored>> {
+        if let Some(reads) = &self.reads {
+            reads.borrow_mut().insert((table.to_owned(), key.clone()));
+        }
+        self.find(table, key)
+    }
+
+    fn find(&self, table: &str, key: &Key) -> Option<&Arc<Stored>> {
         match self.newer(table, key) {
             Newer::Put(object) => Some(object),
             Newer::Deleted => None,
-            Newer::Unchanged => self.state.tables.get(table)?.get(key),
+            Newer::Unchanged => self.state.get(table, key),
         }
     }
 
@@ -66,17 +82,17 @@ impl<'a> Write<'a> {
         let pending = pending
             .flat_map(|(table, objects)| objects.keys().map(move |key| (table.as_str(), key)));
         let is_put =
-            |table: &str, key: &Key| key.namespace == namespace && self.get(table, key).is_some();
+            |table: &str, key: &Key| key.namespace == namespace && self.find(table, key).is_some();
         own.chain(pending).any(|(table, key)| is_put(table, key))
             || self.state.tables.iter().any(|(table, objects)| {
-                objects.keys_in(namespace).any(|key| self.get(table, key).is_some())
+                objects.keys_in(namespace).any(|key| self.find(table, key).is_some())
             })
     }
 
     /// Creates or replaces an object under a new version.
     pub fn put(&mut self, table: &str, draft: &Draft) {
         let change =
-            if self.get(table, &draft.key).is_some() { Change::Modified } else { Change::Added };
+            if self.find(table, &draft.key).is_some() { Change::Modified } else { Change::Added };
         self.revision += 1;
         let object = Arc::new(Stored::new(draft, self.revision, change));
         self.operations.push(Operation { table: table.to_owned(), change, object });
@@ -84,7 +100,7 @@ impl<'a> Write<'a> {
 
     /// Removes an object, if it exists. Its last state gets the version of the removal.
     pub fn delete(&mut self, table: &str, key: &Key) {
-        let Some(last) = self.get(table, key) else { return };
+        let Some(last) = self.find(table, key) else { return };
         let object = Arc::new(last.at(self.revision + 1, Change::Deleted));
         self.revision += 1;
         self.operations.push(Operation {
@@ -96,5 +112,10 @@ impl<'a> Write<'a> {
 
     pub(crate) fn into_operations(self) -> Vec<Operation> {
         self.operations
+    }
+
+    /// Returns the operations, and the objects that the closure has read.
+    pub(crate) fn into_parts(self) -> (Vec<Operation>, BTreeSet<Place>) {
+        (self.operations, self.reads.map(RefCell::into_inner).unwrap_or_default())
     }
 }

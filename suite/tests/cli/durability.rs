@@ -34,7 +34,7 @@ type States = Vec<Option<u64>>;
 
 /// What a writer knows about its objects, and the newest version of its responses.
 #[derive(Default)]
-struct Record {
+pub(crate) struct Record {
     objects: BTreeMap<String, States>,
     newest: u64,
 }
@@ -61,8 +61,14 @@ fn version(object: &Value) -> u64 {
     version.parse().expect("a number")
 }
 
-/// Creates, changes and deletes objects until the server ends.
-fn write(server: &str, writer: usize, seed: u64, record: &mut Record, acknowledged: &Sender<()>) {
+/// Creates, changes and deletes objects until the server ends, or nobody counts the writes.
+pub(crate) fn write(
+    server: &str,
+    writer: usize,
+    seed: u64,
+    record: &mut Record,
+    acknowledged: &Sender<()>,
+) {
     for number in seed.. {
         let index = usize::try_from(number).expect("a small number") % NAMES;
         let name = format!("w{writer}-{index}");
@@ -92,7 +98,7 @@ fn write(server: &str, writer: usize, seed: u64, record: &mut Record, acknowledg
 }
 
 /// Compares the objects of a server with the records, and keeps what is stored.
-fn compare(server: &TestServer, records: &mut [Record]) {
+pub(crate) fn compare(server: &TestServer, records: &mut [Record]) {
     let list = server.get(MAPS);
     let items = list["items"].as_array().expect("items").iter();
     let mut stored: BTreeMap<&str, u64> = items

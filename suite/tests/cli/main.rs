@@ -6,6 +6,7 @@ mod clean;
 mod console;
 mod durability;
 mod envtest;
+mod etcd;
 mod explore;
 mod gates;
 mod help;

@@ -62,7 +62,8 @@ impl TestServer {
         self.request("GET", path, "", "200")
     }
 
-    fn request(&self, method: &str, path: &str, body: &str, status: &str) -> String {
+    /// Sends a request, and asserts the status code. Returns the body.
+    pub(crate) fn request(&self, method: &str, path: &str, body: &str, status: &str) -> String {
         let address = self.url.strip_prefix("http://").expect("plain HTTP");
         let mut stream = TcpStream::connect(address).expect("a connection");
         let request = format!(

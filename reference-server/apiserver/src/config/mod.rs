@@ -13,6 +13,7 @@ use crate::certificates::ClientCa;
 use crate::disabled::DisabledCapabilities;
 
 pub use kubeproof_api::{UnknownVersion, Version as KubernetesVersion};
+pub use kubeproof_storage::{EtcdOptions, EtcdTls};
 
 /// The options of an API server.
 #[derive(Clone, Debug)]
@@ -63,6 +64,8 @@ pub enum Storage {
     Memory,
     /// In this directory. An acknowledged write survives a crash.
     Disk(PathBuf),
+    /// In etcd 3, with the keys of kube-apiserver. Several servers can share it.
+    Etcd(EtcdOptions),
 }
 
 /// How the server decides on the requests of users.

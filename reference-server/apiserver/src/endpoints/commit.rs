@@ -56,8 +56,12 @@ pub(crate) async fn commit_draft(
         }
         Ok(current)
     };
-    let (decision, written) =
-        api.store.write(change).await.map_err(|error| storage_error(&error))?;
+    let (decision, written) = match api.store.write(change).await {
+        Ok(written) => written,
+        // The caller allocates again.
+        Err(WriteError::Claimed(_)) => return Ok(Commit::Rejected(None)),
+        Err(error) => return Err(storage_error(&error)),
+    };
     let committed = match decision {
         Ok(Some(current)) if is_removal => {
             Commit::Removed(Arc::new(Stored::new(&draft, current.revision, Change::Deleted)))
@@ -78,7 +82,12 @@ pub(crate) async fn commit_draft(
 
 /// Returns the response to a write that the storage did not accept.
 pub(crate) fn storage_error(error: &WriteError) -> ApiError {
-    ApiError::internal(error.to_string())
+    match error {
+        WriteError::Unavailable(_) => ApiError::unavailable(error.to_string()),
+        WriteError::Failed(_) | WriteError::Unknown(_) | WriteError::Claimed(_) => {
+            ApiError::internal(error.to_string())
+        }
+    }
 }
 
 /// Returns whether a deletion that waited for finalizers or the grace period can complete now.

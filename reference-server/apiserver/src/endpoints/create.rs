@@ -20,7 +20,7 @@ use kubeproof_apimachinery::object::validation::metadata::{self, MetaRules};
 use kubeproof_apimachinery::object::{Object, timestamp, uuid};
 use kubeproof_apimachinery::patch::apply::Operation;
 use kubeproof_apimachinery::status::ApiError;
-use kubeproof_storage::{Key, Stored, Write};
+use kubeproof_storage::{Key, Stored, Write, WriteError};
 
 use std::sync::Arc;
 
@@ -122,6 +122,7 @@ pub(super) async fn create(
             Some(owners) => object.set_meta("managedFields", owners.clone()),
             None => own(call, &mut object, origin)?,
         }
+        let unallocated = call.api.store.is_shared().then(|| object.clone());
         ty.strategy.begin_create(call.api.context(), &mut object, dry_run)?;
         if let Err(error) = admission.validate(&object, None).await {
             if !dry_run {
@@ -135,6 +136,7 @@ pub(super) async fn create(
         }
         match committed {
             Err(CommitError::Taken { .. }) if generate.is_some() && attempts < ATTEMPTS => {}
+            Err(CommitError::Claimed) => object = unallocated.unwrap_or(object),
             Err(CommitError::Taken { deleting }) => {
                 return Err(taken(call, object.meta("name"), deleting));
             }
@@ -186,7 +188,11 @@ fn own(call: &Call, object: &mut Value, origin: Origin<'_>) -> Result<(), ApiErr
 }
 
 enum CommitError {
-    Taken { deleting: bool },
+    Taken {
+        deleting: bool,
+    },
+    /// Another server has allocated the same in the meantime.
+    Claimed,
     Other(ApiError),
 }
 
@@ -216,7 +222,10 @@ async fn commit(
         }
     };
     let written = call.api.store.write(change).await;
-    let (decision, object) = written.map_err(|error| CommitError::Other(storage_error(&error)))?;
+    let (decision, object) = written.map_err(|error| match error {
+        WriteError::Claimed(_) => CommitError::Claimed,
+        error => CommitError::Other(storage_error(&error)),
+    })?;
     decision.map(|()| object)
 }
 

@@ -79,7 +79,7 @@ fn success(call: &Call, object: &Stored) -> Value {
 pub(super) async fn collection(call: &Call, body: &mut Incoming) -> Result<ApiResponse, ApiError> {
     let representation = call.accept(Target::List)?;
     let options = options(call, body).await?;
-    let (page, meta) = list::read(call)?;
+    let (page, meta) = list::read(call).await?;
     let mut deleted = Vec::new();
     for item in &page.items {
         match delete(call, &item.key, &options).await {

@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
+use super::commit::storage_error;
 use super::{Call, get};
 use crate::disabled::Capability;
 use crate::disabled::DisabledCapabilities;
@@ -14,16 +15,16 @@ use crate::http::respond::ApiResponse;
 use kubeproof_apimachinery::request::Query;
 use kubeproof_apimachinery::schema::FieldError;
 use kubeproof_apimachinery::status::ApiError;
-use kubeproof_storage::{Key, Page, Range, RevisionError};
+use kubeproof_storage::{Key, Page, Range, RevisionError, Stored};
 
 pub(super) async fn handle(call: &Call) -> Result<ApiResponse, ApiError> {
     let representation = call.accept(Target::List)?;
-    let (page, meta) = read(call)?;
+    let (page, meta) = read(call).await?;
     present::list(call, representation, &page.items, &meta).await
 }
 
 /// Reads the page of the query.
-pub(super) fn read(call: &Call) -> Result<(Page, ListMeta), ApiError> {
+pub(super) async fn read(call: &Call) -> Result<(Page, ListMeta), ApiError> {
     let selection = Selection::parse(&call.query, &call.ty)?;
     let options = ListOptions::parse(&call.query, call.api.disabled_capabilities)?;
     let current = call.api.store.revision();
@@ -38,7 +39,17 @@ pub(super) fn read(call: &Call) -> Result<(Page, ListMeta), ApiError> {
         limit: options.limit,
     };
     let page = call.api.store.list(&call.ty.table, range, |object| selection.matches(object));
-    let page = page.map_err(|error| reject(error, &options))?;
+    let page = match page {
+        // Another server may have created the continue token.
+        Err(error @ RevisionError::Expired { .. }) => {
+            let revision = options.revision.unwrap_or_default();
+            let matches = |object: &Stored| selection.matches(object);
+            let past = call.api.store.list_past(&call.ty.table, (range, revision), matches).await;
+            let past = past.map_err(|error| storage_error(&error))?;
+            past.ok_or_else(|| reject(error, &options))?
+        }
+        page => page.map_err(|error| reject(error, &options))?,
+    };
     let mut meta = ListMeta { revision: Some(page.revision), ..ListMeta::default() };
     if let (true, Some(last)) = (page.more, page.items.last()) {
         meta.resume = Some(token(Some(page.revision), &last.key));

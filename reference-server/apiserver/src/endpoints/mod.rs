@@ -9,7 +9,9 @@ mod convert;
 mod create;
 mod decode;
 mod delete;
+mod etcd;
 mod eviction;
+pub(crate) mod forward;
 mod get;
 pub(crate) mod health;
 pub(crate) mod lifecycle;
@@ -266,6 +268,9 @@ async fn subresource(
     }
     if own && *method == Method::PATCH && !call.ty.allows("patch") {
         return None;
+    }
+    if let Some(address) = forward::owner(&call) {
+        return Some(forward::handle(call, &address, method, body).await);
     }
     Some(match (call.info.subresource.as_str(), method.as_str()) {
         ("status", "GET") if call.ty.has_status => get::handle(&call).await,

@@ -17,16 +17,17 @@ use hyper_util::rt::TokioIo;
 use kubeproof_streaming::Connection;
 use rand::seq::IndexedRandom as _;
 use serde_json::Value;
-use tokio::io::DuplexStream;
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::sync::mpsc;
 
 use super::Call;
 use crate::http::respond::{ApiResponse, Payload};
 use crate::kubelet_client::PodRef;
-use crate::registry::backends::{self, number, ports};
+use crate::registry::backends::{self, PodPort, number, ports};
 use crate::registry::strategy::ProxyTarget;
 use kubeproof_apimachinery::object::Object as _;
 use kubeproof_apimachinery::status::ApiError;
+use kubeproof_storage::Key;
 
 /// The headers that a proxy must not forward.
 const HOP_BY_HOP: [HeaderName; 8] = [
@@ -70,6 +71,12 @@ struct Backend {
     host: String,
 }
 
+impl From<PodPort> for Backend {
+    fn from(PodPort { pod, ip, port, .. }: PodPort) -> Self {
+        Self { pod: Some(pod), port: Some(port), host: format!("{ip}:{port}") }
+    }
+}
+
 /// Forwards a request.
 pub(super) async fn handle(
     mut call: Call,
@@ -84,7 +91,7 @@ pub(super) async fn handle(
     let stored = call.api.store.get(&call.ty.table, &call.key()).ok_or_else(|| call.not_found())?;
     let object = call.ty.load(&stored);
     let backend = match call.ty.strategy.proxy_target() {
-        Some(ProxyTarget::Service) => of_service(&call, &object, &name)?,
+        Some(ProxyTarget::Service) => of_service(&call, &object, &name)?.into(),
         Some(ProxyTarget::Node) => of_node(&object, &name),
         Some(ProxyTarget::Pod) => of_pod(&object, &name)?,
         None => return Err(ApiError::no_such_resource()),
@@ -96,8 +103,22 @@ pub(super) async fn handle(
     let connection = connect(&call, &backend, name.https && backend.pod.is_some()).await?;
     let request = request(&call, method, &backend, rest)?;
     let prefix = prefix.to_owned();
+    exchange(call, connection, request, body, &prefix).await
+}
+
+/// Sends the request and passes the response on. Redirects get the prefix.
+pub(super) async fn exchange<S>(
+    call: Call,
+    connection: S,
+    request: Request<()>,
+    body: &mut Incoming,
+    prefix: &str,
+) -> Result<ApiResponse, ApiError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     if call.upgrade.is_some() {
-        return upgrade(call, connection, request).await;
+        return upgrade(call, connection, request, prefix).await;
     }
     let response = if body.is_end_stream() {
         send(connection, request.map(|()| Empty::<Bytes>::new())).await?
@@ -115,7 +136,7 @@ pub(super) async fn handle(
         });
         tokio::join!(send(connection, request.map(|()| StreamBody::new(frames))), pass_on).0?
     };
-    Ok(to_response(response, &prefix))
+    Ok(to_response(response, prefix))
 }
 
 /// Splits the path after `/proxy`.
@@ -162,7 +183,7 @@ fn first_port(pod: &Value) -> Option<u16> {
 }
 
 /// Returns one of the ready pods of a service.
-fn of_service(call: &Call, service: &Value, name: &Target<'_>) -> Result<Backend, ApiError> {
+fn of_service(call: &Call, service: &Value, name: &Target<'_>) -> Result<PodPort, ApiError> {
     let all = service["spec"]["ports"].as_array().into_iter().flatten();
     let mut wanted = all.filter(|port| match name.port {
         "" => true,
@@ -172,16 +193,25 @@ fn of_service(call: &Call, service: &Value, name: &Target<'_>) -> Result<Backend
         let why = format!("no service port {} found for service {:?}", name.port, name.name);
         return Err(ApiError::unavailable(why));
     };
-    let pods = backends::of_service(call.api.context(), &call.info.namespace, service, port);
-    let chosen = pods.choose(&mut rand::rng()).map(|chosen| Backend {
-        pod: Some(chosen.pod.clone()),
-        port: Some(chosen.port),
-        host: format!("{}:{}", chosen.ip, chosen.port),
-    });
-    chosen.ok_or_else(|| {
+    let node = call.api.kubelet.get().map(|kubelet| kubelet.node());
+    let pods = backends::of_service(call.api.context(), node, service, port);
+    pods.choose(&mut rand::rng()).cloned().ok_or_else(|| {
         let why = format!("no endpoints available for service {:?}", service.meta("name"));
         ApiError::unavailable(why)
     })
+}
+
+/// Returns the name of the object in `[scheme:]name[:port]`.
+pub(super) fn object_name(call: &Call) -> Option<&str> {
+    Target::parse(&call.info.name).map(|target| target.name)
+}
+
+/// Returns the node that runs a pod of the service of a request.
+pub(super) fn node_of_service(call: &Call) -> Option<String> {
+    let name = Target::parse(&call.info.name)?;
+    let key = Key::new(call.info.namespace.as_str(), name.name);
+    let service = call.ty.load(&*call.api.store.get(&call.ty.table, &key)?);
+    of_service(call, &service, &name).ok().map(|pod| pod.node)
 }
 
 async fn connect(call: &Call, backend: &Backend, https: bool) -> Result<DuplexStream, ApiError> {
@@ -214,7 +244,7 @@ fn request(
     let query = call.uri.query();
     let target = query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
     let uri = Uri::try_from(target).map_err(|error| ApiError::bad_request(error.to_string()))?;
-    let mut headers = without_hops(&call.headers);
+    let mut headers = forwarded_headers(call);
     // The backend must not see the credential of the client.
     headers.remove(header::AUTHORIZATION);
     let host = call.headers.get(header::HOST).cloned();
@@ -233,17 +263,23 @@ fn request(
     if let Ok(host) = HeaderValue::try_from(backend.host.as_str()) {
         headers.insert(header::HOST, host);
     }
+    let mut request = Request::new(());
+    *request.method_mut() = method.clone();
+    *request.uri_mut() = uri;
+    *request.headers_mut() = headers;
+    Ok(request)
+}
+
+/// Returns the headers of the client without those of its connection, except for an upgrade.
+pub(super) fn forwarded_headers(call: &Call) -> HeaderMap {
+    let mut headers = without_hops(&call.headers);
     if call.upgrade.is_some() {
         headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
         for value in call.headers.get_all(header::UPGRADE) {
             headers.append(header::UPGRADE, value.clone());
         }
     }
-    let mut request = Request::new(());
-    *request.method_mut() = method.clone();
-    *request.uri_mut() = uri;
-    *request.headers_mut() = headers;
-    Ok(request)
+    headers
 }
 
 fn without_hops(headers: &HeaderMap) -> HeaderMap {
@@ -261,11 +297,9 @@ fn without_hops(headers: &HeaderMap) -> HeaderMap {
     headers
 }
 
-async fn send<B>(
-    connection: DuplexStream,
-    request: Request<B>,
-) -> Result<Response<Incoming>, ApiError>
+async fn send<S, B>(connection: S, request: Request<B>) -> Result<Response<Incoming>, ApiError>
 where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
@@ -308,14 +342,17 @@ fn relocated(name: &HeaderName, value: &HeaderValue, prefix: &str) -> HeaderValu
 }
 
 /// Connects client and backend if the backend accepts the upgrade.
-async fn upgrade(
+async fn upgrade<S>(
     mut call: Call,
-    connection: DuplexStream,
+    connection: S,
     request: Request<()>,
-) -> Result<ApiResponse, ApiError> {
+    prefix: &str,
+) -> Result<ApiResponse, ApiError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let mut response = send(connection, request.map(|()| Empty::<Bytes>::new())).await?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        let (prefix, _) = split(&call.uri);
         return Ok(to_response(response, prefix));
     }
     let Some(upgrade) = call.upgrade.take() else {

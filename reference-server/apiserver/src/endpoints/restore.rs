@@ -7,9 +7,12 @@ use std::sync::Arc;
 
 use kubeproof_apimachinery::object::Object as _;
 use kubeproof_apimachinery::serializer::json;
-use kubeproof_storage::{Change, Disk, Draft, OpenError, Saved, SavedObject, Store, Stored};
+use kubeproof_storage::{
+    Change, Disk, Draft, Etcd, EtcdError, OpenError, Saved, SavedObject, Store, Stored,
+};
 use serde_json::Value;
 
+use super::etcd::EtcdCodec;
 use super::snapshot::{self, SnapshotError};
 use crate::config::Storage;
 use crate::registry::crd::strategy::{TABLE as DEFINITIONS, serve};
@@ -23,6 +26,9 @@ pub enum StorageError {
     /// The data directory cannot be used.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// etcd cannot be used.
+    #[error(transparent)]
+    Etcd(#[from] EtcdError),
     /// The snapshot cannot be read.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
@@ -33,11 +39,11 @@ pub enum StorageError {
 
 /// Opens the store of a server, fills it with the snapshot if there is one, and serves the custom
 /// resources in it.
-pub(crate) fn open(
+pub(crate) async fn open(
     storage: &Storage,
     snapshot: Option<&Path>,
     history: usize,
-    registry: &Registry,
+    registry: &Arc<Registry>,
 ) -> Result<Store, StorageError> {
     let snapshot = snapshot.map(snapshot::load).transpose()?;
     match storage {
@@ -56,11 +62,22 @@ pub(crate) fn open(
             let objects = decode(registry, saved.objects)?;
             Ok(Store::on_disk(disk, history, saved.revision, objects)?)
         }
+        Storage::Etcd(options) => {
+            let etcd = Etcd::new(options, Arc::new(EtcdCodec::new(registry)))?;
+            if let Some(snapshot) = snapshot {
+                etcd.fill(&snapshot).await?;
+            }
+            Ok(Store::on_etcd(etcd, history).await?)
+        }
     }
 }
 
 /// Informs the strategies of the objects that the store has when the server starts.
 pub(crate) fn adopt(api: &ApiServer) {
+    if api.store.is_shared() {
+        // Strategies read the state of a shared storage, because other servers change it.
+        return;
+    }
     let catalogue = api.registry.current();
     for ty in catalogue.types().iter().filter(|ty| ty.storage.is_none() && !ty.custom) {
         for stored in api.store.snapshot(&ty.table, None).0 {

@@ -40,7 +40,7 @@ pub(crate) async fn add_sample(api: &ApiServer, wanted: bool) -> Result<(), Writ
     ty.default(&mut definition);
     definition["status"] = crd::status(&definition, &[], &timestamp(0));
     bootstrap::create_draft(api, &ty, &encode::draft(&ty, &definition)).await?;
-    serve(&api.registry, &definition);
+    ty.strategy.after_create(api.context(), &definition);
     Ok(())
 }
 

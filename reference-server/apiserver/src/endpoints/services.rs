@@ -52,7 +52,8 @@ async fn connect(
     if let Some((address, port)) = endpoint {
         return Ok(Box::new(TcpStream::connect((address.as_str(), port)).await?));
     }
-    let pods = backends::of_service(api.context(), namespace, &service, service_port);
+    let node = api.kubelet.get().map(|kubelet| kubelet.node());
+    let pods = backends::of_service(api.context(), node, &service, service_port);
     let (Some(backend), Some(kubelet)) = (one_of(&pods), api.kubelet.get()) else {
         let why = format!("no endpoints available for service {name:?}");
         return Err(unreachable(&why));

@@ -11,17 +11,27 @@ use crate::kubelet_client::PodRef;
 #[derive(Clone, Debug)]
 pub(crate) struct PodPort {
     pub(crate) pod: PodRef,
+    /// The node that runs the pod.
+    pub(crate) node: String,
     pub(crate) ip: String,
     pub(crate) port: u16,
 }
 
-/// Returns the ready pods that the selector of a service selects, with the target of the port.
+/// Returns the ready pods that the selector of a service selects, with the target of the port. If
+/// some are on the node of this server, it returns only those.
 pub(crate) fn of_service(
     context: Context<'_>,
-    namespace: &str,
+    node: Option<&str>,
     service: &Value,
     port: &Value,
 ) -> Vec<PodPort> {
+    let all = on_all_nodes(context, service, port);
+    let is_local = |pod: &PodPort| Some(pod.node.as_str()) == node;
+    if all.iter().any(is_local) { all.into_iter().filter(is_local).collect() } else { all }
+}
+
+fn on_all_nodes(context: Context<'_>, service: &Value, port: &Value) -> Vec<PodPort> {
+    let namespace = service.meta("namespace");
     let Lookup::Found(pods) = context.registry.current().find("", "v1", "pods") else {
         return Vec::new();
     };
@@ -54,6 +64,7 @@ fn ready_port(pod: &Value, port: &Value) -> Option<PodPort> {
     };
     Some(PodPort {
         pod: pod_ref(pod),
+        node: pod["spec"]["nodeName"].as_str().unwrap_or_default().to_owned(),
         ip: pod["status"]["podIP"].as_str().unwrap_or_default().to_owned(),
         port: target?,
     })

@@ -83,7 +83,12 @@ pub(crate) fn key(object: &Value) -> Key {
 }
 
 fn facts(ty: &ResourceType, object: &Value) -> Facts {
-    Facts { fields: ty.selectable_fields(object), schema: ty.schema_id, ..metadata_facts(object) }
+    Facts {
+        fields: ty.selectable_fields(object),
+        claims: ty.strategy.claims(object),
+        schema: ty.schema_id,
+        ..metadata_facts(object)
+    }
 }
 
 fn metadata_facts(object: &Value) -> Facts {

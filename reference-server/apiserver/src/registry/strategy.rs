@@ -62,7 +62,12 @@ pub(crate) trait Strategy: Debug + Send + Sync {
         Ok(())
     }
 
-    /// Records an object that the store had before this server, or that another server wrote.
+    /// Returns what only one object can hold, and the servers that share a storage check.
+    fn claims(&self, _object: &Value) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Records an object that the store had before this server.
     fn adopt(&self, _context: Context<'_>, _object: &Value) {}
 
     /// Releases what [`Self::begin_create`] allocated for an object that was not stored.

@@ -115,7 +115,10 @@ async fn sign(
     // Without random numbers, the next change of a request tries again.
     let Ok(pem) = authority.sign(parsed, &usages, validity) else { return };
     let store = |request: &mut Value| {
-        request["status"]["certificate"] = STANDARD.encode(&pem).into();
+        // Another server may have signed the request in the meantime.
+        if request["status"]["certificate"].as_str().is_none_or(str::is_empty) {
+            request["status"]["certificate"] = STANDARD.encode(&pem).into();
+        }
     };
     client.modify(object, manager, store).await;
 }
@@ -133,7 +136,12 @@ fn user(spec: &Value) -> UserInfo {
     }
 }
 
+/// Adds a condition unless another server has added it in the meantime.
 fn add_condition(request: &mut Value, kind: &str, reason: &str, message: &str) {
+    let conditions = request["status"]["conditions"].as_array();
+    if conditions.into_iter().flatten().any(|condition| condition["type"] == kind) {
+        return;
+    }
     let now = timestamp(0);
     let condition = json!({
         "type": kind, "status": "True", "reason": reason, "message": message,

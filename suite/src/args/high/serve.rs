@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use kubeproof_reference_server::{
-    AdmissionPlugins, Capability, Config, Controllers, Fault, Manifest, StartError, Storage, Tls,
-    Variation, Variations,
+    AdmissionPlugins, Capability, Config, Controllers, EtcdOptions, EtcdTls, Fault, Manifest,
+    StartError, Storage, Tls, Variation, Variations,
 };
 
 use crate::args::high::credentials::{read, read_certificate, token_users};
@@ -41,6 +41,7 @@ impl Serve {
         let only_resource = serve.only_resource.then_some(Capability::OtherResources);
         let manifests =
             serve.load.iter().map(|file| Manifest::read(file)).collect::<Result<_, _>>();
+        let storage = storage(&serve)?;
         let users = serve.token_auth_file.as_deref().map(token_users);
         let mut config = Config {
             admission_plugins: admission_plugins(&serve)?,
@@ -52,7 +53,7 @@ impl Serve {
             cluster_defaults: !serve.no_cluster_defaults,
             manifests: manifests.map_err(StartError::from)?,
             user_token: serve.user_token,
-            storage: serve.data_dir.map_or(Storage::Memory, Storage::Disk),
+            storage,
             restore: serve.restore,
             history: serve.history,
             viewer_token: serve.viewer_token,
@@ -74,6 +75,33 @@ impl Serve {
             has_random_token,
         })))
     }
+}
+
+/// Returns where the objects are.
+fn storage(serve: &low::Serve) -> Result<Storage, Error> {
+    let low::Etcd {
+        etcd_prefix,
+        etcd_cafile,
+        etcd_certfile,
+        etcd_keyfile,
+        etcd_compaction_interval,
+    } = &serve.etcd;
+    if serve.etcd_servers.is_empty() {
+        return Ok(serve.data_dir.clone().map_or(Storage::Memory, Storage::Disk));
+    }
+    let pair = etcd_certfile.as_deref().zip(etcd_keyfile.as_deref());
+    let client_pem = pair.map(|(chain, key)| Ok::<_, Error>((read(chain)?, read(key)?)));
+    let tls = EtcdTls {
+        ca_pem: etcd_cafile.as_deref().map(read).transpose()?,
+        client_pem: client_pem.transpose()?,
+    };
+    let interval = Some(*etcd_compaction_interval).filter(|interval| !interval.is_zero());
+    Ok(Storage::Etcd(EtcdOptions {
+        servers: serve.etcd_servers.clone(),
+        prefix: etcd_prefix.clone(),
+        tls: Some(tls),
+        compaction_interval: interval,
+    }))
 }
 
 /// Returns the admission plugins. Pods need no service account unless the plugin is enabled.

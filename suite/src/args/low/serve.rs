@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use kubeproof_reference_server::{Capability, KubernetesVersion};
 
-use super::values::{capability, kubernetes_version, positive};
+use super::values::{age, capability, kubernetes_version, positive};
 
 /// The controllers in the server.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -16,6 +17,36 @@ pub(in crate::args) enum Controllers {
     All,
     /// None, as in kube-apiserver
     None,
+}
+
+/// The options of `--etcd-servers`.
+#[derive(Debug, Args)]
+pub(in crate::args) struct Etcd {
+    /// Beginning of all keys in etcd
+    #[arg(long, value_name = "PREFIX", default_value = "/registry", requires = "etcd_servers")]
+    pub(in crate::args) etcd_prefix: String,
+
+    /// Authorities of the certificate of etcd
+    #[arg(long, value_name = "FILE", requires = "etcd_servers")]
+    pub(in crate::args) etcd_cafile: Option<PathBuf>,
+
+    /// Certificate of the server for etcd
+    #[arg(long, value_name = "FILE", requires = "etcd_servers", requires = "etcd_keyfile")]
+    pub(in crate::args) etcd_certfile: Option<PathBuf>,
+
+    /// Private key of that certificate
+    #[arg(long, value_name = "FILE", requires = "etcd_certfile")]
+    pub(in crate::args) etcd_keyfile: Option<PathBuf>,
+
+    /// Interval of compactions of etcd, which keep the history of one interval; 0 disables them
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "5m",
+        value_parser = age,
+        requires = "etcd_servers"
+    )]
+    pub(in crate::args) etcd_compaction_interval: Duration,
 }
 
 #[derive(Debug, Args)]
@@ -101,11 +132,18 @@ pub(in crate::args) struct Serve {
     #[arg(long, value_name = "DIR")]
     pub(in crate::args) data_dir: Option<PathBuf>,
 
+    /// Keep the objects in etcd 3, with the keys of kube-apiserver; several servers can share it
+    #[arg(long, value_name = "URL", value_delimiter = ',', conflicts_with = "data_dir")]
+    pub(in crate::args) etcd_servers: Vec<String>,
+
+    #[command(flatten)]
+    pub(in crate::args) etcd: Etcd,
+
     /// Write all objects to this file when the server stops
     #[arg(long, value_name = "FILE")]
     pub(in crate::args) snapshot: Option<PathBuf>,
 
-    /// Start with the objects of a snapshot; a data directory must be empty
+    /// Start with the objects of a snapshot; a data directory or etcd must be empty
     #[arg(long, value_name = "FILE")]
     pub(in crate::args) restore: Option<PathBuf>,
 

@@ -219,6 +219,10 @@ pub(crate) async fn recalculate(
     if quota["status"] == status {
         return true;
     }
+    let has_usage = quota["status"]["used"].is_object();
+    if context.store.is_shared() && has_usage && !pending.has_settled(key, stored.revision) {
+        return false;
+    }
     quota["status"] = status;
     // A storage that failed rejects every further write, so another attempt is useless.
     replace(context, &ty, &stored, &quota).await.unwrap_or(true)

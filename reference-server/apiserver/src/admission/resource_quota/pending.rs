@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use kubeproof_storage::Key;
 use tokio::sync::watch;
@@ -10,18 +11,29 @@ use crate::admission::record::Record;
 use crate::admission::resources::ResourceList;
 use crate::registry::strategy::Context;
 
+/// The time that a request of another server may need to store its object after it has added its
+/// usage to a quota.
+const SETTLED: Duration = Duration::from_secs(1);
+
 /// The number of unfinished requests of each namespace.
 ///
 /// The usage in a quota includes their objects, although the store may not have them yet.
 #[derive(Debug)]
 pub(crate) struct PendingRequests {
     namespaces: Mutex<HashMap<String, usize>>,
+    /// The newest known version of each quota, and since when it is known. Only servers that share
+    /// a storage need it.
+    versions: Mutex<HashMap<Key, (u64, Instant)>>,
     finished: watch::Sender<()>,
 }
 
 impl Default for PendingRequests {
     fn default() -> Self {
-        Self { namespaces: Mutex::default(), finished: watch::Sender::new(()) }
+        Self {
+            namespaces: Mutex::default(),
+            versions: Mutex::default(),
+            finished: watch::Sender::new(()),
+        }
     }
 }
 
@@ -29,6 +41,17 @@ impl PendingRequests {
     /// Returns whether a namespace has unfinished requests.
     pub(super) fn has(&self, namespace: &str) -> bool {
         self.namespaces().contains_key(namespace)
+    }
+
+    /// Returns whether the requests of other servers that changed a quota have finished.
+    pub(super) fn has_settled(&self, key: &Key, version: u64) -> bool {
+        let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        versions.retain(|known, (_, since)| known == key || since.elapsed() < 10 * SETTLED);
+        let (known, since) = versions.entry(key.clone()).or_insert((version, Instant::now()));
+        if *known != version {
+            (*known, *since) = (version, Instant::now());
+        }
+        since.elapsed() >= SETTLED
     }
 
     /// Returns a receiver that wakes when a request finishes.

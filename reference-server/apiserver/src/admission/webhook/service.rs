@@ -39,7 +39,8 @@ pub(super) fn dialer(service: &ServiceRef, request: &Attributes<'_>) -> Result<D
     let port = ports.find(|port| port["port"] == service.port).ok_or_else(|| {
         unusable(format!("no service port {} found for service {name:?}", service.port))
     })?;
-    let pods = backends::of_service(request.context, namespace, &object, port);
+    let node = request.kubelet.map(|kubelet| kubelet.node());
+    let pods = backends::of_service(request.context, node, &object, port);
     if let (Some(chosen), Some(kubelet)) = (pods.choose(&mut rand::rng()), request.kubelet) {
         let (kubelet, chosen) = (Arc::clone(kubelet), chosen.clone());
         return Ok(Arc::new(move || {

@@ -11,6 +11,7 @@ mod rules;
 mod status;
 pub(crate) mod strategy;
 mod structural;
+pub(crate) mod v1beta1;
 mod validate;
 pub(crate) mod webhook;
 

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use kubeproof_apimachinery::object::{Object, timestamp};
 use kubeproof_apimachinery::status::{ApiError, Subject};
+use kubeproof_storage::Change;
 use serde_json::Value;
 
 use super::{CustomType, Version};
@@ -34,11 +35,11 @@ impl Strategy for DefinitionStrategy {
     }
 
     fn adopt(&self, context: Context<'_>, object: &Value) {
-        serve(context.registry, object);
+        apply(context, object, Change::Added);
     }
 
     fn after_create(&self, context: Context<'_>, new: &Value) {
-        serve(context.registry, new);
+        apply(context, new, Change::Added);
     }
 
     fn begin_update(&self, context: Context<'_>, update: Update<'_>) -> Result<(), ApiError> {
@@ -46,14 +47,7 @@ impl Strategy for DefinitionStrategy {
     }
 
     fn after_update(&self, context: Context<'_>, new: &Value, _old: &Value) {
-        if new.is_deleting()
-            && !new.meta_list("finalizers").iter().any(|it| it == CLEANUP_FINALIZER)
-        {
-            // Its objects are deleted, and no new ones may be created.
-            withdraw(context.registry, new);
-        } else {
-            serve(context.registry, new);
-        }
+        apply(context, new, Change::Modified);
     }
 
     fn deletion_finalizer(&self) -> Option<&'static str> {
@@ -61,7 +55,26 @@ impl Strategy for DefinitionStrategy {
     }
 
     fn after_delete(&self, context: Context<'_>, object: &Value) {
-        withdraw(context.registry, object);
+        apply(context, object, Change::Deleted);
+    }
+}
+
+/// Applies a write of this server. A shared storage calls [`follow`] for the writes of all servers
+/// in their order.
+fn apply(context: Context<'_>, object: &Value, change: Change) {
+    if !context.store.is_shared() {
+        follow(context.registry, object, change);
+    }
+}
+
+/// Serves what a stored definition defines. `object` is its state after the change.
+pub(crate) fn follow(registry: &Registry, object: &Value, change: Change) {
+    let is_kept = || object.meta_list("finalizers").iter().any(|it| it == CLEANUP_FINALIZER);
+    // When the objects of a definition are deleted, no new ones may be created.
+    if change == Change::Deleted || (object.is_deleting() && !is_kept()) {
+        withdraw(registry, object);
+    } else {
+        serve(registry, object);
     }
 }
 

@@ -63,6 +63,11 @@ impl NodePorts {
         Ok(())
     }
 
+    /// Replaces the allocated ports.
+    pub(super) fn set_taken(&mut self, taken: BTreeSet<u16>) {
+        self.taken = taken;
+    }
+
     /// Releases the ports of `gone` that `kept` does not have.
     pub(super) fn release(&mut self, gone: &Value, kept: &Value) {
         let kept: BTreeSet<u16> = numbers(kept).collect();
@@ -117,7 +122,8 @@ pub(super) fn validate(service: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn numbers(service: &Value) -> impl Iterator<Item = u16> {
+/// Returns the node ports of a service.
+pub(super) fn numbers(service: &Value) -> impl Iterator<Item = u16> {
     service["spec"]["ports"].as_array().into_iter().flatten().filter_map(number)
 }
 

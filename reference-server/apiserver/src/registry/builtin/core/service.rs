@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use rand::seq::IteratorRandom as _;
 use serde_json::{Value, json};
 
 use super::node_ports;
@@ -88,6 +89,15 @@ impl ClusterIps {
         self.clone().allocate(service)
     }
 
+    /// Replaces the allocated addresses. The first address that a server chooses is random, so that
+    /// servers that share a storage rarely choose the same.
+    pub(crate) fn set_taken(&mut self, taken: BTreeSet<Ipv4Addr>) {
+        self.taken = taken;
+        if self.last.is_none() && !self.taken.is_empty() {
+            self.last = range().choose(&mut rand::rng());
+        }
+    }
+
     /// Releases the address of a deleted service.
     pub(crate) fn release(&mut self, service: &Value) {
         if let Ok(address) = cluster_ip(service).parse() {
@@ -126,7 +136,7 @@ fn range() -> impl Iterator<Item = Ipv4Addr> {
     (0..16).flat_map(|third| (1..255).map(move |fourth| Ipv4Addr::new(10, 0, third, fourth)))
 }
 
-fn cluster_ip(service: &Value) -> &str {
+pub(super) fn cluster_ip(service: &Value) -> &str {
     let spec = &service["spec"];
     spec["clusterIP"].as_str().or_else(|| spec["clusterIPs"][0].as_str()).unwrap_or_default()
 }

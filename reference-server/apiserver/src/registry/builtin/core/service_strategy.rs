@@ -1,16 +1,25 @@
 //! The cluster IPs and node ports of services: allocated by writes, released at deletion. A service
 //! of type `ExternalName` has none.
 
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::schema::FieldError;
 use kubeproof_apimachinery::status::{ApiError, Subject};
+use kubeproof_storage::Store;
 use serde_json::Value;
 
-use super::node_ports::NodePorts;
-use super::service::{ClusterIps, drop_address};
+use super::node_ports::{self, NodePorts};
+use super::service::{ClusterIps, cluster_ip, drop_address};
 use crate::registry::strategy::{Context, ProxyTarget, Strategy, Update};
+
+const TABLE: &str = "services";
+/// The claim of a cluster IP, in front of the address.
+const ADDRESS: &str = "clusterips/";
+/// The claim of a node port, in front of the number.
+const PORT: &str = "nodeports/";
 
 #[derive(Debug, Default)]
 pub(super) struct ServiceStrategy {
@@ -28,9 +37,29 @@ impl ServiceStrategy {
         // Each change of the allocations is one step, so a panic leaves them consistent.
         self.allocations.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Returns the allocations with those of other servers. If two servers allocate the same at
+    /// once, the storage rejects the second write.
+    fn current(&self, context: Context<'_>) -> MutexGuard<'_, Allocations> {
+        let mut all = self.allocations();
+        if context.store.is_shared() {
+            all.read(context.store);
+        }
+        all
+    }
 }
 
 impl Allocations {
+    /// Replaces the allocations with those of the stored services.
+    fn read(&mut self, store: &Store) {
+        let (services, _) = store.snapshot(TABLE, None);
+        let claims = || services.iter().flat_map(|service| &service.facts.claims);
+        let addresses = claims().filter_map(|claim| claim.strip_prefix(ADDRESS)?.parse().ok());
+        self.addresses.set_taken(addresses.collect());
+        let ports = claims().filter_map(|claim| claim.strip_prefix(PORT)?.parse().ok());
+        self.ports.set_taken(ports.collect());
+    }
+
     fn allocate_address(&mut self, service: &mut Value, dry_run: bool) -> Result<(), ApiError> {
         let ips = &mut self.addresses;
         let given = if dry_run { ips.propose(service) } else { ips.allocate(service) };
@@ -62,13 +91,20 @@ impl Strategy for ServiceStrategy {
         Some(ProxyTarget::Service)
     }
 
+    fn claims(&self, service: &Value) -> Vec<String> {
+        let address = cluster_ip(service).parse::<Ipv4Addr>().ok();
+        let address = address.map(|address| format!("{ADDRESS}{address}"));
+        let ports: BTreeSet<u16> = node_ports::numbers(service).collect();
+        address.into_iter().chain(ports.iter().map(|port| format!("{PORT}{port}"))).collect()
+    }
+
     fn begin_create(
         &self,
-        _context: Context<'_>,
+        context: Context<'_>,
         new: &mut Value,
         dry_run: bool,
     ) -> Result<(), ApiError> {
-        let mut all = self.allocations();
+        let mut all = self.current(context);
         all.allocate_address(new, dry_run)?;
         all.allocate_ports(new, &Value::Null, dry_run).inspect_err(|_| {
             if !dry_run {
@@ -90,9 +126,9 @@ impl Strategy for ServiceStrategy {
         all.ports.release(new, &Value::Null);
     }
 
-    fn begin_update(&self, _context: Context<'_>, update: Update<'_>) -> Result<(), ApiError> {
+    fn begin_update(&self, context: Context<'_>, update: Update<'_>) -> Result<(), ApiError> {
         let Update { new, old, dry_run, .. } = update;
-        let mut all = self.allocations();
+        let mut all = self.current(context);
         let gains_address = is_external(old) && !is_external(new);
         if gains_address {
             all.allocate_address(new, dry_run)?;
