@@ -88,7 +88,7 @@ impl Command {
             low::Command::LintApi(lint) => {
                 Self::LintApi(Box::new(LintApi::resolve(lint, color, command_line)?))
             }
-            low::Command::Serve(serve) => Self::Serve(Serve::resolve(serve)?),
+            low::Command::Serve(serve) => Self::Serve(Serve::resolve(*serve)?),
             low::Command::EnvtestAssets(assets) => {
                 Self::EnvtestAssets(EnvtestAssets::resolve(assets))
             }

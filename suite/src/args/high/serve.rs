@@ -79,28 +79,21 @@ impl Serve {
 
 /// Returns where the objects are.
 fn storage(serve: &low::Serve) -> Result<Storage, Error> {
-    let low::Etcd {
-        etcd_prefix,
-        etcd_cafile,
-        etcd_certfile,
-        etcd_keyfile,
-        etcd_compaction_interval,
-    } = &serve.etcd;
-    if serve.etcd_servers.is_empty() {
+    let low::Etcd { servers, prefix, ca, certificate, key, compaction_interval } = &serve.etcd;
+    if servers.is_empty() {
         return Ok(serve.data_dir.clone().map_or(Storage::Memory, Storage::Disk));
     }
-    let pair = etcd_certfile.as_deref().zip(etcd_keyfile.as_deref());
+    let pair = certificate.as_deref().zip(key.as_deref());
     let client_pem = pair.map(|(chain, key)| Ok::<_, Error>((read(chain)?, read(key)?)));
     let tls = EtcdTls {
-        ca_pem: etcd_cafile.as_deref().map(read).transpose()?,
+        ca_pem: ca.as_deref().map(read).transpose()?,
         client_pem: client_pem.transpose()?,
     };
-    let interval = Some(*etcd_compaction_interval).filter(|interval| !interval.is_zero());
     Ok(Storage::Etcd(EtcdOptions {
-        servers: serve.etcd_servers.clone(),
-        prefix: etcd_prefix.clone(),
+        servers: servers.clone(),
+        prefix: prefix.clone(),
         tls: Some(tls),
-        compaction_interval: interval,
+        compaction_interval: Some(*compaction_interval).filter(|interval| !interval.is_zero()),
     }))
 }
 

@@ -64,7 +64,7 @@ pub(super) enum Command {
     /// Check CRD and OpenAPI files against the API design rules
     LintApi(LintApi),
     /// Run the reference server until it is interrupted
-    Serve(Serve),
+    Serve(Box<Serve>),
     /// Write the programs that envtest starts, and print the value of `KUBEBUILDER_ASSETS`
     EnvtestAssets(EnvtestAssets),
     /// Run the reference server with the flags of kube-apiserver, until it is interrupted

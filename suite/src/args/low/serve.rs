@@ -19,34 +19,48 @@ pub(in crate::args) enum Controllers {
     None,
 }
 
-/// The options of `--etcd-servers`.
+/// The storage in etcd.
 #[derive(Debug, Args)]
 pub(in crate::args) struct Etcd {
+    /// Keep the objects in etcd 3, with the keys of kube-apiserver; several servers can share it
+    #[arg(
+        long = "etcd-servers",
+        value_name = "URL",
+        value_delimiter = ',',
+        conflicts_with = "data_dir"
+    )]
+    pub(in crate::args) servers: Vec<String>,
+
     /// Beginning of all keys in etcd
-    #[arg(long, value_name = "PREFIX", default_value = "/registry", requires = "etcd_servers")]
-    pub(in crate::args) etcd_prefix: String,
+    #[arg(
+        long = "etcd-prefix",
+        value_name = "PREFIX",
+        default_value = "/registry",
+        requires = "servers"
+    )]
+    pub(in crate::args) prefix: String,
 
     /// Authorities of the certificate of etcd
-    #[arg(long, value_name = "FILE", requires = "etcd_servers")]
-    pub(in crate::args) etcd_cafile: Option<PathBuf>,
+    #[arg(long = "etcd-cafile", value_name = "FILE", requires = "servers")]
+    pub(in crate::args) ca: Option<PathBuf>,
 
     /// Certificate of the server for etcd
-    #[arg(long, value_name = "FILE", requires = "etcd_servers", requires = "etcd_keyfile")]
-    pub(in crate::args) etcd_certfile: Option<PathBuf>,
+    #[arg(long = "etcd-certfile", value_name = "FILE", requires_all = ["servers", "key"])]
+    pub(in crate::args) certificate: Option<PathBuf>,
 
     /// Private key of that certificate
-    #[arg(long, value_name = "FILE", requires = "etcd_certfile")]
-    pub(in crate::args) etcd_keyfile: Option<PathBuf>,
+    #[arg(long = "etcd-keyfile", value_name = "FILE", requires = "certificate")]
+    pub(in crate::args) key: Option<PathBuf>,
 
     /// Interval of compactions of etcd, which keep the history of one interval; 0 disables them
     #[arg(
-        long,
+        long = "etcd-compaction-interval",
         value_name = "DURATION",
         default_value = "5m",
         value_parser = age,
-        requires = "etcd_servers"
+        requires = "servers"
     )]
-    pub(in crate::args) etcd_compaction_interval: Duration,
+    pub(in crate::args) compaction_interval: Duration,
 }
 
 #[derive(Debug, Args)]
@@ -131,10 +145,6 @@ pub(in crate::args) struct Serve {
     /// Keep the objects in this directory, so that they survive a restart or a crash
     #[arg(long, value_name = "DIR")]
     pub(in crate::args) data_dir: Option<PathBuf>,
-
-    /// Keep the objects in etcd 3, with the keys of kube-apiserver; several servers can share it
-    #[arg(long, value_name = "URL", value_delimiter = ',', conflicts_with = "data_dir")]
-    pub(in crate::args) etcd_servers: Vec<String>,
 
     #[command(flatten)]
     pub(in crate::args) etcd: Etcd,

@@ -1,5 +1,6 @@
 //! A real etcd in a process.
 
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
@@ -18,7 +19,7 @@ impl EtcdServer {
         if Command::new("etcd").arg("--version").stdout(Stdio::null()).status().is_err() {
             let is_required = std::env::var("KUBEPROOF_REQUIRE_PEERS").is_ok_and(|it| it == "1");
             assert!(!is_required, "KUBEPROOF_REQUIRE_PEERS is set, but there is no etcd");
-            println!("skipped: etcd is not installed");
+            let _ = writeln!(std::io::stderr(), "skipped: etcd is not installed");
             return None;
         }
         let directory = tempfile::tempdir().expect("a directory");

@@ -1,5 +1,6 @@
 //! A client of etcd 3, which uses one server until it fails, and then the next one.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tonic::client::Grpc;
 use tonic::metadata::MetadataValue;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
-use tonic::{Code, Request, Status, Streaming};
+use tonic::{Code, ConnectError, Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 
 use super::messages::{
@@ -28,7 +29,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The interval of pings on an idle connection, and the time that a response to one may take.
 const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(3));
-/// The time during which a read that no server has answered is sent again, and the pauses.
+/// The time during which a request is repeated, and the pauses.
 const RETRIES: (Duration, Duration) = (Duration::from_secs(5), Duration::from_millis(50));
 
 /// A client, which is cheap to clone.
@@ -53,27 +54,19 @@ impl Client {
     /// Reads keys. The result has all writes that ended before the call. A read has no effects, so
     /// the client repeats it if a server fails.
     pub(super) async fn range(&self, request: RangeRequest) -> Result<RangeResponse, Status> {
-        let (limit, pause) = RETRIES;
-        let deadline = Instant::now() + limit;
-        loop {
-            match self.unary("/etcdserverpb.KV/Range", request.clone()).await {
-                Err(status) if is_outage(&status) && Instant::now() < deadline => {
-                    sleep(pause).await;
-                }
-                result => return result,
-            }
-        }
+        self.repeated("/etcdserverpb.KV/Range", request, is_outage).await
     }
 
-    /// Runs a transaction. After an outage, its outcome is unknown.
+    /// Runs a transaction. If a server fails after it has received the transaction, the outcome is
+    /// unknown.
     pub(super) async fn transact(&self, request: TxnRequest) -> Result<TxnResponse, Status> {
-        self.unary("/etcdserverpb.KV/Txn", request).await
+        self.repeated("/etcdserverpb.KV/Txn", request, is_unsent).await
     }
 
     /// Discards the history before a revision.
     pub(super) async fn compact(&self, revision: u64) -> Result<CompactionResponse, Status> {
         let request = CompactionRequest { revision: revision.cast_signed() };
-        self.unary("/etcdserverpb.KV/Compact", request).await
+        self.repeated("/etcdserverpb.KV/Compact", request, is_unsent).await
     }
 
     /// Starts a watch, which ends when the stream is dropped.
@@ -98,6 +91,29 @@ impl Client {
     /// Uses another server for the next requests.
     pub(super) fn switch(&self) {
         self.leave(self.current.load(Ordering::Relaxed));
+    }
+
+    /// Sends a request until a server responds, or an error forbids another attempt.
+    async fn repeated<M1, M2>(
+        &self,
+        path: &'static str,
+        request: M1,
+        may_repeat: fn(&Status) -> bool,
+    ) -> Result<M2, Status>
+    where
+        M1: Message + Clone + 'static,
+        M2: Message + Default + 'static,
+    {
+        let (limit, pause) = RETRIES;
+        let deadline = Instant::now() + limit;
+        loop {
+            match self.unary(path, request.clone()).await {
+                Err(status) if may_repeat(&status) && Instant::now() < deadline => {
+                    sleep(pause).await;
+                }
+                result => return result,
+            }
+        }
     }
 
     async fn unary<M1, M2>(&self, path: &'static str, request: M1) -> Result<M2, Status>
@@ -151,6 +167,18 @@ fn is_outage(status: &Status) -> bool {
     matches!(status.code(), Unavailable | DeadlineExceeded | Cancelled | Internal | Unknown)
 }
 
+/// Reports whether no server has received the request.
+pub(super) fn is_unsent(status: &Status) -> bool {
+    let mut cause = status.source();
+    while let Some(error) = cause {
+        if error.is::<ConnectError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
 /// Reports whether a revision is compacted.
 pub(super) fn is_compacted(status: &Status) -> bool {
     status.code() == Code::OutOfRange && status.message().contains("compacted")
@@ -190,7 +218,7 @@ fn tls_config(tls: &EtcdTls) -> ClientTlsConfig {
 }
 
 /// Returns the innermost cause of an error, which has the reason.
-pub(super) fn source_of(error: &dyn std::error::Error) -> String {
+pub(super) fn source_of(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::client::is_unsent;
 use super::messages::{
     DeleteRangeRequest, PutRequest, RangeRequest, Request, TxnRequest, has_revision, revision,
 };
-use super::{Layout, Shared};
+use super::{Layout, Shared, describe, unavailable};
 use crate::engine::{ChangeFn, Committed, WriteError};
 use crate::object::{Change, Key, Stored};
 use crate::state::{Operation, State};
@@ -23,16 +24,21 @@ impl Shared {
     pub(super) async fn commit(&self, change: &mut ChangeFn<'_>) -> Committed {
         let mut stale = Stale::new();
         for _ in 0..ATTEMPTS {
-            let planned = self.plan(change, &stale)?;
-            let Some(plan) = planned.plan else { return Ok(planned.unchanged) };
-            let sent = self.client.transact(plan.transaction).await;
-            let response = sent.map_err(|status| WriteError::Unknown(describe(&status)))?;
+            let Planned { plan, unchanged } = self.plan(change, &stale)?;
+            let Some(plan) = plan else { return Ok(unchanged) };
+            let response = match self.client.transact(plan.transaction).await {
+                Ok(response) => response,
+                Err(status) if is_unsent(&status) => return Err(unavailable(&status)),
+                Err(status) => return Err(WriteError::Unknown(describe(&status).into())),
+            };
             let revision = revision(response.header.as_ref());
-            // A write of this server is visible when it ends, and a lost race is when it goes on.
-            self.wait_for(revision).await?;
+            let is_visible = self.wait_for(revision).await;
             if response.succeeded {
+                is_visible.map_err(|error| WriteError::Unknown(error.to_string().into()))?;
                 return Ok(Some(self.written(&plan.last, &plan.value, revision)));
             }
+            // The next attempt needs the state that the faster server has written.
+            is_visible?;
             let ranges = response.responses.iter().filter_map(|response| response.range.as_ref());
             for (claim, range) in plan.claims.iter().zip(ranges) {
                 let Some(kv) = range.kvs.first() else { continue };
@@ -46,15 +52,15 @@ impl Shared {
     }
 
     /// Runs the change on the cache.
-    fn plan(&self, change: &mut ChangeFn<'_>, stale: &Stale) -> Result<Planned, WriteError> {
+    fn plan(&self, change: &mut ChangeFn<'_>, unheld: &Stale) -> Result<Planned, WriteError> {
         let state = self.cache.read();
         let mut write = Write::tracked(&state);
         change(&mut write);
         let (operations, reads) = write.into_parts();
-        let mut builder = Builder {
+        let mut transaction = Builder {
             layout: &self.layout,
             state: &state,
-            stale,
+            stale: unheld,
             compared: BTreeSet::new(),
             transaction: TxnRequest::default(),
             claims: Vec::new(),
@@ -62,16 +68,16 @@ impl Shared {
         };
         let mut unchanged = None;
         for operation in operations {
-            match builder.add(operation) {
+            match transaction.add(operation) {
                 Ok(None) => {}
                 Ok(Some(current)) => unchanged = Some(current),
                 Err(why) => return Err(WriteError::Failed(why.into())),
             }
         }
         for (table, key) in reads {
-            builder.compare(&table, &key);
+            transaction.compare(&table, &key);
         }
-        Ok(Planned { plan: builder.finish(), unchanged })
+        Ok(Planned { plan: transaction.finish(), unchanged })
     }
 
     /// Returns an object as it was written. The cache may have a newer state already.
@@ -186,9 +192,4 @@ impl Builder<'_> {
         let (last, value) = self.last?;
         Some(Plan { transaction: self.transaction, claims: self.claims, last, value })
     }
-}
-
-/// Returns the reason why the outcome of a transaction is unknown.
-fn describe(status: &tonic::Status) -> Arc<str> {
-    super::describe(status).into()
 }

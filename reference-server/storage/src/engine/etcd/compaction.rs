@@ -15,7 +15,7 @@ use super::messages::{
 };
 
 /// The key has no prefix.
-const KEY: &str = "compact_rev_key";
+pub(super) const KEY: &str = "compact_rev_key";
 
 /// Compacts after each interval, until the future is dropped.
 pub(super) async fn run(client: Client, interval: Duration) {

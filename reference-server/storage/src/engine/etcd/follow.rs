@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use tonic::Status;
 
 use super::messages::{Event, EventType, KeyValue, WatchCreateRequest};
-use super::{Shared, load};
+use super::{Shared, compaction, load};
 use crate::object::{Change, Key, Stored};
 use crate::state::Operation;
 
@@ -52,6 +52,7 @@ async fn watch(shared: &Shared) -> Result<End, Status> {
     };
     let mut responses = shared.client.watch(create).await?;
     let mut events = Vec::new();
+    let mut is_checked = false;
     while let Ok(Some(response)) = responses.message().await {
         if response.canceled && response.compact_revision > 0 {
             return Ok(End::Compacted);
@@ -59,6 +60,12 @@ async fn watch(shared: &Shared) -> Result<End, Status> {
         if response.canceled {
             break;
         }
+        // A watch from the compacted revision itself starts, but etcd before 3.4.36 omits the
+        // deletions of that revision.
+        if !is_checked && compaction::last(&shared.client).await? > seen {
+            return Ok(End::Compacted);
+        }
+        is_checked = true;
         events.extend(response.events);
         if !response.fragment {
             shared.apply(std::mem::take(&mut events));

@@ -305,13 +305,11 @@ impl Shared {
     async fn wait_for(&self, revision: u64) -> Result<(), WriteError> {
         let mut signal = self.cache.signal.subscribe();
         let caught_up = timeout(CACHE_TIMEOUT, signal.wait_for(|newest| *newest >= revision)).await;
-        match caught_up {
-            Ok(Ok(_)) => Ok(()),
-            _ => {
-                let why = format!("the watch of etcd did not reach revision {revision}");
-                Err(WriteError::Unavailable(why.into()))
-            }
+        if let Ok(Ok(_)) = caught_up {
+            return Ok(());
         }
+        let why = format!("the watch of etcd did not reach revision {revision}");
+        Err(WriteError::Unavailable(why.into()))
     }
 }
 

@@ -8,6 +8,7 @@ mod peer;
 use std::sync::Arc;
 use std::sync::mpsc;
 
+use rstest::rstest;
 use serde_json::{Value, json};
 
 use self::peer::EtcdServer;
@@ -153,23 +154,23 @@ async fn a_write_runs_again_if_an_object_that_it_read_has_changed() {
     let (one, other) = (open(&server).await, Arc::new(open(&server).await));
     put(&other, "gate", 1).await;
     one.catch_up().await.expect("etcd runs");
-    let (begin, begun) = mpsc::channel::<()>();
-    let (end, ended) = mpsc::channel();
+    let (begin, started) = mpsc::channel::<()>();
+    let (done, finished) = mpsc::channel();
     let runtime = tokio::runtime::Handle::current();
     let deletion = std::thread::spawn(move || {
-        begun.recv().expect("the write begins");
+        started.recv().expect("the write begins");
         runtime.block_on(delete(&other, "gate"));
-        end.send(()).expect("the write waits");
+        done.send(()).expect("the write waits");
     });
     let mut gates = Vec::new();
-    let (ended, mut calls) = (std::sync::Mutex::new(ended), 0);
+    // The closure must be Send, and a receiver is not Sync.
+    let finished = std::sync::Mutex::new(finished);
     let change = |write: &mut crate::Write<'_>| {
         let is_open = write.get(TABLE, &Key::new("a", "gate")).is_some();
         gates.push(is_open);
-        calls += 1;
-        if calls == 1 {
+        if gates.len() == 1 {
             begin.send(()).expect("the deletion waits");
-            ended.lock().expect("one thread").recv().expect("the deletion ends");
+            finished.lock().expect("one thread").recv().expect("the deletion ends");
         }
         if is_open {
             write.put(TABLE, &draft("a", "behind", &1.into(), None));
@@ -227,14 +228,14 @@ async fn a_new_server_has_the_history() {
         [put(&first, "x", 1).await, put(&first, "x", 2).await, put(&first, "y", 3).await]
             .map(|object| object.revision);
     delete(&first, "x").await;
+    let expected = [Change::Added, Change::Modified, Change::Added, Change::Deleted];
     let second = open(&server).await;
     for store in [&first, &second] {
         let news = store.news(TABLE, start, 10).expect("the version is not expired");
         let revisions: Vec<_> = news.events.iter().map(|event| event.revision).collect();
         assert_eq!(revisions[..3], versions);
         let changes: Vec<_> = news.events.iter().map(|event| event.change).collect();
-        use Change::{Added, Deleted, Modified};
-        assert_eq!(changes, [Added, Modified, Added, Deleted]);
+        assert_eq!(changes, expected);
         assert_eq!(numbers(store, Some(versions[1])), Ok(vec![2]));
         assert_eq!(numbers(store, None), Ok(vec![3]));
     }
@@ -299,9 +300,13 @@ async fn a_server_continues_after_an_outage_of_etcd() {
     assert_eq!(news.events.len(), 1);
 }
 
-/// While the server has no connection, another one writes and compacts.
+/// While the server has no connection, another client writes and compacts. The next revision of the
+/// watch is compacted, or the oldest one that etcd has.
+#[rstest]
+#[case::compacted(0)]
+#[case::oldest(1)]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_missed_events_expires_old_versions() {
+async fn a_server_that_missed_events_expires_old_versions(#[case] kept: u64) {
     let Some(mut server) = EtcdServer::start() else { return };
     let store = open(&server).await;
     put(&store, "gone", 1).await;
@@ -309,18 +314,13 @@ async fn a_server_that_missed_events_expires_old_versions() {
     let mut woken = store.subscribe(TABLE);
     woken.mark_unchanged();
     let key = |name: &str| format!("/registry/tables/things/a/{name}").into_bytes();
-    let value = JsonCodec
-        .encode(
-            TABLE,
-            json!({"metadata": {"name": "x", "namespace": "a"}, "n": 9}).to_string().as_bytes(),
-        )
-        .expect("JSON");
-    server
-        .restart_with_changes(vec![
-            Request::DeleteRange(DeleteRangeRequest { key: key("gone") }),
-            Request::Put(PutRequest { key: key("x"), value }),
-        ])
-        .await;
+    let object = json!({"metadata": {"name": "x", "namespace": "a"}, "n": 9}).to_string();
+    let value = JsonCodec.encode(TABLE, object.as_bytes()).expect("JSON");
+    let changes = vec![
+        Request::DeleteRange(DeleteRangeRequest { key: key("gone") }),
+        Request::Put(PutRequest { key: key("x"), value }),
+    ];
+    server.restart_with_changes(changes, kept).await;
     store.catch_up().await.expect("etcd runs again");
     assert_eq!(numbers(&store, None), Ok(vec![9]));
     assert!(store.news(TABLE, seen, 10).is_err(), "a watch gets 410");

@@ -1,12 +1,14 @@
 //! A real etcd in a process.
 
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
 use super::super::client::Client;
-use super::super::messages::{Request, TxnRequest, revision};
+use super::super::compaction;
+use super::super::messages::{PutRequest, Request, TxnRequest, revision};
 use super::options;
 
 /// A running etcd. Dropping it kills the process.
@@ -24,7 +26,7 @@ impl EtcdServer {
         if is_installed.is_err() {
             let is_required = std::env::var("KUBEPROOF_REQUIRE_PEERS").is_ok_and(|it| it == "1");
             assert!(!is_required, "KUBEPROOF_REQUIRE_PEERS is set, but there is no etcd");
-            println!("skipped: etcd is not installed");
+            let _ = writeln!(std::io::stderr(), "skipped: etcd is not installed");
             return None;
         }
         let directory = tempfile::tempdir().expect("a directory");
@@ -40,17 +42,22 @@ impl EtcdServer {
     }
 
     /// Kills etcd, runs it at another address, where a client changes and compacts it, and starts
-    /// it again. The clients of this address miss the changes.
-    pub(super) async fn restart_with_changes(&mut self, changes: Vec<Request>) {
+    /// it again. The clients of this address miss the changes. The compaction keeps `kept` of the
+    /// two revisions.
+    pub(super) async fn restart_with_changes(&mut self, changes: Vec<Request>, kept: u64) {
         let url = std::mem::replace(&mut self.url, free_url());
         self.restart();
         let client = Client::new(&options(self)).expect("valid options");
-        let success = changes.into_iter().map(Into::into).collect();
-        let transaction = TxnRequest { success, ..TxnRequest::default() };
-        // The server needs a moment, and a read is repeated until then.
-        super::current_revision(&client).await.expect("etcd runs");
-        let response = client.transact(transaction).await.expect("etcd runs");
-        client.compact(revision(response.header.as_ref())).await.expect("etcd runs");
+        let transact = async |success: Vec<Request>| {
+            let success = success.into_iter().map(Into::into).collect();
+            let transaction = TxnRequest { success, ..TxnRequest::default() };
+            let response = client.transact(transaction).await.expect("etcd runs");
+            revision(response.header.as_ref())
+        };
+        let compacted = transact(changes).await + 1 - kept;
+        let value = compacted.to_string().into();
+        transact(vec![Request::Put(PutRequest { key: compaction::KEY.into(), value })]).await;
+        client.compact(compacted).await.expect("etcd runs");
         self.url = url;
         self.restart();
     }
