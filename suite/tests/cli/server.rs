@@ -20,11 +20,12 @@ pub(crate) struct TestServer {
 impl TestServer {
     /// Starts a server with fixed tokens, and waits until it is ready.
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let tokens = ["serve", "--history", "1024", "--token", TOKEN, "--user-token", USER_TOKEN];
-        let mut process = command(&[&tokens, arguments].concat())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the server starts");
+        let mut all = vec!["serve", "--token", TOKEN, "--user-token", USER_TOKEN];
+        if !arguments.iter().any(|argument| argument.starts_with("--history")) {
+            all.extend(["--history", "1024"]);
+        }
+        all.extend(arguments);
+        let mut process = command(&all).stdout(Stdio::piped()).spawn().expect("the server starts");
         let mut line = String::new();
         let stdout = process.stdout.take().expect("its output");
         BufReader::new(stdout).read_line(&mut line).expect("its first line");

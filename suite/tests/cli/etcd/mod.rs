@@ -95,7 +95,7 @@ fn a_list_continues_on_another_server_and_after_its_restart() {
     let token = page["metadata"]["continue"].as_str().expect("more objects");
     one.request("DELETE", &format!("{MAPS}/m3"), "", "200");
     // This server has only the newest event, so it reads the older version from etcd.
-    let short = TestServer::start(&["--etcd-servers", &etcd.url, "--history=1"]);
+    let short = start(&etcd, &["--history=1"]);
     one.create(MAPS, &map("m5", 5));
     one.create(MAPS, &map("m6", 6));
     for server in [&one, &short, &start(&etcd, &[])] {
