@@ -48,8 +48,8 @@ pub(crate) async fn start(api: &ApiServer, client: &Client) {
     client.spawn(node.run());
 }
 
-/// Returns the name of the node. Each server of a shared storage has its own, which a restart at the
-/// same address keeps.
+/// Returns the name of the node. Each server of a shared storage has its own, and keeps it when it
+/// restarts at the same address.
 fn name(api: &ApiServer) -> String {
     if !api.shares_storage() {
         return NODE.to_owned();

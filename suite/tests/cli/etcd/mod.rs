@@ -110,7 +110,10 @@ fn a_list_continues_on_another_server_and_after_its_restart() {
 fn services_of_different_servers_never_share_an_address_or_a_port() {
     let Some(etcd) = EtcdServer::start() else { return };
     let servers = [(); 2].map(|()| start(&etcd, &[]));
-    let service = |name: String| json!({"metadata": {"name": name}, "spec": {"type": "NodePort", "ports": [{"port": 1}]}});
+    let service = |name: String| {
+        let spec = json!({"type": "NodePort", "ports": [{"port": 1}]});
+        json!({"metadata": {"name": name}, "spec": spec})
+    };
     thread::scope(|scope| {
         for writer in 0..4 {
             let server = &servers[writer % 2];

@@ -1,7 +1,7 @@
 //! Tests against a real etcd.
 //!
-//! They skip if the program `etcd` is missing, and print a message. With `KUBEPROOF_REQUIRE_PEERS=1`
-//! a missing program fails them.
+//! They skip if the program `etcd` is missing, and print a message. With
+//! `KUBEPROOF_REQUIRE_PEERS=1` a missing program fails them.
 
 mod peer;
 
