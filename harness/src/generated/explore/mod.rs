@@ -74,6 +74,9 @@ const LOAD: Duration = Duration::from_secs(20);
 /// Mistakes of each resource in a round.
 const MISTAKES: u64 = 4;
 
+/// Checks without a verdict that have a notice.
+const SHOWN: usize = 5;
+
 /// Checks in a row without a verdict, after which the run ends.
 const UNDECIDED: usize = 20;
 
@@ -191,6 +194,11 @@ async fn run(
                     Verdict::Discarded => report.discarded += 1,
                     Verdict::Undecided(why) => {
                         report.undecided += 1;
+                        if report.undecided <= SHOWN {
+                            report
+                                .notices
+                                .push(format!("{}: undecided: {why}", stage.subject.name));
+                        }
                         in_a_row += 1;
                         if in_a_row >= UNDECIDED {
                             let message = format!("{UNDECIDED} checks in a row have no verdict");

@@ -151,8 +151,9 @@ pub(super) fn rejected(
     if is_item && is_apply {
         return Ok(());
     }
-    // kube-apiserver names the field of a `not` in the message only.
-    let is_form = *rule == "a forbidden form";
+    // kube-apiserver names the field of `oneOf`, `anyOf` and `not` in the message only.
+    let is_form =
+        ["a forbidden form", "none of its forms", "not exactly one of its forms"].contains(rule);
     let is_named = |field: &str| {
         mistake.is_named_by(field)
             || (is_patch && field == "patch")
