@@ -20,12 +20,13 @@ use tokio_util::task::TaskTracker;
 use crate::admission::{Record, resource_quota};
 use crate::authentication::User;
 use crate::authorization;
-use crate::certificates::PeerCertificates;
+use crate::certificates::front_proxy::FrontProxy;
+use crate::certificates::{PeerCertificates, SignError};
 use crate::config::{Limits, Options};
 use crate::endpoints::commit::storage_error;
 use crate::endpoints::restore::StorageError;
 use crate::endpoints::snapshot::{self, SnapshotError};
-use crate::endpoints::{self, Call, paths};
+use crate::endpoints::{self, Call, aggregation, paths};
 use crate::http::body;
 use crate::http::limits::ConnectionState;
 use crate::http::listener::{self, RequestHandler};
@@ -46,6 +47,9 @@ pub enum StartError {
     /// The keys of service account tokens could not be read or generated.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// The certificate for extension servers could not be generated.
+    #[error(transparent)]
+    Certificate(#[from] SignError),
     /// The storage could not be opened.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -72,7 +76,8 @@ impl ApiServer {
         let restore = options.restore.as_deref();
         let store =
             endpoints::restore::open(&options.storage, restore, options.history, &registry).await?;
-        let server = Self::new(options, (registry, store), tasks, stop)?;
+        let front_proxy = FrontProxy::generate().map_err(SignError::from)?;
+        let server = Self::new(options, (registry, store, front_proxy), tasks, stop)?;
         endpoints::restore::adopt(&server);
         if let Lookup::Found(namespaces) = server.registry.current().find("", "v1", "namespaces") {
             endpoints::bootstrap::create_namespaces(&server, &namespaces).await?;
@@ -82,9 +87,12 @@ impl ApiServer {
             endpoints::bootstrap_roles::create(&server).await?;
             endpoints::bootstrap::create_service(&server).await?;
             endpoints::bootstrap::create_priority_classes(&server).await?;
+            endpoints::bootstrap::publish_authentication(&server, options).await?;
         }
         endpoints::add_sample(&server, options.sample).await?;
-        Ok(Arc::new(server))
+        let server = Arc::new(server);
+        aggregation::start(&server);
+        Ok(server)
     }
 
     /// Writes all objects to a file. A server of any storage can restore it.
@@ -207,6 +215,10 @@ impl ApiServer {
         let user = self.credentials().authenticate(&parts)?;
         let user = authorization::acting(user, &parts.headers, self.rights())?;
         authorization::authorize(&user, &parts.method, &info, &query, self.rights())?;
+        if let Some(remote) = aggregation::find(&self, &info) {
+            let request = (&parts, upgrade);
+            return Ok(aggregation::forward(&self, &remote, &user, request, body).await);
+        }
         match info {
             RequestInfo::Path(path) => {
                 paths::handle(&self, &parts.method, &path, &query, &parts.headers)

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use kubeproof_apimachinery::status::ApiError;
 use kubeproof_storage::Store;
+use kubeproof_streaming::Handshake;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -15,13 +16,16 @@ use crate::admission::Chain;
 use crate::admission::resource_quota::PendingRequests;
 use crate::authentication::{Authenticator, Credentials};
 use crate::authorization::{Rights, RoleIndex};
+use crate::certificates::front_proxy::FrontProxy;
 use crate::config::{AuthorizationMode, KubernetesVersion, Options};
 use crate::disabled::DisabledCapabilities;
 use crate::discovery::Documents;
 use crate::http::body::Intake;
 use crate::http::metrics::Metrics;
+use crate::http::respond::ApiResponse;
 use crate::kubelet_client::KubeletClient;
 use crate::openapi::Publisher;
+use crate::registry::remote::Remotes;
 use crate::registry::strategy::Context;
 use crate::registry::{Lookup, Registry, ResourceType};
 use crate::service_accounts::{KeyError, ServiceAccounts};
@@ -49,6 +53,10 @@ pub struct ApiServer {
     pub(crate) metrics: Metrics,
     pub(crate) publisher: Publisher,
     pub(crate) bodies: Intake,
+    /// The groups that extension servers serve.
+    pub(crate) remotes: Remotes,
+    /// The identity of the server towards extension servers.
+    pub(crate) front_proxy: FrontProxy,
     /// The host and port in discovery documents.
     pub(crate) address: String,
     /// The kubelet of the node. A server without a node has none.
@@ -67,7 +75,7 @@ impl ApiServer {
     /// Creates the state of a server.
     pub(crate) fn new(
         options: &Options,
-        (registry, store): (Arc<Registry>, Store),
+        (registry, store, front_proxy): (Arc<Registry>, Store, FrontProxy),
         tasks: TaskTracker,
         stop: CancellationToken,
     ) -> Result<Self, KeyError> {
@@ -89,6 +97,8 @@ impl ApiServer {
             metrics: Metrics::default(),
             publisher: Publisher::new(options.version),
             bodies: Intake::new(&options.limits),
+            remotes: Remotes::default(),
+            front_proxy,
             address: options.address.clone(),
             kubelet: OnceLock::new(),
             tasks,
@@ -144,6 +154,14 @@ impl ApiServer {
                 () = work => {}
             }
         });
+    }
+
+    /// Returns the response of a handshake, and serves its session in the background.
+    pub(crate) fn switch(&self, handshake: Handshake) -> ApiResponse {
+        if let Some(session) = handshake.session {
+            self.spawn(session);
+        }
+        handshake.response.into()
     }
 
     /// Returns a built-in resource of the core group.

@@ -2,8 +2,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::https::{HttpsServer, Received};
@@ -55,7 +53,7 @@ fn definition(webhook: &HttpsServer) -> Value {
         })
     };
     let client = json!({
-        "url": format!("{}/convert", webhook.url()), "caBundle": STANDARD.encode(webhook.ca_pem()),
+        "url": format!("{}/convert", webhook.url()), "caBundle": webhook.ca_bundle(),
     });
     let conversion = json!({
         "strategy": "Webhook",
@@ -137,7 +135,7 @@ async fn objects_are_stored_in_one_version_and_served_in_all() {
     assert_eq!(list.json["items"][1]["spec"], json!({"power": 8}));
     let request = webhook.received().pop().expect("a request");
     assert_eq!(request.body["request"]["objects"].as_array().map(Vec::len), Some(2));
-    assert_eq!(request.path, "/convert");
+    assert_eq!(request.path, "/convert?timeout=30s");
     assert_eq!(server.get(V1).await.json["items"][0]["spec"], json!({"watts": 7}));
 }
 

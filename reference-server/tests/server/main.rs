@@ -1,6 +1,7 @@
 //! The reference server over real sockets.
 
 mod admission_plugins;
+mod aggregation;
 mod builder;
 mod certificate_requests;
 mod certificates;

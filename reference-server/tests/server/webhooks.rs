@@ -332,7 +332,7 @@ async fn a_webhook_behind_a_service_is_called() {
     });
     server.post("/api/v1/namespaces/default/services", &service).await.expect(201);
     let client_config = json!({
-        "service": {"namespace": "default", "name": "hook", "port": hook.port, "path": "/admit"},
+        "service": {"namespace": "default", "name": "hook", "port": hook.port(), "path": "/admit"},
         "caBundle": hook.ca_bundle(),
     });
     configure(&server, "validating", "v", json!([webhook(&client_config, &json!({}))])).await;

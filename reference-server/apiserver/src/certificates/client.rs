@@ -15,7 +15,10 @@ use rustls_pki_types::{CertificateDer, UnixTime};
 
 /// The authorities that sign the certificates of clients.
 #[derive(Clone)]
-pub struct ClientCa(Arc<dyn ClientCertVerifier>);
+pub struct ClientCa {
+    verifier: Arc<dyn ClientCertVerifier>,
+    pem: Arc<str>,
+}
 
 /// The reason why certificates cannot be the authorities of clients.
 #[derive(Debug, thiserror::Error)]
@@ -42,26 +45,31 @@ impl ClientCa {
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
             .allow_unauthenticated()
             .build()?;
-        Ok(Self(verifier))
+        Ok(Self { verifier, pem: pem.into() })
+    }
+
+    /// Returns the certificates of the authorities as PEM.
+    pub(crate) fn pem(&self) -> &str {
+        &self.pem
     }
 
     /// Returns the verifier of handshakes. It accepts certificates of any authority.
     pub(crate) fn handshake_verifier(&self) -> Arc<dyn ClientCertVerifier> {
-        Arc::new(AnyAuthority(self.0.clone()))
+        Arc::new(AnyAuthority(self.verifier.clone()))
     }
 
     /// Returns whether an authority signed the certificate for a client, and it is valid now.
     pub(crate) fn has_signed(&self, peer: &PeerCertificates) -> bool {
         *peer.trusted.get_or_init(|| {
             let [leaf, intermediates @ ..] = peer.chain.as_slice() else { return false };
-            self.0.verify_client_cert(leaf, intermediates, UnixTime::now()).is_ok()
+            self.verifier.verify_client_cert(leaf, intermediates, UnixTime::now()).is_ok()
         })
     }
 }
 
 impl fmt::Debug for ClientCa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ClientCa").finish_non_exhaustive()
+        f.debug_struct("ClientCa").finish_non_exhaustive()
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod authority;
 mod client;
+pub(crate) mod front_proxy;
 mod request;
 mod usages;
 

@@ -8,6 +8,7 @@ mod aggregated;
 mod documents;
 mod legacy;
 mod priority;
+mod remote;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ pub(crate) use aggregated::aggregated;
 pub(crate) use documents::Documents;
 pub(crate) use legacy::{group, groups, resources, versions};
 pub(crate) use priority::by_priority;
+pub(crate) use remote::{RemoteVersion, add_to_aggregated, add_to_groups, from_legacy, group_with};
 
 use kubeproof_apimachinery::schema::Schema;
 

@@ -8,6 +8,7 @@ use crate::registry::ResourceType;
 use crate::registry::encode;
 use crate::server::ApiServer;
 use kubeproof_apimachinery::object::Object;
+use kubeproof_apimachinery::patch::apply;
 use kubeproof_apimachinery::status::ApiError;
 use kubeproof_storage::{Change, Draft, Stored, Write, WriteError};
 
@@ -78,6 +79,35 @@ pub(crate) async fn commit_draft(
         Commit::Rejected(_) => {}
     }
     Ok(committed)
+}
+
+/// Changes an object unless it was replaced by another one with its name. An object whose deletion
+/// can complete is removed. `owner` becomes the owner of the changed fields.
+pub(crate) async fn update_latest(
+    api: &ApiServer,
+    ty: &ResourceType,
+    mut stored: Arc<Stored>,
+    owner: Option<&apply::Write<'_>>,
+    change: impl Fn(&mut Value) + Send,
+) {
+    loop {
+        let old = ty.load(&stored);
+        let mut new = old.clone();
+        change(&mut new);
+        if new == old {
+            return;
+        }
+        if let Some(owner) = owner {
+            owner.track(Some(&old), &mut new, None);
+        }
+        match commit(api, ty, (&stored, &old), &new, |_| true).await {
+            // Try again with the version of the faster writer.
+            Ok(Commit::Rejected(Some(newer))) if newer.facts.uid == stored.facts.uid => {
+                stored = newer;
+            }
+            Ok(Commit::Stored(_) | Commit::Removed(_) | Commit::Rejected(_)) | Err(_) => return,
+        }
+    }
 }
 
 /// Returns the response to a write that the storage did not accept.

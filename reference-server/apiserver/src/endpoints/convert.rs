@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::http::client::Client;
 use crate::registry::crd::webhook::{Address, ConversionError, shown_kind};
+use crate::registry::services::ServicePort;
 use crate::registry::{Conversion, ResourceType, encode};
 use crate::server::ApiServer;
 
@@ -148,7 +149,9 @@ fn connect(
     let dialer = match &conversion.webhook.address {
         Address::Url(_) => None,
         Address::Service { namespace, name, port, .. } => {
-            Some(super::services::dialer(api, namespace, name, *port))
+            let service =
+                ServicePort { namespace: namespace.clone(), name: name.clone(), port: *port };
+            Some(super::services::dialer(api, service))
         }
     };
     Client::new(uri, &conversion.webhook.ca_pem, dialer).map(Arc::new)

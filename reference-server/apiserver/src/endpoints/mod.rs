@@ -1,6 +1,7 @@
 //! Endpoints: handles the verbs of a resource after authorization.
 
 mod admit;
+pub(crate) mod aggregation;
 mod apply;
 pub(crate) mod bootstrap;
 pub(crate) mod bootstrap_roles;
@@ -131,10 +132,7 @@ impl Call {
 
     /// Returns the response of a handshake, and serves its session in the background.
     pub(crate) fn switch(&self, handshake: Handshake) -> ApiResponse {
-        if let Some(session) = handshake.session {
-            self.api.spawn(session);
-        }
-        handshake.response.into()
+        self.api.switch(handshake)
     }
 
     pub(crate) fn not_found(&self) -> ApiError {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::config::KubernetesVersion;
 use crate::disabled::Capability;
 use crate::discovery;
-use crate::endpoints::{health, present};
+use crate::endpoints::{aggregation, health, present};
 use crate::http::metrics;
 use crate::http::negotiate::{Form, Target, negotiate};
 use crate::http::respond::ApiResponse;
@@ -51,7 +51,7 @@ pub(crate) fn handle(
         path if path.starts_with("/openapi/") => {
             return openapi::handle(
                 &api.publisher,
-                api.documents.resources(&api.registry),
+                (api.documents.resources(&api.registry), aggregation::documents(api)),
                 (method, &path["/openapi/".len()..]),
                 query,
                 headers,
@@ -88,6 +88,8 @@ fn discovery(
     headers: &HeaderMap,
 ) -> Result<ApiResponse, ApiError> {
     let resources = api.documents.resources(&api.registry);
+    let remotes = api.remotes.current();
+    let remotes = aggregation::versions(&remotes);
     let segments: Vec<&str> = path.split('/').skip(1).collect();
     let target = if segments.len() == 1 { Target::DiscoveryRoot } else { Target::Document };
     let representation = || {
@@ -101,16 +103,26 @@ fn discovery(
                 return Err(ApiError::no_such_path());
             }
             match representation()?.form {
-                Form::AggregatedDiscovery => discovery::aggregated(&resources, core),
+                Form::AggregatedDiscovery if core => discovery::aggregated(&resources, core),
+                Form::AggregatedDiscovery => {
+                    let mut document = discovery::aggregated(&resources, core);
+                    discovery::add_to_aggregated(&mut document, &remotes);
+                    document
+                }
                 _ if core => discovery::versions(&resources, &api.address),
-                _ => discovery::groups(&resources),
+                _ => {
+                    let mut document = discovery::groups(&resources);
+                    discovery::add_to_groups(&mut document, &remotes);
+                    document
+                }
             }
         }
         ["api", version] => {
             discovery::resources(&resources, "", version).ok_or_else(ApiError::no_such_resource)?
         }
         ["apis", group] => {
-            discovery::group(&resources, group).ok_or_else(ApiError::no_such_path)?
+            let own = discovery::group(&resources, group);
+            discovery::group_with(own, group, &remotes).ok_or_else(ApiError::no_such_path)?
         }
         ["apis", group, version] => {
             let served =
@@ -173,6 +185,9 @@ fn roots(api: &ApiServer) -> Value {
             paths.insert(format!("/apis/{}", resource.group));
             paths.insert(format!("/apis/{}/{}", resource.group, resource.version));
         }
+    }
+    for remote in api.remotes.current().iter() {
+        paths.extend([format!("/apis/{}", remote.spec.group), remote.spec.path()]);
     }
     json!({ "paths": paths })
 }

@@ -2,44 +2,21 @@
 //!
 //! They forward any request to a port of a pod, or to the kubelet of a node.
 
-use std::convert::Infallible;
-
-use bytes::Bytes;
-use futures_util::{StreamExt as _, stream};
-use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header,
-};
-use http_body::Body;
-use http_body_util::{BodyExt as _, Empty, StreamBody};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use hyper::body::Incoming;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
-use kubeproof_streaming::Connection;
 use rand::seq::IndexedRandom as _;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
-use tokio::sync::mpsc;
 
 use super::Call;
-use crate::http::respond::{ApiResponse, Payload};
+use crate::http::forward::{self, Upgraded};
+use crate::http::respond::ApiResponse;
 use crate::kubelet_client::PodRef;
 use crate::registry::backends::{self, PodPort, number, ports};
 use crate::registry::strategy::ProxyTarget;
 use kubeproof_apimachinery::object::Object as _;
 use kubeproof_apimachinery::status::ApiError;
 use kubeproof_storage::Key;
-
-/// The headers that a proxy must not forward.
-const HOP_BY_HOP: [HeaderName; 8] = [
-    header::CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    header::TE,
-    header::TRAILER,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-];
 
 /// The name in the URL, as `[scheme:]name[:port]`.
 struct Target<'a> {
@@ -108,7 +85,7 @@ pub(super) async fn handle(
 
 /// Sends the request and passes the response on. Redirects get the prefix.
 pub(super) async fn exchange<S>(
-    call: Call,
+    mut call: Call,
     connection: S,
     request: Request<()>,
     body: &mut Incoming,
@@ -117,25 +94,17 @@ pub(super) async fn exchange<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    if call.upgrade.is_some() {
-        return upgrade(call, connection, request, prefix).await;
-    }
-    let response = if body.is_end_stream() {
-        send(connection, request.map(|()| Empty::<Bytes>::new())).await?
-    } else {
-        let (pieces, taken) = mpsc::channel(1);
-        let pass_on = async {
-            while let Some(Ok(frame)) = body.frame().await
-                && pieces.send(Ok::<_, Infallible>(frame)).await.is_ok()
-            {}
-            drop(pieces);
-        };
-        let frames = stream::unfold(taken, |mut taken| async move {
-            let frame = taken.recv().await?;
-            Some((frame, taken))
-        });
-        tokio::join!(send(connection, request.map(|()| StreamBody::new(frames))), pass_on).0?
+    let failed = |error: hyper::Error| {
+        ApiError::unavailable(format!("error trying to reach service: {error}"))
     };
+    if let Some(upgrade) = call.upgrade.take() {
+        let upgraded = forward::switch(upgrade, connection, request).await.map_err(failed)?;
+        return Ok(match upgraded {
+            Upgraded::Switched(handshake) => call.switch(handshake),
+            Upgraded::Refused(response) => to_response(response, prefix),
+        });
+    }
+    let response = forward::exchange(connection, request, body).await.map_err(failed)?;
     Ok(to_response(response, prefix))
 }
 
@@ -272,65 +241,16 @@ fn request(
 
 /// Returns the headers of the client without those of its connection, except for an upgrade.
 pub(super) fn forwarded_headers(call: &Call) -> HeaderMap {
-    let mut headers = without_hops(&call.headers);
+    let mut headers = forward::without_hops(&call.headers);
     if call.upgrade.is_some() {
-        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-        for value in call.headers.get_all(header::UPGRADE) {
-            headers.append(header::UPGRADE, value.clone());
-        }
+        forward::ask_to_switch(&call.headers, &mut headers);
     }
     headers
-}
-
-fn without_hops(headers: &HeaderMap) -> HeaderMap {
-    let mut headers = headers.clone();
-    let named: Vec<HeaderName> = headers
-        .get_all(header::CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .collect();
-    for name in HOP_BY_HOP.into_iter().chain(named) {
-        headers.remove(name);
-    }
-    headers
-}
-
-async fn send<S, B>(connection: S, request: Request<B>) -> Result<Response<Incoming>, ApiError>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    B: Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let failed = |error: hyper::Error| {
-        ApiError::unavailable(format!("error trying to reach service: {error}"))
-    };
-    let (mut sender, connection) =
-        http1::handshake(TokioIo::new(connection)).await.map_err(failed)?;
-    tokio::spawn(async move {
-        // The response reports an error of the connection.
-        let _ = connection.with_upgrades().await;
-    });
-    sender.send_request(request).await.map_err(failed)
 }
 
 /// Returns the response for the client.
 fn to_response(response: Response<Incoming>, prefix: &str) -> ApiResponse {
-    let (parts, body) = response.into_parts();
-    let chunks = body.into_data_stream();
-    // After an error the body is shorter than its length, which the client detects.
-    let chunks = stream::unfold(chunks, |mut chunks| async move {
-        let chunk: Bytes = chunks.next().await?.ok()?;
-        Some((chunk, chunks))
-    });
-    let mut response = ApiResponse::bare(parts.status);
-    response.payload = Payload::Stream(Box::pin(chunks));
-    response.may_pause = true;
-    for (name, value) in &without_hops(&parts.headers) {
-        response = response.header(name.clone(), relocated(name, value, prefix));
-    }
-    response
+    forward::to_response(response, |name, value| relocated(name, value, prefix))
 }
 
 /// Adds the prefix of the proxy to a redirect of the backend.
@@ -339,36 +259,6 @@ fn relocated(name: &HeaderName, value: &HeaderValue, prefix: &str) -> HeaderValu
         value.to_str().ok().filter(|place| *name == header::LOCATION && place.starts_with('/'));
     let moved = place.and_then(|place| HeaderValue::try_from(format!("{prefix}{place}")).ok());
     moved.unwrap_or_else(|| value.clone())
-}
-
-/// Connects client and backend if the backend accepts the upgrade.
-async fn upgrade<S>(
-    mut call: Call,
-    connection: S,
-    request: Request<()>,
-    prefix: &str,
-) -> Result<ApiResponse, ApiError>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let mut response = send(connection, request.map(|()| Empty::<Bytes>::new())).await?;
-    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        return Ok(to_response(response, prefix));
-    }
-    let Some(upgrade) = call.upgrade.take() else {
-        return Err(ApiError::bad_request("nothing to upgrade"));
-    };
-    let far = hyper::upgrade::on(&mut response);
-    let mut agreed = Response::new(Bytes::new());
-    *agreed.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    agreed.headers_mut().clone_from(response.headers());
-    let handshake = upgrade.accept(agreed, move |mut near: Connection| async move {
-        if let Ok(far) = far.await {
-            // Either side may close the connection.
-            let _ = tokio::io::copy_bidirectional(&mut near, &mut TokioIo::new(far)).await;
-        }
-    });
-    Ok(call.switch(handshake))
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-pub(crate) use self::trust::TrustError;
+pub(crate) use self::trust::{Security, TrustError};
 
 /// The largest body of a response, in bytes.
 const MAX_BODY: usize = 16 * 1024 * 1024;
@@ -90,13 +90,22 @@ impl Client {
         ca_pem: &[u8],
         dialer: Option<Dialer>,
     ) -> Result<Self, ClientError> {
+        Self::secured(url, Security { ca_pem, ..Security::default() }, dialer)
+    }
+
+    /// Creates a client that can skip the verification and can have a certificate.
+    pub(crate) fn secured(
+        url: &Uri,
+        security: Security<'_>,
+        dialer: Option<Dialer>,
+    ) -> Result<Self, ClientError> {
         let unusable = || ClientError::Host(url.to_string());
         let host = url.host().ok_or_else(unusable)?.trim_matches(['[', ']']).to_owned();
         let server_name = ServerName::try_from(host.clone()).map_err(|_| unusable())?;
         let port = url.port_u16().unwrap_or(443);
         let address =
             if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        let tls = TlsConnector::from(Arc::new(trust::configuration(ca_pem)?));
+        let tls = TlsConnector::from(Arc::new(trust::configuration(security)?));
         Ok(Self { address, host, server_name, tls, dialer, idle: Mutex::default() })
     }
 
@@ -107,13 +116,29 @@ impl Client {
         body: Bytes,
         timeout: Duration,
     ) -> Result<(StatusCode, Bytes), ClientError> {
+        let request = Request::post(path)
+            .header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
+            .header(header::ACCEPT, HeaderValue::from_static("application/json, */*"))
+            .header(header::USER_AGENT, HeaderValue::from_static("kube-apiserver-admission"))
+            .body(Full::new(body))
+            .map_err(|error| ClientError::Exchange(error.to_string()))?;
+        let response = self.exchange(request, timeout).await?;
+        Ok((response.status(), response.into_body()))
+    }
+
+    /// Sends a request to this server, and returns the complete response.
+    pub(crate) async fn exchange(
+        &self,
+        mut request: Request<Full<Bytes>>,
+        timeout: Duration,
+    ) -> Result<Response<Bytes>, ClientError> {
+        request.headers_mut().insert(header::HOST, self.host_header()?);
         let exchange = async {
-            let response = self.send(self.request(path, body)?).await?;
-            let status = response.status();
+            let (parts, body) = self.send(request).await?.into_parts();
             // Simple servers end a body of unknown length by closing the connection, without a
             // message of TLS.
-            let ends_at_close = response.body().size_hint().exact().is_none();
-            let mut body = Limited::new(response.into_body(), MAX_BODY);
+            let ends_at_close = body.size_hint().exact().is_none();
+            let mut body = Limited::new(body, MAX_BODY);
             let mut bytes = BytesMut::new();
             while let Some(frame) = body.frame().await {
                 match frame {
@@ -122,20 +147,15 @@ impl Client {
                     Err(error) => return Err(ClientError::Exchange(error.to_string())),
                 }
             }
-            Ok((status, bytes.freeze()))
+            Ok(Response::from_parts(parts, bytes.freeze()))
         };
         tokio::time::timeout(timeout, exchange).await.unwrap_or(Err(ClientError::Timeout))
     }
 
-    fn request(&self, path: &str, body: Bytes) -> Result<Request<Full<Bytes>>, ClientError> {
+    /// Returns the value of the header `Host`.
+    pub(crate) fn host_header(&self) -> Result<HeaderValue, ClientError> {
         let host = if self.address.ends_with(":443") { &self.host } else { &self.address };
-        Request::post(path)
-            .header(header::HOST, host)
-            .header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
-            .header(header::ACCEPT, HeaderValue::from_static("application/json, */*"))
-            .header(header::USER_AGENT, HeaderValue::from_static("kube-apiserver-admission"))
-            .body(Full::new(body))
-            .map_err(|error| ClientError::Exchange(error.to_string()))
+        HeaderValue::try_from(host).map_err(|_| ClientError::Host(host.clone()))
     }
 
     /// Sends a request on an idle connection, or on a new one. A server may close an idle

@@ -3,6 +3,7 @@
 pub(crate) mod body;
 pub(crate) mod client;
 mod encode;
+pub(crate) mod forward;
 pub(crate) mod items;
 pub mod limits;
 pub mod listener;

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::admission::resource_quota;
 use crate::authentication::User;
-use crate::endpoints::commit::{Commit, commit};
+use crate::endpoints::commit::{Commit, commit, update_latest};
 use crate::endpoints::{bootstrap, lifecycle};
 use crate::registry::{Lookup, ResourceType};
 use crate::server::ApiServer;
@@ -195,27 +195,8 @@ impl Client {
         change: impl Fn(&mut Value) + Send,
     ) {
         let ty = &object.resource.0;
-        let mut stored = object.stored.clone();
-        loop {
-            let old = ty.load(&stored);
-            let mut new = old.clone();
-            change(&mut new);
-            if new == old {
-                return;
-            }
-            if let Some(manager) = manager {
-                ownership(ty, manager).track(Some(&old), &mut new, None);
-            }
-            match commit(&self.api, ty, (&stored, &old), &new, |_| true).await {
-                // Try again with the version of the faster writer.
-                Ok(Commit::Rejected(Some(newer))) if newer.facts.uid == stored.facts.uid => {
-                    stored = newer;
-                }
-                Ok(Commit::Stored(_) | Commit::Removed(_) | Commit::Rejected(_)) | Err(_) => {
-                    return;
-                }
-            }
-        }
+        let owner = manager.map(|manager| ownership(ty, manager));
+        update_latest(&self.api, ty, object.stored.clone(), owner.as_ref(), change).await;
     }
 
     /// Changes a namespace if it contains no object and this is still its newest version. Returns

@@ -10,6 +10,7 @@ mod descriptions;
 mod gnostic;
 mod operations;
 mod published;
+mod remote;
 mod serve;
 mod v2;
 mod v3;
@@ -22,6 +23,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 pub(crate) use gnostic::encode as v2_protobuf;
+pub(crate) use remote::RemoteDocument;
 pub(crate) use serve::{Publisher, handle};
 pub(crate) use v2::document as v2;
 

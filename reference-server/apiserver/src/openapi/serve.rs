@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use jiff::{Timestamp, ToSpan};
+use serde_json::Value;
 
 use super::{
-    Document, PROTOBUF_REQUEST, PROTOBUF_RESPONSE, by_path, v2, v2_protobuf, v3, v3_index,
+    Document, PROTOBUF_REQUEST, PROTOBUF_RESPONSE, RemoteDocument, by_path, v2, v2_protobuf, v3,
+    v3_index,
 };
 
 use crate::config::KubernetesVersion;
@@ -30,6 +32,7 @@ pub(crate) struct Publisher {
 struct Published {
     version: KubernetesVersion,
     of: Arc<Vec<Arc<Resource>>>,
+    remotes: Vec<RemoteDocument>,
     /// By their path below `/openapi/v3/`.
     v3: BTreeMap<String, Arc<GroupVersion>>,
     v2: OnceLock<Bytes>,
@@ -50,14 +53,19 @@ impl Publisher {
         Self { version, current: Mutex::default() }
     }
 
-    fn published(&self, resources: Arc<Vec<Arc<Resource>>>) -> Arc<Published> {
+    fn published(
+        &self,
+        resources: Arc<Vec<Arc<Resource>>>,
+        remotes: Vec<RemoteDocument>,
+    ) -> Arc<Published> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(published) = &*current
-            && Arc::ptr_eq(&published.of, &resources)
+            && published.is_about(&resources, &remotes)
         {
             return Arc::clone(published);
         }
-        let published = Arc::new(Published::new(self.version, resources, current.as_deref()));
+        let published = Published::new(self.version, (resources, remotes), current.as_deref());
+        let published = Arc::new(published);
         *current = Some(Arc::clone(&published));
         published
     }
@@ -66,16 +74,18 @@ impl Publisher {
 /// Serves a path below `/openapi/`.
 pub(crate) fn handle(
     publisher: &Publisher,
-    resources: Arc<Vec<Arc<Resource>>>,
+    (resources, remotes): (Arc<Vec<Arc<Resource>>>, Vec<RemoteDocument>),
     (method, path): (&Method, &str),
     query: &Query,
     headers: &HeaderMap,
 ) -> Result<ApiResponse, ApiError> {
-    let documents = publisher.published(resources);
+    let documents = publisher.published(resources, remotes.clone());
     let response = match path {
         "v2" => version_2(&documents, headers)?,
         "v3" => {
-            let index = v3_index(documents.v3.iter().map(|(path, it)| (path, it.document())));
+            let own = documents.v3.iter().map(|(path, it)| (path, it.document()));
+            let mut index = v3_index(own);
+            remotes.iter().for_each(|remote| remote.add_to_index(&mut index));
             ApiResponse::json(StatusCode::OK, &index)
         }
         path => {
@@ -90,7 +100,7 @@ impl Published {
     /// Keeps the documents of groups whose resources are the same as before.
     fn new(
         version: KubernetesVersion,
-        resources: Arc<Vec<Arc<Resource>>>,
+        (resources, remotes): (Arc<Vec<Arc<Resource>>>, Vec<RemoteDocument>),
         before: Option<&Self>,
     ) -> Self {
         let group_version = |(path, of): (String, Vec<Arc<Resource>>)| {
@@ -100,7 +110,21 @@ impl Published {
             (path, same.unwrap_or_else(new))
         };
         let v3 = by_path(&resources).into_iter().map(group_version).collect();
-        Self { version, of: resources, v3, v2: OnceLock::new(), v2_protobuf: OnceLock::new() }
+        let (v2, v2_protobuf) = (OnceLock::new(), OnceLock::new());
+        Self { version, of: resources, remotes, v3, v2, v2_protobuf }
+    }
+
+    fn is_about(&self, resources: &Arc<Vec<Arc<Resource>>>, remotes: &[RemoteDocument]) -> bool {
+        Arc::ptr_eq(&self.of, resources)
+            && self.remotes.len() == remotes.len()
+            && self.remotes.iter().zip(remotes).all(|(one, other)| one.has_same_v2(other))
+    }
+
+    /// Writes the document of version 2.
+    fn document_2(&self) -> Value {
+        let mut document = v2(&self.of, self.version);
+        self.remotes.iter().for_each(|remote| remote.add_to_v2(&mut document));
+        document
     }
 }
 
@@ -117,7 +141,6 @@ impl GroupVersion {
 
 /// Serves the complete API in one document, in the form that the client prefers.
 fn version_2(published: &Published, headers: &HeaderMap) -> Result<ApiResponse, ApiError> {
-    let document = || v2(&published.of, published.version);
     let wants_protobuf = |entry: &Entry<'_>| match entry.media_range {
         "*/*" | "application/*" | "application/json" => Some(false),
         PROTOBUF_REQUEST | PROTOBUF_RESPONSE => Some(true),
@@ -129,10 +152,11 @@ fn version_2(published: &Published, headers: &HeaderMap) -> Result<ApiResponse, 
         ))
     })?;
     let mut response = if wants_protobuf {
-        let bytes = published.v2_protobuf.get_or_init(|| v2_protobuf(&document()).into());
+        let bytes =
+            published.v2_protobuf.get_or_init(|| v2_protobuf(&published.document_2()).into());
         tagged(bytes, headers)
     } else {
-        tagged(published.v2.get_or_init(|| document().to_string().into()), headers)
+        tagged(published.v2.get_or_init(|| published.document_2().to_string().into()), headers)
     };
     if wants_protobuf {
         response.content_type = PROTOBUF_RESPONSE;
@@ -203,7 +227,7 @@ mod tests {
         let version = KubernetesVersion::default();
         let registry = Registry::new(version, DisabledCapabilities::default());
         let (documents, publisher) = (Documents::default(), Publisher::new(version));
-        let current = || publisher.published(documents.resources(&registry));
+        let current = || publisher.published(documents.resources(&registry), Vec::new());
         let before = current();
         assert!(Arc::ptr_eq(&before, &current()), "nothing changed");
         registry.replace("apps", "deployments", Vec::new());

@@ -7,20 +7,25 @@
 pub(crate) mod backends;
 pub(crate) mod builtin;
 mod capabilities;
+mod catalogue;
 mod conversion;
 pub(crate) mod crd;
 pub(crate) mod encode;
 pub(crate) mod follower;
+pub(crate) mod remote;
+mod selectable;
+pub(crate) mod services;
 pub(crate) mod strategy;
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::Value;
 
-use self::builtin::{BuiltinType, Column, FieldLabel, Hooks, NameRule, Scale};
+use self::builtin::{BuiltinType, Column, Hooks, NameRule, Scale};
+pub(crate) use self::catalogue::{Catalogue, Lookup};
 pub(crate) use self::conversion::Conversion;
+pub(crate) use self::selectable::Selectable;
 use self::strategy::Strategy;
 use crate::config::KubernetesVersion;
 use crate::disabled::DisabledCapabilities;
@@ -105,39 +110,6 @@ pub(crate) const PATCH_TYPES: [&str; 4] = [
     "application/strategic-merge-patch+json",
     "application/apply-patch+yaml",
 ];
-
-/// A field that field selectors support.
-#[derive(Clone, Debug)]
-pub(crate) struct Selectable {
-    pub(crate) label: String,
-    pub(crate) pointer: String,
-    pub(crate) absent: String,
-}
-
-impl From<&FieldLabel> for Selectable {
-    fn from(field: &FieldLabel) -> Self {
-        Self {
-            label: field.label.to_owned(),
-            pointer: field.pointer.to_owned(),
-            absent: field.absent.to_owned(),
-        }
-    }
-}
-
-impl Selectable {
-    /// Creates a field of a custom resource. An absent value counts as empty.
-    pub(crate) fn new(label: &str, pointer: &str) -> Self {
-        Self { label: label.to_owned(), pointer: pointer.to_owned(), absent: String::new() }
-    }
-
-    fn value(&self, object: &Value) -> String {
-        match object.pointer(&self.pointer) {
-            None | Some(Value::Null) => self.absent.clone(),
-            Some(Value::String(text)) => text.clone(),
-            Some(other) => other.to_string(),
-        }
-    }
-}
 
 /// The types whose deletion returns the object instead of a Status.
 const DELETION_RETURNS_OBJECT: [&str; 4] = ["pods", "services", "serviceaccounts", "namespaces"];
@@ -369,58 +341,6 @@ pub(crate) fn table_name(group: &str, plural: &str) -> String {
 
 /// The schema of a built-in type that is stored as another type, which has schema 0.
 const OTHER_VERSION: u64 = 1;
-
-/// The resources at one moment.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Catalogue {
-    /// The types in the order of discovery.
-    types: Vec<Arc<ResourceType>>,
-    /// The types by group, version and plural.
-    index: HashMap<String, HashMap<String, HashMap<String, Arc<ResourceType>>>>,
-}
-
-/// The result of the look-up of a path.
-#[derive(Clone, Debug)]
-pub(crate) enum Lookup {
-    /// The type.
-    Found(Arc<ResourceType>),
-    /// The group is served, but it has no such resource.
-    NoResource,
-    /// The group is not served, or a CRD defines it.
-    NoGroup,
-}
-
-impl Catalogue {
-    /// Returns all types in the order of discovery.
-    pub(crate) fn types(&self) -> &[Arc<ResourceType>] {
-        &self.types
-    }
-
-    /// Finds the type of a group, version and plural.
-    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Lookup {
-        let Some(versions) = self.index.get(group) else { return Lookup::NoGroup };
-        if let Some(ty) = versions.get(version).and_then(|types| types.get(plural)) {
-            return Lookup::Found(ty.clone());
-        }
-        let builtin = self.types.iter().any(|ty| ty.group == group && !ty.custom);
-        if builtin { Lookup::NoResource } else { Lookup::NoGroup }
-    }
-
-    fn add(&mut self, ty: Arc<ResourceType>) {
-        let versions = self.index.entry(ty.group.clone()).or_default();
-        versions.entry(ty.version.clone()).or_default().insert(ty.plural.clone(), ty.clone());
-        self.types.push(ty);
-    }
-
-    fn remove(&mut self, group: &str, plural: &str) {
-        let types = std::mem::take(self).types;
-        for ty in types {
-            if ty.group != group || ty.plural != plural {
-                self.add(ty);
-            }
-        }
-    }
-}
 
 /// The current catalogue, which is replaced as a whole.
 #[derive(Debug)]

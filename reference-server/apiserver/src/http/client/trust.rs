@@ -5,12 +5,14 @@ use std::sync::Arc;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::verify_server_name;
-use rustls::crypto::CryptoProvider;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls_platform_verifier::BuilderVerifierExt as _;
+
+use crate::certificates::front_proxy::Identity;
 
 /// Why the certificates of a configuration cannot be trusted.
 #[derive(Debug, thiserror::Error)]
@@ -26,17 +28,37 @@ pub(crate) enum TrustError {
     Verifier(#[from] rustls::client::VerifierBuilderError),
 }
 
-/// Returns the configuration that trusts the authorities in `ca_pem`, or those of the system if
-/// that is empty.
-pub(super) fn configuration(ca_pem: &[u8]) -> Result<ClientConfig, TrustError> {
+/// Whom a client trusts, and who it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Security<'a> {
+    /// The trusted authorities as PEM. If empty, those of the system.
+    pub(crate) ca_pem: &'a [u8],
+    /// The certificate of the server is not verified.
+    pub(crate) insecure: bool,
+    /// The certificate of the client.
+    pub(crate) identity: Option<&'a Identity>,
+}
+
+/// Returns the configuration of TLS.
+pub(super) fn configuration(security: Security<'_>) -> Result<ClientConfig, TrustError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()?;
-    if ca_pem.is_empty() {
-        return Ok(builder.with_platform_verifier()?.with_no_client_auth());
-    }
-    let verifier = Arc::new(BundleVerifier::new(ca_pem, provider)?);
-    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+    let builder = if security.insecure {
+        let verifier = Arc::new(NoVerifier(provider));
+        builder.dangerous().with_custom_certificate_verifier(verifier)
+    } else if security.ca_pem.is_empty() {
+        builder.with_platform_verifier()?
+    } else {
+        let verifier = Arc::new(BundleVerifier::new(security.ca_pem, provider)?);
+        builder.dangerous().with_custom_certificate_verifier(verifier)
+    };
+    Ok(match security.identity {
+        Some(Identity { chain, key }) => {
+            builder.with_client_auth_cert(chain.clone(), key.clone_key())?
+        }
+        None => builder.with_no_client_auth(),
+    })
 }
 
 /// Trusts the certificates of a bundle as authorities and, as Go does, as the certificate of the
@@ -98,5 +120,46 @@ impl ServerCertVerifier for BundleVerifier {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.authorities.supported_verify_schemes()
+    }
+}
+
+/// Accepts every certificate, but only from the owner of its key.
+#[derive(Debug)]
+struct NoVerifier(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for NoVerifier {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
     }
 }
