@@ -2,12 +2,14 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rand::distr::{Alphanumeric, SampleString};
 
 use crate::{
-    AdmissionPlugins, AuthorizationMode, DisabledCapabilities, Faults, KubernetesVersion, Limits,
-    Manifest, ServiceAccountOptions, Storage, Tls, TokenUser, Variations,
+    AdmissionPlugins, AuditOptions, AuthorizationMode, DisabledCapabilities, Faults,
+    KubernetesVersion, Limits, Manifest, ServiceAccountOptions, Storage, Tls, TokenUser,
+    Variations,
 };
 
 /// The configuration of a server. [`Config::default`] suits a test in the same process.
@@ -34,6 +36,11 @@ pub struct Config {
     pub service_accounts: ServiceAccountOptions,
     /// The admission plugins. Default: those of kube-apiserver without `ServiceAccount`.
     pub admission_plugins: AdmissionPlugins,
+    /// The audit log. Default: none.
+    pub audit: Option<AuditOptions>,
+    /// The time between [`Running::drain`](crate::Running::drain), which makes `/readyz` fail, and
+    /// the end of the listener. Load balancers stop to use the server in this time. Default: none.
+    pub shutdown_delay: Duration,
     /// The objects that exist when the server is ready. The server applies definitions first, then
     /// namespaces, then the others in their order. Default: none.
     pub manifests: Vec<Manifest>,
@@ -90,6 +97,8 @@ impl Default for Config {
             authorization: AuthorizationMode::Rbac,
             service_accounts: ServiceAccountOptions::default(),
             admission_plugins: AdmissionPlugins::default(),
+            audit: None,
+            shutdown_delay: Duration::ZERO,
             manifests: Vec::new(),
             cluster_defaults: true,
             controllers: Controllers::All,

@@ -44,7 +44,11 @@ impl ConnectionHandler for FrontEnd {
                 state.disable_stall_timeout();
                 let mut client = Extensions::new();
                 state.peer().map(|peer| client.insert(peer));
-                proxy.clone().connection(stream, client, || state.request_received()).await;
+                let serve = proxy.clone().connection(stream, client, || state.request_received());
+                tokio::select! {
+                    () = serve => {}
+                    () = state.drained() => {}
+                }
             }
         }
     }

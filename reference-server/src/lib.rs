@@ -69,12 +69,12 @@ mod server;
 
 pub use builder::ServerBuilder;
 pub use config::{Config, Controllers};
+pub use kubeproof_apiserver::config::disabled::{Capability, DisabledCapabilities};
 pub use kubeproof_apiserver::config::{
-    AdmissionPluginError, AdmissionPlugins, AuthorizationMode, EtcdOptions, EtcdTls,
-    KubernetesVersion, Limits, ServiceAccountOptions, ServingCertificate, Storage, Tls,
-    TokenFileError, TokenUser, UnknownVersion,
+    AdmissionPluginError, AdmissionPlugins, AuditOptions, AuditPolicy, AuthorizationMode,
+    EtcdOptions, EtcdTls, KubernetesVersion, Limits, PolicyError, ServiceAccountOptions,
+    ServingCertificate, Storage, Tls, TokenFileError, TokenUser, UnknownVersion,
 };
-pub use kubeproof_apiserver::disabled::{Capability, DisabledCapabilities};
 pub use kubeproof_apiserver::{SnapshotError, StorageError};
 pub use kubeproof_faults::{Fault, Faults, Variation, Variations};
 pub use kubeproof_kubelet as kubelet;

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -24,6 +25,8 @@ use crate::load::{self, LoadError};
 use crate::node;
 use crate::{Capability, Config, Controllers, Variation};
 
+/// The time that running requests have when the server drains, which is that of the longest ones.
+const DRAIN_TIME: Duration = Duration::from_mins(1);
 /// The number of events that a server with a short history keeps.
 const SHORT_HISTORY: usize = 256;
 
@@ -117,12 +120,14 @@ impl Server {
         }
         load::apply(&api, &config.admin_token, &config.manifests).await?;
         let front_end = Arc::new(FrontEnd::new(api.clone(), &config)?);
-        tasks.spawn(listener::accept(
+        let (drain, connections) = (CancellationToken::new(), TaskTracker::new());
+        connections.spawn(listener::accept(
             socket,
             tls,
             front_end,
             config.limits,
-            (stop.clone(), tasks.clone()),
+            (drain.clone(), stop.clone()),
+            connections.clone(),
         ));
         Ok(Running {
             api,
@@ -130,6 +135,9 @@ impl Server {
             ca_pem: identity.map(|identity| identity.ca_pem),
             admin_token: config.admin_token,
             user_token: config.user_token,
+            shutdown_delay: config.shutdown_delay,
+            drain,
+            connections,
             tasks,
             stop: stop.drop_guard(),
         })
@@ -169,6 +177,7 @@ fn options(config: &Config, addr: SocketAddr, identity: Option<&Identity>) -> Op
         authorization: config.authorization,
         service_accounts: config.service_accounts.clone(),
         admission_plugins: config.admission_plugins.clone(),
+        audit: config.audit.clone(),
         cluster_defaults: config.cluster_defaults,
         storage: config.storage.clone(),
         restore: config.restore.clone(),
@@ -188,6 +197,10 @@ pub struct Running {
     ca_pem: Option<String>,
     admin_token: String,
     user_token: Option<String>,
+    shutdown_delay: Duration,
+    /// Ends the listener and idle connections.
+    drain: CancellationToken,
+    connections: TaskTracker,
     tasks: TaskTracker,
     stop: DropGuard,
     api: Arc<ApiServer>,
@@ -272,11 +285,25 @@ impl Running {
         api.save_snapshot(path)
     }
 
+    /// Prepares to stop, as kube-apiserver does after SIGTERM: `/readyz` fails and watches end. After
+    /// [`Config::shutdown_delay`] the listener and idle connections end. Then the server waits up to
+    /// a minute for running requests. [`Self::shutdown`] must follow.
+    pub async fn drain(&self) {
+        self.api.drain();
+        tokio::time::sleep(self.shutdown_delay).await;
+        self.drain.cancel();
+        self.connections.close();
+        // The requests that take longer end with the server.
+        let _ = tokio::time::timeout(DRAIN_TIME, self.connections.wait()).await;
+    }
+
     /// Stops the listener, ends every connection and waits until all are closed.
     pub async fn shutdown(self) {
-        let Self { tasks, stop, .. } = self;
+        let Self { connections, tasks, stop, .. } = self;
         drop(stop);
-        tasks.close();
-        tasks.wait().await;
+        for tracker in [connections, tasks] {
+            tracker.close();
+            tracker.wait().await;
+        }
     }
 }

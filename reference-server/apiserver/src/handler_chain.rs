@@ -4,8 +4,10 @@
 //! [`ApiServer::dispatch`] runs the steps in order. The listener (`http::listener`) comes before
 //! it, the response (`http::respond`) after it.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version, header};
@@ -18,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admission::{Record, resource_quota};
+use crate::audit::{AuditError, AuditLog, Origin, Outcome, Trail};
 use crate::authentication::User;
 use crate::authorization;
 use crate::certificates::front_proxy::FrontProxy;
@@ -30,8 +33,8 @@ use crate::endpoints::{self, Call, aggregation, paths};
 use crate::http::body;
 use crate::http::limits::ConnectionState;
 use crate::http::listener::{self, RequestHandler};
-use crate::http::metrics;
-use crate::http::negotiate::negotiate_error;
+use crate::http::metrics::RequestLabels;
+use crate::http::negotiate::{Representation, negotiate_error};
 use crate::http::request_info::RequestInfo;
 use crate::http::respond::{self, ApiResponse, Payload};
 use crate::http::timeout;
@@ -50,6 +53,9 @@ pub enum StartError {
     /// The certificate for extension servers could not be generated.
     #[error(transparent)]
     Certificate(#[from] SignError),
+    /// The audit log could not be opened.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
     /// The storage could not be opened.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -77,7 +83,9 @@ impl ApiServer {
         let store =
             endpoints::restore::open(&options.storage, restore, options.history, &registry).await?;
         let front_proxy = FrontProxy::generate().map_err(SignError::from)?;
-        let server = Self::new(options, (registry, store, front_proxy), tasks, stop)?;
+        let audit = options.audit.as_ref().map(AuditLog::open).transpose()?;
+        let parts = (front_proxy, audit);
+        let server = Self::new(options, (registry, store), parts, (tasks, stop))?;
         endpoints::restore::adopt(&server);
         if let Lookup::Found(namespaces) = server.registry.current().find("", "v1", "namespaces") {
             endpoints::bootstrap::create_namespaces(&server, &namespaces).await?;
@@ -129,11 +137,15 @@ impl ApiServer {
         let gzip = accepts_gzip(request.headers());
         let is_head = request.method() == Method::HEAD;
         let labels = self.labels(&request);
+        let (since, running) = (Instant::now(), labels.as_ref().map(|it| self.metrics.start(it)));
         let of_errors = negotiate_error(request.headers(), self.disabled_capabilities);
         let server = Arc::clone(&self);
         let record = Arc::new(Record::default());
         let response = self.complete(request, record.clone()).await;
-        let response = response.unwrap_or_else(|error| ApiResponse::from_error(&error, of_errors));
+        let response = match record.trail() {
+            Some(trail) => audited(trail, response, of_errors),
+            None => response.unwrap_or_else(|error| ApiResponse::from_error(&error, of_errors)),
+        };
         let response = response.warnings(&record.warnings());
         if response.status.is_success() {
             record.charges().finish();
@@ -141,8 +153,9 @@ impl ApiServer {
             resource_quota::release(server.context(), &record).await;
         }
         if let Some(labels) = labels {
-            server.metrics.count(labels, response.status.as_u16());
+            server.metrics.count(&labels, response.status.as_u16(), since);
         }
+        let response = response.until(server.draining.clone(), running);
         let response = response.pretty(pretty);
         let response = if gzip { response.compressed() } else { response };
         let response = response.into_response();
@@ -151,10 +164,10 @@ impl ApiServer {
 
     /// Returns the labels under which `/metrics` counts the request. Without labels, it is not
     /// counted.
-    fn labels(&self, request: &Request<Incoming>) -> Option<String> {
+    fn labels(&self, request: &Request<Incoming>) -> Option<RequestLabels> {
         let (uri, method) = (request.uri(), request.method());
         match RequestInfo::parse(uri.path()) {
-            RequestInfo::Path(path) => metrics::path_labels(&path, method),
+            RequestInfo::Path(path) => RequestLabels::of_path(&path, method),
             RequestInfo::Resource(info) => {
                 let ty = self.find(&info).ok()?;
                 let sub = info.subresource.as_str();
@@ -164,7 +177,7 @@ impl ApiServer {
                     || ty.subresources.iter().any(|known| known.name == sub);
                 let applies = body::media_type(request.headers()).contains("apply-patch");
                 let query = Query::parse(uri.query().unwrap_or_default());
-                is_served.then(|| metrics::resource_labels(&info, method, &query, applies))
+                is_served.then(|| RequestLabels::of_resource(&info, method, &query, applies))
             }
         }
     }
@@ -212,9 +225,24 @@ impl ApiServer {
         if needs_newest(&info) {
             self.store.catch_up().await.map_err(|error| storage_error(&error))?;
         }
-        let user = self.credentials().authenticate(&parts)?;
-        let user = authorization::acting(user, &parts.headers, self.rights())?;
-        authorization::authorize(&user, &parts.method, &info, &query, self.rights())?;
+        let authenticated = self.credentials().authenticate(&parts);
+        if let Some(log) = &self.audit {
+            let user = authenticated.as_ref().map(Arc::clone).unwrap_or_default();
+            let trail = log.begin(&origin(&user, &parts, (&info, &query)));
+            trail.into_iter().for_each(|trail| record.set_trail(trail));
+        }
+        let original = authenticated?;
+        let user = authorization::acting(original.clone(), &parts.headers, self.rights())?;
+        if let Some(trail) = record.trail()
+            && !Arc::ptr_eq(&original, &user)
+        {
+            trail.impersonated(&user);
+        }
+        let allowed = authorization::authorize(&user, &parts.method, &info, &query, self.rights());
+        let decision = if allowed.is_ok() { "allow" } else { "forbid" };
+        record.annotate("authorization.k8s.io/decision", decision);
+        record.annotate("authorization.k8s.io/reason", "");
+        allowed?;
         if let Some(remote) = aggregation::find(&self, &info) {
             let request = (&parts, upgrade);
             return Ok(aggregation::forward(&self, &remote, &user, request, body).await);
@@ -273,6 +301,58 @@ fn needs_newest(info: &RequestInfo) -> bool {
             !OWN.contains(&first)
         }
     }
+}
+
+/// Returns what the audit log needs to know about a request.
+fn origin<'a>(
+    user: &'a User,
+    parts: &'a Parts,
+    (info, query): (&'a RequestInfo, &Query),
+) -> Origin<'a> {
+    let verb = match info {
+        RequestInfo::Resource(resource) => resource.verb(&parts.method, query.flag("watch")),
+        RequestInfo::Path(_) => path_verb(&parts.method),
+    };
+    let remote = parts.extensions.get::<SocketAddr>().map(SocketAddr::ip);
+    Origin { user, verb, info, uri: &parts.uri, headers: &parts.headers, remote }
+}
+
+/// Returns the verb of a request for a path without resource.
+fn path_verb(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "get",
+        "HEAD" => "head",
+        "POST" => "post",
+        "PUT" => "put",
+        "PATCH" => "patch",
+        "DELETE" => "delete",
+        _ => "options",
+    }
+}
+
+/// Writes the events of a response into the audit log.
+fn audited(
+    trail: &Trail,
+    response: Result<ApiResponse, ApiError>,
+    of_errors: Representation,
+) -> ApiResponse {
+    let mut response = match response {
+        Ok(response) => response.gathered(),
+        Err(error) => {
+            trail.finish(&Outcome::Rejected(&error));
+            return ApiResponse::from_error(&error, of_errors);
+        }
+    };
+    let code = response.status;
+    response.payload = match response.payload {
+        Payload::Stream(chunks) => Payload::Stream(trail.clone().follow(code, chunks)),
+        Payload::Whole(body) => {
+            trail.finish(&Outcome::Responded(code, Some(&body)));
+            Payload::Whole(body)
+        }
+        items @ Payload::Items(_) => items,
+    };
+    response
 }
 
 /// Returns whether a request accepts a compressed body. A quality of zero rejects it.

@@ -1,11 +1,11 @@
 #![doc = include_str!("../README.md")]
 
 mod admission;
+mod audit;
 mod authentication;
 mod authorization;
 pub mod certificates;
 pub mod config;
-pub mod disabled;
 mod discovery;
 mod endpoints;
 mod handler_chain;
@@ -17,6 +17,7 @@ mod registry;
 mod server;
 pub mod service_accounts;
 
+pub use audit::AuditError;
 pub use endpoints::forward::SERVER as SERVER_ANNOTATION;
 pub use endpoints::restore::StorageError;
 pub use endpoints::snapshot::SnapshotError;

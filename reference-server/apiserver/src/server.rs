@@ -14,11 +14,12 @@ use tokio_util::task::TaskTracker;
 
 use crate::admission::Chain;
 use crate::admission::resource_quota::PendingRequests;
+use crate::audit::AuditLog;
 use crate::authentication::{Authenticator, Credentials};
 use crate::authorization::{Rights, RoleIndex};
 use crate::certificates::front_proxy::FrontProxy;
+use crate::config::disabled::DisabledCapabilities;
 use crate::config::{AuthorizationMode, KubernetesVersion, Options};
-use crate::disabled::DisabledCapabilities;
 use crate::discovery::Documents;
 use crate::http::body::Intake;
 use crate::http::metrics::Metrics;
@@ -51,6 +52,8 @@ pub struct ApiServer {
     pub(crate) deletion_returns_object: bool,
     pub(crate) documents: Documents,
     pub(crate) metrics: Metrics,
+    /// The audit log, if the server has one.
+    pub(crate) audit: Option<Arc<AuditLog>>,
     pub(crate) publisher: Publisher,
     pub(crate) bodies: Intake,
     /// The groups that extension servers serve.
@@ -61,6 +64,8 @@ pub struct ApiServer {
     pub(crate) address: String,
     /// The kubelet of the node. A server without a node has none.
     pub(crate) kubelet: OnceLock<Arc<dyn KubeletClient>>,
+    /// The server prepares to stop.
+    pub(crate) draining: CancellationToken,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -75,9 +80,9 @@ impl ApiServer {
     /// Creates the state of a server.
     pub(crate) fn new(
         options: &Options,
-        (registry, store, front_proxy): (Arc<Registry>, Store, FrontProxy),
-        tasks: TaskTracker,
-        stop: CancellationToken,
+        (registry, store): (Arc<Registry>, Store),
+        (front_proxy, audit): (FrontProxy, Option<Arc<AuditLog>>),
+        (tasks, stop): (TaskTracker, CancellationToken),
     ) -> Result<Self, KeyError> {
         let quotas = Arc::new(PendingRequests::default());
         Ok(Self {
@@ -94,13 +99,15 @@ impl ApiServer {
             cluster_defaults: options.cluster_defaults,
             deletion_returns_object: options.deletion_returns_object,
             documents: Documents::default(),
-            metrics: Metrics::default(),
+            metrics: Metrics::new(options.version.numbers(), &git_version(options.version)),
+            audit,
             publisher: Publisher::new(options.version),
             bodies: Intake::new(&options.limits),
             remotes: Remotes::default(),
             front_proxy,
             address: options.address.clone(),
             kubelet: OnceLock::new(),
+            draining: CancellationToken::new(),
             tasks,
             stop,
         })
@@ -114,6 +121,11 @@ impl ApiServer {
     /// Reports whether other servers use the same objects.
     pub fn shares_storage(&self) -> bool {
         self.store.is_shared()
+    }
+
+    /// Lets `/readyz` fail, ends the watches, and closes idle connections. Running requests end.
+    pub fn drain(&self) {
+        self.draining.cancel();
     }
 
     /// Connects the kubelet of the node, once.
@@ -171,4 +183,9 @@ impl ApiServer {
             Lookup::NoResource | Lookup::NoGroup => Err(ApiError::no_such_resource()),
         }
     }
+}
+
+/// Returns the version that `/version` shows.
+pub(crate) fn git_version(version: KubernetesVersion) -> String {
+    format!("v{version}.0+kubeproof.{}", env!("CARGO_PKG_VERSION"))
 }

@@ -153,6 +153,13 @@ impl Store {
         Saved { revision: state.revision, objects }
     }
 
+    /// Returns the number of objects of each table that has some.
+    pub fn counts(&self) -> Vec<(String, usize)> {
+        let state = self.cache.read();
+        let counts = state.tables.iter().map(|(name, table)| (name.clone(), table.len()));
+        counts.filter(|(_, count)| *count > 0).collect()
+    }
+
     /// Returns an object.
     pub fn get(&self, table: &str, key: &Key) -> Option<Arc<Stored>> {
         self.cache.read().get(table, key).cloned()

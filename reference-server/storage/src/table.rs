@@ -70,6 +70,11 @@ impl Table {
         self.log.front().map(|event| event.revision)
     }
 
+    /// Returns the number of objects.
+    pub(super) fn len(&self) -> usize {
+        self.objects.len()
+    }
+
     /// Reports whether nothing would be lost with this table except its floor.
     pub(super) fn is_unused(&self) -> bool {
         self.objects.is_empty() && self.log.is_empty() && self.signal.receiver_count() == 0

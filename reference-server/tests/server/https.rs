@@ -141,8 +141,8 @@ async fn handle(
         headers: parts.headers,
         body: serde_json::from_slice(&body.unwrap_or_default()).unwrap_or_default(),
     };
+    seen.lock().expect("no panic").push(received.clone());
     let (status, document) = respond(&received);
-    seen.lock().expect("no panic").push(received);
     if status == 0 {
         std::future::pending::<()>().await;
     }

@@ -14,6 +14,7 @@ mod lists;
 mod logs_and_proxies;
 mod no_controllers;
 mod objects;
+mod operation;
 mod pod_parts;
 mod pods;
 mod policies;

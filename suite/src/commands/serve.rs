@@ -33,6 +33,7 @@ async fn run_server(mut options: ServerOptions) -> Result<(), Error> {
     announce(&options, &server, &mut io::stdout().lock())?;
     signals.next().await;
     let stopped = async {
+        server.drain().await;
         if let Some(path) = &options.snapshot {
             return server.shutdown_with_snapshot(path).await;
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use kubeproof_apimachinery::status::ApiError;
 use serde_json::Value;
@@ -19,6 +20,7 @@ use super::service_account::ServiceAccount;
 use super::webhook::{MutatingWebhooks, ValidatingWebhooks};
 use super::{Attributes, Plugin};
 use crate::config::Options;
+use crate::http::metrics::Admission;
 
 /// The plugins of a server.
 pub(crate) struct Chain {
@@ -74,7 +76,10 @@ impl Chain {
         object: &mut Value,
     ) -> Result<(), ApiError> {
         for plugin in self.plugins.iter().filter(|plugin| plugin.handles(&request)) {
-            plugin.mutate(request, object).await?;
+            let since = Instant::now();
+            let result = plugin.mutate(request, object).await;
+            observe(plugin.name(), "admit", &request, (result.is_err(), since));
+            result?;
         }
         Ok(())
     }
@@ -86,10 +91,23 @@ impl Chain {
         object: &Value,
     ) -> Result<(), ApiError> {
         for plugin in self.plugins.iter().filter(|plugin| plugin.handles(&request)) {
-            plugin.validate(request, object).await?;
+            let since = Instant::now();
+            let result = plugin.validate(request, object).await;
+            observe(plugin.name(), "validate", &request, (result.is_err(), since));
+            result?;
         }
         Ok(())
     }
+}
+
+fn observe(
+    name: &str,
+    kind: &str,
+    request: &Attributes<'_>,
+    (is_rejected, since): (bool, Instant),
+) {
+    let operation = request.operation.name();
+    request.metrics.plugin(Admission { name, kind, operation, is_rejected, since });
 }
 
 /// Which webhooks and policies of a request run again, and whether this is the second run.

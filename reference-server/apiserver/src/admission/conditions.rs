@@ -3,6 +3,8 @@
 use kubeproof_apimachinery::schema::rules::expression::{Expression, Names, Roots, Scope, Wanted};
 use serde_json::Value;
 
+use crate::registry::builtin::expressions::names_of_webhook;
+
 /// The maximum cost of the conditions of one webhook or policy.
 const BUDGET: u64 = 2_500_000;
 
@@ -18,8 +20,7 @@ pub(super) struct Conditions {
 impl Conditions {
     /// Compiles the conditions of a webhook.
     pub(super) fn of_webhook(webhook: &Value, ignores_errors: bool) -> Self {
-        let names = Names { roots: ROOTS.to_vec(), variables: Vec::new() };
-        Self::compile(&webhook["matchConditions"], &names, ignores_errors)
+        Self::compile(&webhook["matchConditions"], &names_of_webhook(), ignores_errors)
     }
 
     /// Compiles the conditions of a policy.
@@ -70,6 +71,3 @@ impl Conditions {
         }
     }
 }
-
-/// The variables of the conditions of webhooks.
-pub(super) const ROOTS: [&str; 3] = ["object", "oldObject", "request"];

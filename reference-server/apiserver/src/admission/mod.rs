@@ -33,6 +33,7 @@ use serde_json::Value;
 
 use crate::authentication::User;
 use crate::authorization::Rights;
+use crate::http::metrics::AdmissionMetrics;
 use crate::kubelet_client::KubeletClient;
 use crate::registry::ResourceType;
 use crate::registry::strategy::Context;
@@ -48,6 +49,18 @@ pub(crate) enum Operation {
     Delete,
     /// A request to a subresource such as `exec` or `proxy`.
     Connect,
+}
+
+impl Operation {
+    /// Returns the name in webhooks and metrics.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+        }
+    }
 }
 
 /// The type of the object of a request: `apps/v1` and `Deployment`.
@@ -75,6 +88,7 @@ pub(crate) struct Attributes<'a> {
     pub(crate) rights: Rights<'a>,
     pub(crate) context: Context<'a>,
     pub(crate) kubelet: Option<&'a Arc<dyn KubeletClient>>,
+    pub(crate) metrics: &'a AdmissionMetrics,
     /// Receives warnings and audit annotations.
     pub(crate) record: &'a Record,
     /// Which plugins run again after later ones changed the object.

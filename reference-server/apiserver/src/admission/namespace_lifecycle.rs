@@ -8,7 +8,7 @@ use kubeproof_storage::{Key, Stored};
 use serde_json::Value;
 
 use super::{Attributes, Decision, Operation, Plugin, decided};
-use crate::disabled::DisabledCapabilities;
+use crate::config::disabled::DisabledCapabilities;
 use crate::registry::ResourceType;
 
 /// The table of namespaces.

@@ -1,24 +1,24 @@
 //! What admission reports about a request besides its decision.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::resource_quota::Charges;
+use crate::audit::Trail;
 
-/// The warnings for the client, the usage that was added to quotas, and the annotations for an
-/// audit log.
+/// The warnings for the client, the usage that was added to quotas, and the trail in the audit
+/// log.
 ///
 /// A rejected request has them, too.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     contents: Mutex<Contents>,
     charges: Mutex<Charges>,
+    trail: OnceLock<Trail>,
 }
 
 #[derive(Debug, Default)]
 struct Contents {
     warnings: Vec<String>,
-    annotations: BTreeMap<String, String>,
 }
 
 impl Record {
@@ -29,7 +29,9 @@ impl Record {
 
     /// Adds an annotation for the audit log. As in kube-apiserver, the first value of a key stays.
     pub(crate) fn annotate(&self, key: impl Into<String>, value: impl Into<String>) {
-        self.contents().annotations.entry(key.into()).or_insert_with(|| value.into());
+        if let Some(trail) = self.trail.get() {
+            trail.annotate(&key.into(), &value.into());
+        }
     }
 
     /// Returns the warnings so far.
@@ -37,10 +39,15 @@ impl Record {
         self.contents().warnings.clone()
     }
 
-    #[expect(dead_code, reason = "the audit log reads them")]
-    /// Returns the audit annotations so far.
-    pub(crate) fn annotations(&self) -> BTreeMap<String, String> {
-        self.contents().annotations.clone()
+    /// Sets the trail of the request in the audit log, once.
+    pub(crate) fn set_trail(&self, trail: Trail) {
+        // A request is dispatched once.
+        let _ = self.trail.set(trail);
+    }
+
+    /// Returns the trail of the request in the audit log, if it has one.
+    pub(crate) fn trail(&self) -> Option<&Trail> {
+        self.trail.get()
     }
 
     /// Returns what the request added to quotas.

@@ -261,12 +261,7 @@ impl Rule {
     fn matches(&self, request: &Attributes<'_>, ty: &ResourceType, object: &Value) -> bool {
         let contains =
             |list: &[String], wanted: &str| list.iter().any(|item| item == "*" || item == wanted);
-        let operation = match request.operation {
-            Operation::Create => "CREATE",
-            Operation::Update => "UPDATE",
-            Operation::Delete => "DELETE",
-            Operation::Connect => "CONNECT",
-        };
+        let operation = request.operation.name();
         let in_scope = match self.scope.as_deref() {
             Some("Namespaced") => request.ty.namespaced,
             Some("Cluster") => !request.ty.namespaced,

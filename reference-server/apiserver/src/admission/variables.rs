@@ -12,12 +12,7 @@ use crate::registry::Lookup;
 pub(super) fn request(request: &Attributes<'_>, object: &Value) -> Value {
     let (group, version) =
         request.kind.api_version.split_once('/').unwrap_or(("", &request.kind.api_version));
-    let operation = match request.operation {
-        Operation::Create => "CREATE",
-        Operation::Update => "UPDATE",
-        Operation::Delete => "DELETE",
-        Operation::Connect => "CONNECT",
-    };
+    let operation = request.operation.name();
     let ty = request.ty;
     let mut fields = json!({
         "kind": {"group": group, "version": version, "kind": request.kind.kind},

@@ -1,6 +1,8 @@
 //! The options of an API server.
 
 mod admission_plugins;
+pub(crate) mod audit;
+pub mod disabled;
 mod token_file;
 
 use std::fmt;
@@ -8,9 +10,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use self::admission_plugins::{AdmissionPluginError, AdmissionPlugins};
+pub use self::audit::{AuditOptions, AuditPolicy, PolicyError};
+use self::disabled::DisabledCapabilities;
 pub use self::token_file::{TokenFileError, TokenUser};
 use crate::certificates::ClientCa;
-use crate::disabled::DisabledCapabilities;
 
 pub use kubeproof_api::{UnknownVersion, Version as KubernetesVersion};
 pub use kubeproof_storage::{EtcdOptions, EtcdTls};
@@ -38,6 +41,8 @@ pub struct Options {
     pub service_accounts: ServiceAccountOptions,
     /// The admission plugins that run.
     pub admission_plugins: AdmissionPlugins,
+    /// The audit log. Default: none.
+    pub audit: Option<AuditOptions>,
     /// The number of events that are kept for each resource.
     pub history: usize,
     /// Where the objects are.

@@ -101,6 +101,7 @@ impl<'c> Admission<'c> {
             rights: api.rights(),
             context: api.context(),
             kubelet: api.kubelet.get(),
+            metrics: &api.metrics.admission,
             record: &self.call.record,
             reinvocation,
         }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::admit::Admission;
 use super::{Call, list};
-use crate::disabled::Capability;
+use crate::config::disabled::Capability;
 use crate::endpoints::lifecycle::{DeleteOptions, Deleted, Deletion};
 use crate::endpoints::present;
 use crate::http::body;

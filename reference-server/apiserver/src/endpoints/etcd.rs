@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
     use crate::config::KubernetesVersion;
-    use crate::disabled::DisabledCapabilities;
+    use crate::config::disabled::DisabledCapabilities;
 
     fn codec() -> EtcdCodec {
         let version = KubernetesVersion::default();

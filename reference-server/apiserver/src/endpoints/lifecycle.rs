@@ -327,7 +327,7 @@ mod tests {
 
     use super::*;
     use crate::config::KubernetesVersion;
-    use crate::disabled::DisabledCapabilities;
+    use crate::config::disabled::DisabledCapabilities;
     use crate::registry::crd::strategy::CLEANUP_FINALIZER;
     use crate::registry::encode::awaits_dependents;
     use crate::registry::{Lookup, Registry};

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::commit::storage_error;
 use super::{Call, get};
-use crate::disabled::Capability;
-use crate::disabled::DisabledCapabilities;
+use crate::config::disabled::Capability;
+use crate::config::disabled::DisabledCapabilities;
 use crate::endpoints::present::{self, ListMeta};
 use crate::endpoints::selection::Selection;
 use crate::http::negotiate::Target;

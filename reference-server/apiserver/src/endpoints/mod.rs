@@ -186,7 +186,11 @@ impl Call {
 
     /// Reads the complete body.
     async fn body(&self, body: &mut Incoming) -> Result<Bytes, ApiError> {
-        self.api.bodies.read(body).await
+        let bytes = self.api.bodies.read(body).await?;
+        if let Some(trail) = self.record.trail() {
+            trail.request_body(&body::media_type(&self.headers), &bytes);
+        }
+        Ok(bytes)
     }
 }
 

@@ -6,14 +6,14 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde_json::{Value, json};
 
 use crate::config::KubernetesVersion;
-use crate::disabled::Capability;
+use crate::config::disabled::Capability;
 use crate::discovery;
 use crate::endpoints::{aggregation, health, present};
 use crate::http::metrics;
 use crate::http::negotiate::{Form, Target, negotiate};
 use crate::http::respond::ApiResponse;
 use crate::openapi;
-use crate::server::ApiServer;
+use crate::server::{ApiServer, git_version};
 use kubeproof_apimachinery::request::Query;
 use kubeproof_apimachinery::status::ApiError;
 
@@ -24,7 +24,7 @@ pub(crate) fn handle(
     query: &Query,
     headers: &HeaderMap,
 ) -> Result<ApiResponse, ApiError> {
-    if let Some(response) = health::handle(path, query) {
+    if let Some(response) = health::handle(path, query, api.draining.is_cancelled()) {
         return response;
     }
     let trimmed = path.trim_end_matches('/');
@@ -32,7 +32,13 @@ pub(crate) fn handle(
         "" => roots(api),
         "/version" => version(api.version),
         "/metrics" if method == Method::GET => {
-            let text = api.metrics.text();
+            let counts = api.store.counts();
+            let objects = counts.iter().map(|(table, count)| {
+                let (resource, group) = table.split_once('.').unwrap_or((table, ""));
+                (group, resource, *count)
+            });
+            let events = api.audit.as_ref().map_or(0, |log| log.events());
+            let text = api.metrics.text(&objects.collect::<Vec<_>>(), events);
             let content_type = metrics::MEDIA_TYPE;
             return Ok(ApiResponse { content_type, ..ApiResponse::text(StatusCode::OK, text) });
         }
@@ -197,7 +203,7 @@ fn version(version: KubernetesVersion) -> Value {
     json!({
         "major": major,
         "minor": minor,
-        "gitVersion": format!("v{version}.0+kubeproof.{}", env!("CARGO_PKG_VERSION")),
+        "gitVersion": git_version(version),
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",

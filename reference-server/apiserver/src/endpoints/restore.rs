@@ -149,7 +149,7 @@ mod tests {
 
     use super::*;
     use crate::config::KubernetesVersion;
-    use crate::disabled::DisabledCapabilities;
+    use crate::config::disabled::DisabledCapabilities;
 
     fn saved(table: &str, text: &Value) -> SavedObject {
         SavedObject {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::disabled::Capability;
+use crate::config::disabled::Capability;
 use crate::endpoints::bootstrap;
 use crate::registry::Lookup;
 use crate::registry::crd;

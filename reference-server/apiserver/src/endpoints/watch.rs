@@ -16,8 +16,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::{Call, convert, get};
-use crate::disabled::Capability;
-use crate::disabled::DisabledCapabilities;
+use crate::config::disabled::Capability;
+use crate::config::disabled::DisabledCapabilities;
 use crate::endpoints::present;
 use crate::endpoints::selection::Selection;
 use crate::http::negotiate::{Encoding, Form, Representation, Target};
@@ -54,9 +54,12 @@ pub(super) fn handle(mut call: Call) -> Result<ApiResponse, ApiError> {
         Watcher::new(call, representation, selection, present::include(&call.query)?, &options);
     watcher.framed = upgrade.is_none();
     watcher.begin(&options);
-    let chunks = futures_util::stream::unfold(watcher, |mut watcher| async move {
+    let ty = &call.ty;
+    let sent = call.api.metrics.watch_events(&ty.group, &ty.version, &ty.plural);
+    let chunks = futures_util::stream::unfold((watcher, sent), |(mut watcher, sent)| async move {
         let chunk = watcher.next().await?;
-        Some((chunk, watcher))
+        sent.inc();
+        Some((chunk, (watcher, sent)))
     });
     let chunks = Box::pin(chunks);
     let protobuf = representation.encoding == Encoding::Protobuf;

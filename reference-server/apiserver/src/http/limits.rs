@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -34,6 +35,10 @@ pub struct ConnectionState {
     may_pause: AtomicBool,
     /// The certificates of the client.
     peer: OnceLock<Arc<PeerCertificates>>,
+    /// The address of the client.
+    remote: OnceLock<SocketAddr>,
+    /// The server prepares to stop.
+    drain: OnceLock<CancellationToken>,
     leave: CancellationToken,
 }
 
@@ -49,6 +54,31 @@ impl ConnectionState {
     pub fn set_peer(&self, peer: Arc<PeerCertificates>) {
         // A connection has one handshake.
         let _ = self.peer.set(peer);
+    }
+
+    /// Records the address of the client, once.
+    pub(crate) fn set_remote(&self, remote: SocketAddr) {
+        // A connection has one peer.
+        let _ = self.remote.set(remote);
+    }
+
+    /// Sets what tells the connection to finish, once.
+    pub(crate) fn set_drain(&self, drain: CancellationToken) {
+        // A connection belongs to one listener.
+        let _ = self.drain.set(drain);
+    }
+
+    /// Waits until the connection must finish. A connection in memory goes on.
+    pub async fn drained(&self) {
+        match self.drain.get() {
+            Some(drain) => drain.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Returns the address of the client. A connection in memory has none.
+    pub fn remote(&self) -> Option<SocketAddr> {
+        self.remote.get().copied()
     }
 
     /// Returns the certificates of the client, if it presented any.

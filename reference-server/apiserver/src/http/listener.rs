@@ -1,6 +1,7 @@
 //! Accepts connections and serves HTTP/1.1 or HTTP/2 on them.
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,22 +56,25 @@ impl<H: RequestHandler> ConnectionHandler for H {
 /// The pause of the accept loop if the system has no free descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
-/// Accepts connections until `stop`. Each connection has its own task.
+/// Accepts connections until `drain` or `stop`. Each connection has its own task. With `drain`, it
+/// finishes its requests, with `stop`, it ends at once.
 pub async fn accept<H: ConnectionHandler>(
     socket: TcpListener,
     tls: Option<Arc<ServerConfig>>,
     handler: Arc<H>,
     limits: Limits,
-    (stop, tasks): (CancellationToken, TaskTracker),
+    (drain, stop): (CancellationToken, CancellationToken),
+    tasks: TaskTracker,
 ) {
     let acceptor = tls.map(TlsAcceptor::from);
     let waiting = WaitingConnections::new(&limits);
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => return,
+            () = drain.cancelled() => return,
             accepted = socket.accept() => accepted,
         };
-        let Ok((stream, _)) = accepted else {
+        let Ok((stream, remote)) = accepted else {
             waiting.make_room();
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
@@ -79,6 +83,8 @@ pub async fn accept<H: ConnectionHandler>(
         let _ = stream.set_nodelay(true);
         let (acceptor, handler, stop, state) =
             (acceptor.clone(), handler.clone(), stop.clone(), waiting.add());
+        state.set_remote(remote);
+        state.set_drain(drain.clone());
         tasks.spawn(async move {
             let stream = StallGuard::new(stream, state.clone(), &limits);
             let serve = async {
@@ -117,6 +123,9 @@ pub async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static, H: R
             if let Some(peer) = state.peer() {
                 request.extensions_mut().insert(peer);
             }
+            if let Some(remote) = state.remote() {
+                request.extensions_mut().insert(remote);
+            }
             let response = handler.handle(request).await;
             state.response_started(&response);
             Ok::<_, Infallible>(response)
@@ -129,5 +138,13 @@ pub async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send + 'static, H: R
         .timer(TokioTimer::new())
         .keep_alive_interval(limits.head)
         .keep_alive_timeout(limits.head);
-    let _ = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
+    let serving = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    let mut serving = pin!(serving);
+    tokio::select! {
+        _ = serving.as_mut() => {}
+        () = state.drained() => {
+            serving.as_mut().graceful_shutdown();
+            let _ = serving.await;
+        }
+    }
 }

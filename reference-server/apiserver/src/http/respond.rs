@@ -9,12 +9,14 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt as _, stream};
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::http::items::Items;
+use crate::http::metrics::Running;
 use crate::http::negotiate::Representation;
 use kubeproof_apimachinery::serializer::json;
 use kubeproof_apimachinery::status::ApiError;
@@ -128,7 +130,7 @@ impl ApiResponse {
 
     /// Collects the text of a list, because indenting and compressing need all of it.
     #[must_use]
-    fn gathered(mut self) -> Self {
+    pub(crate) fn gathered(mut self) -> Self {
         if let Payload::Items(items) = &mut self.payload {
             self.payload = Payload::Whole(items.rest());
         }
@@ -149,6 +151,23 @@ impl ApiResponse {
             headers: Vec::new(),
             may_pause: false,
         }
+    }
+
+    /// Ends a stream when the server drains. `running` is dropped with the body.
+    #[must_use]
+    pub(crate) fn until(mut self, draining: CancellationToken, running: Option<Running>) -> Self {
+        self.payload = match self.payload {
+            Payload::Stream(chunks) => {
+                let chunks = chunks.take_until(draining.cancelled_owned());
+                let counted = stream::unfold((chunks, running), |(mut chunks, running)| async {
+                    let chunk = chunks.next().await?;
+                    Some((chunk, (chunks, running)))
+                });
+                Payload::Stream(Box::pin(counted))
+            }
+            whole @ (Payload::Whole(_) | Payload::Items(_)) => whole,
+        };
+        self
     }
 
     #[must_use]

@@ -218,7 +218,7 @@ fn with_header(response: ApiResponse, name: header::HeaderName, value: &str) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disabled::DisabledCapabilities;
+    use crate::config::disabled::DisabledCapabilities;
     use crate::discovery::Documents;
     use crate::registry::Registry;
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::ResourceType;
 use super::builtin::{Subresource, rbac};
-use crate::disabled::{Capability, DisabledCapabilities};
+use crate::config::disabled::{Capability, DisabledCapabilities};
 
 /// The media type of patches for each disabled capability.
 const PATCHES: [(Capability, &str); 4] = [

@@ -28,7 +28,7 @@ pub(crate) use self::conversion::Conversion;
 pub(crate) use self::selectable::Selectable;
 use self::strategy::Strategy;
 use crate::config::KubernetesVersion;
-use crate::disabled::DisabledCapabilities;
+use crate::config::disabled::DisabledCapabilities;
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::schema::{CauseReason, FieldError, Schema};
 use kubeproof_apimachinery::serializer::json;

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{Lookup, Registry, ResourceType};
 use crate::authentication::User;
-use crate::disabled::DisabledCapabilities;
+use crate::config::disabled::DisabledCapabilities;
 
 /// The parts of a server that a strategy may use.
 #[derive(Clone, Copy)]

@@ -1,9 +1,11 @@
-//! Reads the files with certificates and tokens of a server.
+//! Reads the files with certificates, tokens and policies of a server.
 
 use std::fs;
 use std::path::Path;
 
-use kubeproof_reference_server::{ServingCertificate, TokenUser};
+use kubeproof_reference_server::{
+    AuditOptions, AuditPolicy, PolicyError, ServingCertificate, TokenUser,
+};
 
 use crate::error::Error;
 
@@ -13,6 +15,14 @@ pub(super) fn read(path: &Path) -> Result<String, Error> {
 
 pub(super) fn read_certificate(chain: &Path, key: &Path) -> Result<ServingCertificate, Error> {
     Ok(ServingCertificate { chain_pem: read(chain)?, key_pem: read(key)? })
+}
+
+/// Returns the options of an audit log with the policy of a file.
+pub(super) fn audit_options(log: &Path, policy: &Path) -> Result<AuditOptions, Error> {
+    let invalid =
+        |error: PolicyError| Error::Config { path: policy.to_owned(), reason: error.to_string() };
+    let parsed = AuditPolicy::parse(read(policy)?.as_bytes()).map_err(invalid)?;
+    Ok(AuditOptions { path: log.to_owned(), policy: parsed })
 }
 
 /// Reads the users of a token file.

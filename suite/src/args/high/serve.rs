@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use kubeproof_reference_server::{
-    AdmissionPlugins, Capability, Config, Controllers, EtcdOptions, EtcdTls, Fault, Manifest,
-    StartError, Storage, Tls, Variation, Variations,
+    AdmissionPlugins, AuditOptions, Capability, Config, Controllers, EtcdOptions, EtcdTls, Fault,
+    Manifest, StartError, Storage, Tls, Variation, Variations,
 };
 
-use crate::args::high::credentials::{read, read_certificate, token_users};
+use crate::args::high::credentials::{audit_options, read, read_certificate, token_users};
 use crate::args::low;
 use crate::error::Error;
 
@@ -50,6 +50,8 @@ impl Serve {
             tls: tls(&serve)?,
             users: users.transpose()?.unwrap_or_default(),
             controllers: serve.controllers.into(),
+            audit: audit(&serve)?,
+            shutdown_delay: serve.shutdown_delay_duration,
             cluster_defaults: !serve.no_cluster_defaults,
             manifests: manifests.map_err(StartError::from)?,
             user_token: serve.user_token,
@@ -95,6 +97,12 @@ fn storage(serve: &low::Serve) -> Result<Storage, Error> {
         tls: Some(tls),
         compaction_interval: Some(*compaction_interval).filter(|interval| !interval.is_zero()),
     }))
+}
+
+/// Returns the options of the audit log. It needs a file and a policy.
+fn audit(serve: &low::Serve) -> Result<Option<AuditOptions>, Error> {
+    let files = serve.audit_log_path.as_deref().zip(serve.audit_policy_file.as_deref());
+    files.map(|(log, policy)| audit_options(log, policy)).transpose()
 }
 
 /// Returns the admission plugins. Pods need no service account unless the plugin is enabled.

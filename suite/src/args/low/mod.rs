@@ -11,7 +11,7 @@ mod run;
 mod self_test;
 mod serve;
 mod stress;
-mod values;
+pub(in crate::args) mod values;
 
 pub(super) use self::catalogue::{CasePages, Coverage, Explain, Lint, List, Schema, SchemaOf};
 pub(super) use self::clean::Clean;

@@ -157,6 +157,18 @@ pub(in crate::args) struct Serve {
     #[arg(long, value_name = "FILE")]
     pub(in crate::args) restore: Option<PathBuf>,
 
+    /// Append audit events to this file, or `-` for the standard output
+    #[arg(long, value_name = "FILE", requires = "audit_policy_file")]
+    pub(in crate::args) audit_log_path: Option<PathBuf>,
+
+    /// Policy of the audit log: a Policy of audit.k8s.io/v1
+    #[arg(long, value_name = "FILE", requires = "audit_log_path")]
+    pub(in crate::args) audit_policy_file: Option<PathBuf>,
+
+    /// Time between a signal, which makes /readyz fail, and the end of the listener
+    #[arg(long, value_name = "DURATION", value_parser = age, default_value = "0")]
+    pub(in crate::args) shutdown_delay_duration: Duration,
+
     /// Events to keep per resource; watches from older versions get 410 Gone
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = positive)]
     pub(in crate::args) history: usize,

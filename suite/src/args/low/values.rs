@@ -61,7 +61,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses a duration that may be zero.
-pub(super) fn age(text: &str) -> Result<Duration, String> {
+pub(in crate::args) fn age(text: &str) -> Result<Duration, String> {
     if text.trim() == "0" { Ok(Duration::ZERO) } else { duration(text) }
 }
 

@@ -29,8 +29,12 @@ async fn start(options: ApiserverOptions) -> Result<(), Error> {
     }
     writeln!(io::stdout().lock(), "listening on {}", server.url())?;
     signals.next().await;
+    let stopped = async {
+        server.drain().await;
+        server.shutdown().await;
+    };
     tokio::select! {
-        () = server.shutdown() => {}
+        () = stopped => {}
         () = signals.next() => {}
     }
     Ok(())

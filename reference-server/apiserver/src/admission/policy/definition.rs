@@ -7,8 +7,9 @@ use kubeproof_apimachinery::schema::rules::expression::{Expression, Names, Wante
 use kubeproof_apimachinery::serializer::json;
 use serde_json::Value;
 
-use super::super::conditions::{Conditions, ROOTS};
+use super::super::conditions::Conditions;
 use super::super::rules::Constraints;
+use crate::registry::builtin::expressions::names_of_policy;
 
 /// A policy of either kind.
 pub(super) struct Policy {
@@ -62,12 +63,7 @@ pub(super) fn parse(text: &[u8]) -> Option<Arc<Policy>> {
         api_version: text_of(&spec["paramKind"], "apiVersion"),
         kind: text_of(&spec["paramKind"], "kind"),
     });
-    let mut roots = ROOTS.to_vec();
-    roots.push("namespaceObject");
-    if param_kind.is_some() {
-        roots.push("params");
-    }
-    let names = Names { roots, variables: Vec::new() };
+    let names = names_of_policy(spec);
     let ignores_failures = spec["failurePolicy"] == "Ignore";
     let conditions = Conditions::of_policy(spec, &names, ignores_failures);
     let mut compiler = Compiler { names, variables: Vec::new(), mistake: None };

@@ -1,6 +1,7 @@
 //! Calls of webhooks.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::{StatusCode, Uri};
@@ -14,6 +15,7 @@ use super::response::Response;
 use super::review::Invocation;
 use super::service;
 use crate::http::client::{Client, ClientError};
+use crate::http::metrics::Admission;
 
 /// Why a webhook does not allow a request.
 #[derive(Debug)]
@@ -26,6 +28,26 @@ pub(super) enum Failure {
 
 /// Calls a webhook, and returns its patch.
 pub(super) async fn call(
+    invocation: &Invocation<'_>,
+    request: &Attributes<'_>,
+    object: &Value,
+) -> Result<Option<Value>, Failure> {
+    let (webhook, since) = (invocation.webhook, Instant::now());
+    let result = review(invocation, request, object).await;
+    let (code, failed) = match &result {
+        Ok(_) => (200, false),
+        Err(Failure::Rejected(error)) => (error.code.as_u16(), false),
+        Err(Failure::Failed(_)) => (0, true),
+    };
+    let kind = if webhook.is_mutating { "admit" } else { "validating" };
+    let (name, operation) = (webhook.name.as_str(), request.operation.name());
+    let is_rejected = result.is_err();
+    let call = Admission { name, kind, operation, is_rejected, since };
+    request.metrics.webhook(call, code, failed);
+    result
+}
+
+async fn review(
     invocation: &Invocation<'_>,
     request: &Attributes<'_>,
     object: &Value,

@@ -14,8 +14,8 @@ pub(crate) use accept::Entry;
 use kubeproof_apimachinery::serializer::protobuf;
 use kubeproof_apimachinery::table::MetaVersion;
 
-use crate::disabled::Capability;
-use crate::disabled::DisabledCapabilities;
+use crate::config::disabled::Capability;
+use crate::config::disabled::DisabledCapabilities;
 
 /// The encoding of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

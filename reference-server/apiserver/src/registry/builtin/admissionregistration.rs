@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::data::{hooks, resource};
-use super::{BuiltinType, Hooks};
+use super::{BuiltinType, Hooks, expressions};
 use kubeproof_apimachinery::object::validation::names;
 use kubeproof_apimachinery::schema::{FieldError, Path};
 use kubeproof_apimachinery::table::column::{Cell, Column, age, column, count};
@@ -39,7 +39,7 @@ fn policies(plural: &str, expressions: Column) -> BuiltinType {
             column("ParamKind", "string", Cell::Computed(param_kind)),
             age(),
         ],
-        hooks: hooks(data.has_status),
+        hooks: Hooks { validate: expressions::validate_policy, ..hooks(data.has_status) },
         ..data
     }
 }
@@ -103,6 +103,7 @@ fn validate_webhooks(configuration: &Value) -> Vec<FieldError> {
             let why = "must include at least one of v1, v1beta1";
             errors.push(FieldError::invalid(at, &webhook["admissionReviewVersions"], why));
         }
+        errors.extend(expressions::validate_webhook(webhook, place));
         let rules = place.field("rules");
         for (index, rule) in webhook["rules"].as_array().into_iter().flatten().enumerate() {
             errors.extend(validate_rule(rule, rules.index(index)));

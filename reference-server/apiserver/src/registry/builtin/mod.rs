@@ -18,6 +18,7 @@ pub(crate) mod core;
 mod data;
 mod discovery;
 mod events;
+pub(crate) mod expressions;
 mod flowcontrol;
 mod networking;
 mod policy;

@@ -3,15 +3,17 @@
 use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use kubeproof_reference_server::{
-    AdmissionPlugins, AuthorizationMode, Config, Controllers, KubernetesVersion,
+    AdmissionPlugins, AuditOptions, AuthorizationMode, Config, Controllers, KubernetesVersion,
     ServiceAccountOptions, ServingCertificate, Tls,
 };
 
 use super::flags::{Flag, Flags, help};
-use crate::args::high::credentials::{read, read_certificate, token_users};
+use crate::args::high::credentials::{audit_options, read, read_certificate, token_users};
 use crate::args::low;
+use crate::args::low::values::age;
 use crate::error::Error;
 
 /// The port of kube-apiserver without a flag.
@@ -33,6 +35,8 @@ pub(crate) struct ApiserverOptions {
 }
 
 const FLAGS: &[Flag] = &[
+    flag("audit-log-path", "FILE", "File for audit events, or - for the standard output"),
+    flag("audit-policy-file", "FILE", "Policy of the audit log"),
     flag("authorization-mode", "MODES", "RBAC, or AlwaysAllow [default: AlwaysAllow]"),
     flag("bind-address", "IP", "Address to listen on [default: 0.0.0.0]"),
     flag("cert-dir", "DIR", "Directory of apiserver.crt and apiserver.key"),
@@ -46,6 +50,7 @@ const FLAGS: &[Flag] = &[
     flag("service-account-issuer", "URL", "Issuers of tokens, the first one issues"),
     flag("service-account-key-file", "FILE", "Keys that verify tokens"),
     flag("service-account-signing-key-file", "FILE", "Key that signs tokens"),
+    flag("shutdown-delay-duration", "TIME", "Time from a signal to the end of the listener"),
     flag("tls-cert-file", "FILE", "Certificate to serve"),
     flag("tls-private-key-file", "FILE", "Private key of the certificate"),
     flag("token-auth-file", "FILE", "Users with bearer tokens"),
@@ -81,6 +86,8 @@ impl KubeApiserver {
             service_accounts: service_accounts(&flags)?,
             controllers: controllers(&flags)?,
             admission_plugins: admission_plugins(&flags)?,
+            audit: audit(&flags)?,
+            shutdown_delay: shutdown_delay(&flags)?,
             ..Config::default()
         };
         Ok(Self::Start(Box::new(ApiserverOptions {
@@ -161,6 +168,17 @@ fn admission_plugins(flags: &Flags) -> Result<AdmissionPlugins, Error> {
     let enable = flags.values("enable-admission-plugins");
     let disable = flags.values("disable-admission-plugins");
     Ok(AdmissionPlugins::of_kube_apiserver().change(enable, disable)?)
+}
+
+/// Returns the options of the audit log. As in kube-apiserver, a log without policy has no event.
+fn audit(flags: &Flags) -> Result<Option<AuditOptions>, Error> {
+    let files = flags.value("audit-log-path").zip(flags.value("audit-policy-file"));
+    files.map(|(log, policy)| audit_options(Path::new(log), Path::new(policy))).transpose()
+}
+
+fn shutdown_delay(flags: &Flags) -> Result<Duration, Error> {
+    let Some(text) = flags.value("shutdown-delay-duration") else { return Ok(Duration::ZERO) };
+    age(text).map_err(|why| invalid_flag("shutdown-delay-duration", text, why))
 }
 
 fn invalid_flag(name: &'static str, value: &str, reason: impl Display) -> Error {

@@ -1,0 +1,150 @@
+//! Validates the expressions of webhooks and admission policies when they are written.
+
+use kubeproof_apimachinery::schema::rules::expression::{Expression, Names, Wanted};
+use kubeproof_apimachinery::schema::{FieldError, Path};
+use serde_json::Value;
+
+/// The variables of the conditions of webhooks.
+const ROOTS: [&str; 3] = ["object", "oldObject", "request"];
+/// A variable that policies of Kubernetes have and this server does not. An expression with it is
+/// accepted, and fails when a request needs it.
+const UNSUPPORTED: &str = "authorizer";
+
+/// Returns the names that the conditions of webhooks may use.
+pub(crate) fn names_of_webhook() -> Names {
+    Names { roots: ROOTS.to_vec(), variables: Vec::new() }
+}
+
+/// Returns the names that the expressions of a policy may use besides its variables.
+pub(crate) fn names_of_policy(spec: &Value) -> Names {
+    let mut roots = ROOTS.to_vec();
+    roots.push("namespaceObject");
+    if spec["paramKind"].is_object() {
+        roots.push("params");
+    }
+    Names { roots, variables: Vec::new() }
+}
+
+/// Returns the mistakes in the match conditions of a webhook.
+pub(super) fn validate_webhook(webhook: &Value, place: Path<'_>) -> Vec<FieldError> {
+    conditions(webhook, place, &names_of_webhook())
+}
+
+/// Returns the mistakes in the expressions of a policy of either kind.
+pub(super) fn validate_policy(policy: &Value) -> Vec<FieldError> {
+    let (spec, root) = (&policy["spec"], Path::Root);
+    let place = root.field("spec");
+    let mut names = names_of_policy(spec);
+    let mut errors = conditions(spec, place, &names);
+    let list = place.field("variables");
+    for (index, variable) in items(spec, "variables") {
+        let at = list.index(index);
+        errors.extend(mistake(variable, "expression", at, (&names, Wanted::Any)));
+        names.variables.push(variable["name"].as_str().unwrap_or_default().to_owned());
+    }
+    let list = place.field("validations");
+    for (index, validation) in items(spec, "validations") {
+        let at = list.index(index);
+        errors.extend(mistake(validation, "expression", at, (&names, Wanted::Bool)));
+        errors.extend(mistake(validation, "messageExpression", at, (&names, Wanted::Text)));
+    }
+    let list = place.field("auditAnnotations");
+    for (index, annotation) in items(spec, "auditAnnotations") {
+        let wanted = (&names, Wanted::OptionalText);
+        errors.extend(mistake(annotation, "valueExpression", list.index(index), wanted));
+    }
+    let list = place.field("mutations");
+    for (index, mutation) in items(spec, "mutations") {
+        let at = list.index(index);
+        for kind in ["applyConfiguration", "jsonPatch"] {
+            let wanted = (&names, Wanted::Any);
+            errors.extend(mistake(&mutation[kind], "expression", at.field(kind), wanted));
+        }
+    }
+    errors
+}
+
+fn conditions(owner: &Value, place: Path<'_>, names: &Names) -> Vec<FieldError> {
+    let list = place.field("matchConditions");
+    let mistakes = items(owner, "matchConditions").filter_map(|(index, condition)| {
+        mistake(condition, "expression", list.index(index), (names, Wanted::Bool))
+    });
+    mistakes.collect()
+}
+
+/// Returns the mistake in an expression. An absent one has none: other rules require it.
+fn mistake(
+    owner: &Value,
+    field: &str,
+    place: Path<'_>,
+    (names, wanted): (&Names, Wanted),
+) -> Option<FieldError> {
+    let text = owner[field].as_str().filter(|text| !text.trim().is_empty())?;
+    let why = Expression::compile(text, names, wanted).err()?;
+    let invalid = || FieldError::invalid(place.field(field), &owner[field], &why);
+    (!text.contains(UNSUPPORTED)).then(invalid)
+}
+
+fn items<'a>(owner: &'a Value, field: &str) -> impl Iterator<Item = (usize, &'a Value)> {
+    owner[field].as_array().into_iter().flatten().enumerate()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn fields(errors: &[FieldError]) -> Vec<String> {
+        errors.iter().map(|error| error.field.to_string()).collect()
+    }
+
+    #[test]
+    fn each_expression_of_a_policy_must_compile() {
+        let spec = json!({
+            "matchConditions": [{"name": "a", "expression": "object."}],
+            "variables": [
+                {"name": "a", "expression": "1 + 'b'"},
+                {"name": "c", "expression": "object.spec"},
+            ],
+            "validations": [
+                {"expression": "variables.c.size > 1"},
+                {"expression": "variables.d == 1"},
+                {"expression": "1 + 1"},
+                {"expression": "true", "messageExpression": "1"},
+                {"expression": "params.a == 1"},
+            ],
+            "auditAnnotations": [{"key": "k", "valueExpression": "true"}],
+            "mutations": [{"jsonPatch": {"expression": "["}}],
+        });
+        let expected = [
+            "spec.matchConditions[0].expression",
+            "spec.variables[0].expression",
+            "spec.validations[1].expression",
+            "spec.validations[2].expression",
+            "spec.validations[3].messageExpression",
+            "spec.validations[4].expression",
+            "spec.auditAnnotations[0].valueExpression",
+            "spec.mutations[0].jsonPatch.expression",
+        ];
+        assert_eq!(fields(&validate_policy(&json!({"spec": spec}))), expected);
+        let with_params = json!({
+            "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+            "validations": [{"expression": "params.a == 1"}],
+        });
+        assert_eq!(fields(&validate_policy(&json!({"spec": with_params}))), [""; 0]);
+    }
+
+    #[rstest]
+    #[case("object.metadata.name == 'a' && request.userInfo.username != ''", true)]
+    #[case("authorizer.group('').resource('pods').check('get').allowed()", true)]
+    #[case("namespaceObject.metadata.name == 'a'", false)]
+    #[case("object.metadata.name", true)]
+    #[case("'text'", false)]
+    fn conditions_of_webhooks(#[case] expression: &str, #[case] is_valid: bool) {
+        let webhook = json!({"matchConditions": [{"name": "a", "expression": expression}]});
+        let root = Path::Root;
+        assert_eq!(validate_webhook(&webhook, root.field("webhooks")).is_empty(), is_valid);
+    }
+}
