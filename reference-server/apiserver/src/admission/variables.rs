@@ -5,7 +5,7 @@ use kubeproof_storage::Key;
 use serde_json::{Value, json};
 
 use super::namespace_lifecycle::NAMESPACES;
-use super::{Attributes, Operation, rules};
+use super::{Attributes, rules};
 use crate::registry::Lookup;
 
 /// Returns the fields of a request that webhooks and expressions see.

@@ -214,7 +214,7 @@ fn reference(info: &ResourceInfo) -> Value {
         ("subresource", &info.subresource),
     ];
     let present = fields.into_iter().filter(|(_, value)| !value.is_empty());
-    present.map(|(name, value)| (name.to_owned(), value.as_str().into())).collect()
+    present.map(|(name, value)| (name.to_owned(), Value::from(value.as_str()))).collect()
 }
 
 /// Adds to the reference what only the body of the request says.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use kubeproof_apimachinery::request::yaml;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 /// The options of the audit log.
 #[derive(Clone, Debug)]
@@ -20,8 +21,8 @@ pub struct AuditOptions {
 pub struct AuditPolicy {
     api_version: String,
     kind: String,
-    #[serde(default)]
-    metadata: serde_json::Value,
+    #[serde(default, rename = "metadata")]
+    _metadata: IgnoredAny,
     pub(crate) rules: Vec<Rule>,
     #[serde(default)]
     pub(crate) omit_stages: Vec<Stage>,

@@ -158,7 +158,7 @@ impl ApiResponse {
     pub(crate) fn until(mut self, draining: CancellationToken, running: Option<Running>) -> Self {
         self.payload = match self.payload {
             Payload::Stream(chunks) => {
-                let chunks = chunks.take_until(draining.cancelled_owned());
+                let chunks = Box::pin(chunks.take_until(draining.cancelled_owned()));
                 let counted = stream::unfold((chunks, running), |(mut chunks, running)| async {
                     let chunk = chunks.next().await?;
                     Some((chunk, (chunks, running)))
