@@ -2,7 +2,9 @@
 //!
 //! They forward any request to a port of a pod, or to the kubelet of a node.
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header,
+};
 use hyper::body::Incoming;
 use rand::seq::IndexedRandom as _;
 use serde_json::Value;
