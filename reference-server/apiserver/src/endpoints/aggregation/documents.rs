@@ -16,8 +16,10 @@ use crate::registry::remote::{ApiService, RemoteDocuments};
 
 /// The time that a document may take.
 const TIMEOUT: Duration = Duration::from_secs(5);
-const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
-                          application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
+const AGGREGATED: &str = concat!(
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,",
+    "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
+);
 const JSON: &str = "application/json";
 
 /// Requests all documents about a group and version. Those that the server does not send stay as

@@ -182,8 +182,8 @@ mod tests {
         let expected = [
             "accept: application/json",
             "host: s.n.svc",
-            "x-remote-extra-example.com%2Fscopes: a",
-            "x-remote-extra-example.com%2Fscopes: b",
+            "x-remote-extra-example.com%2fscopes: a",
+            "x-remote-extra-example.com%2fscopes: b",
             "x-remote-group: devs",
             "x-remote-group: ops",
             "x-remote-uid: jane",
