@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use kubeproof_apiserver::certificates::CertificateAuthority;
 use kubeproof_apiserver::config::Options;
-use kubeproof_apiserver::http::listener;
+use kubeproof_apiserver::http::listener::{self, Lifetime};
 use kubeproof_apiserver::http::tls::{self, Identity, TlsError};
 use kubeproof_apiserver::loopback::Client;
 use kubeproof_apiserver::{ApiServer, SnapshotError};
@@ -121,14 +121,9 @@ impl Server {
         load::apply(&api, &config.admin_token, &config.manifests).await?;
         let front_end = Arc::new(FrontEnd::new(api.clone(), &config)?);
         let (drain, connections) = (CancellationToken::new(), TaskTracker::new());
-        connections.spawn(listener::accept(
-            socket,
-            tls,
-            front_end,
-            config.limits,
-            (drain.clone(), stop.clone()),
-            connections.clone(),
-        ));
+        let lifetime =
+            Lifetime { drain: drain.clone(), stop: stop.clone(), connections: connections.clone() };
+        connections.spawn(listener::accept(socket, tls, front_end, config.limits, lifetime));
         Ok(Running {
             api,
             addr,

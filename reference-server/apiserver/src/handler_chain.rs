@@ -229,7 +229,9 @@ impl ApiServer {
         if let Some(log) = &self.audit {
             let user = authenticated.as_ref().map(Arc::clone).unwrap_or_default();
             let trail = log.begin(&origin(&user, &parts, (&info, &query)));
-            trail.into_iter().for_each(|trail| record.set_trail(trail));
+            if let Some(trail) = trail {
+                record.set_trail(trail);
+            }
         }
         let original = authenticated?;
         let user = authorization::acting(original.clone(), &parts.headers, self.rights())?;

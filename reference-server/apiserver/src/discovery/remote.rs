@@ -35,18 +35,14 @@ pub(crate) fn group_with(
 ) -> Option<Value> {
     let own = versions.iter().filter(|version| version.group == name);
     own.fold(document, |document, version| {
-        Some(match document {
-            Some(mut document) => {
-                add_version(&mut document, *version);
-                document
-            }
-            None => {
-                let mut document = group(*version);
-                document["kind"] = "APIGroup".into();
-                document["apiVersion"] = "v1".into();
-                document
-            }
-        })
+        let mut document = document.unwrap_or_else(|| {
+            let mut document = group(*version);
+            document["kind"] = "APIGroup".into();
+            document["apiVersion"] = "v1".into();
+            document
+        });
+        add_version(&mut document, *version);
+        Some(document)
     })
 }
 

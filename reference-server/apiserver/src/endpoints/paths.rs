@@ -10,7 +10,7 @@ use crate::config::disabled::Capability;
 use crate::discovery;
 use crate::endpoints::{aggregation, health, present};
 use crate::http::metrics;
-use crate::http::negotiate::{Form, Target, negotiate};
+use crate::http::negotiate::{Form, Representation, Target, negotiate};
 use crate::http::respond::ApiResponse;
 use crate::openapi;
 use crate::server::{ApiServer, git_version};
@@ -142,10 +142,14 @@ fn discovery(
     if method != Method::GET && method != Method::HEAD {
         return Err(ApiError::method_not_allowed());
     }
-    let representation = representation()?;
-    let response = present::document(representation, StatusCode::OK, &document);
+    Ok(described(representation()?, headers, &document))
+}
+
+/// Returns the response of a document about groups, versions or resources.
+fn described(representation: Representation, headers: &HeaderMap, document: &Value) -> ApiResponse {
+    let response = present::document(representation, StatusCode::OK, document);
     if representation.form != Form::AggregatedDiscovery {
-        return Ok(response);
+        return response;
     }
     // Clients poll this long document. The tag shows whether it has changed.
     let tag = discovery::etag(document.to_string().as_bytes());
@@ -158,8 +162,8 @@ fn discovery(
     };
     let response = response.header(header::VARY, HeaderValue::from_static("Accept"));
     match HeaderValue::from_str(&tag) {
-        Ok(tag) => Ok(response.header(header::ETAG, tag)),
-        Err(_) => Ok(response),
+        Ok(tag) => response.header(header::ETAG, tag),
+        Err(_) => response,
     }
 }
 

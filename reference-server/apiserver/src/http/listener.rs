@@ -56,6 +56,17 @@ impl<H: RequestHandler> ConnectionHandler for H {
 /// The pause of the accept loop if the system has no free descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
+/// What ends the connections of a listener.
+#[derive(Clone, Debug)]
+pub struct Lifetime {
+    /// Connections finish their requests.
+    pub drain: CancellationToken,
+    /// Connections end at once.
+    pub stop: CancellationToken,
+    /// The tasks of the connections.
+    pub connections: TaskTracker,
+}
+
 /// Accepts connections until `drain` or `stop`. Each connection has its own task. With `drain`, it
 /// finishes its requests, with `stop`, it ends at once.
 pub async fn accept<H: ConnectionHandler>(
@@ -63,8 +74,7 @@ pub async fn accept<H: ConnectionHandler>(
     tls: Option<Arc<ServerConfig>>,
     handler: Arc<H>,
     limits: Limits,
-    (drain, stop): (CancellationToken, CancellationToken),
-    tasks: TaskTracker,
+    Lifetime { drain, stop, connections }: Lifetime,
 ) {
     let acceptor = tls.map(TlsAcceptor::from);
     let waiting = WaitingConnections::new(&limits);
@@ -85,7 +95,7 @@ pub async fn accept<H: ConnectionHandler>(
             (acceptor.clone(), handler.clone(), stop.clone(), waiting.add());
         state.set_remote(remote);
         state.set_drain(drain.clone());
-        tasks.spawn(async move {
+        connections.spawn(async move {
             let stream = StallGuard::new(stream, state.clone(), &limits);
             let serve = async {
                 match acceptor {

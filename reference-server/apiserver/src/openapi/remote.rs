@@ -100,7 +100,8 @@ fn new_names(
     let renamed = needed.iter().filter_map(|name| {
         let definition = &definitions[name];
         differs(name, definition).then_some(())?;
-        let free = (2..).map(|n| format!("{name}_v{n}")).find(|free| !differs(free, definition));
+        let mut free = (2..u32::MAX).map(|n| format!("{name}_v{n}"));
+        let free = free.find(|free| !differs(free, definition));
         Some((name.clone(), free?))
     });
     renamed.collect()

@@ -85,7 +85,9 @@ pub(crate) fn handle(
         "v3" => {
             let own = documents.v3.iter().map(|(path, it)| (path, it.document()));
             let mut index = v3_index(own);
-            remotes.iter().for_each(|remote| remote.add_to_index(&mut index));
+            for remote in &remotes {
+                remote.add_to_index(&mut index);
+            }
             ApiResponse::json(StatusCode::OK, &index)
         }
         path => {
@@ -123,7 +125,9 @@ impl Published {
     /// Writes the document of version 2.
     fn document_2(&self) -> Value {
         let mut document = v2(&self.of, self.version);
-        self.remotes.iter().for_each(|remote| remote.add_to_v2(&mut document));
+        for remote in &self.remotes {
+            remote.add_to_v2(&mut document);
+        }
         document
     }
 }

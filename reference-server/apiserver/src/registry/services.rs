@@ -35,18 +35,18 @@ pub(crate) enum Route {
     Pod(Arc<dyn KubeletClient>, PodRef, u16),
 }
 
-/// The reason why a port of a service leads nowhere.
+/// What is missing on the way to a port of a service.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum RouteError {
     /// The service does not exist.
     #[error("service {0:?} not found")]
-    NoService(String),
+    Service(String),
     /// The service has no such port.
     #[error("no service port {1} found for service {0:?}")]
-    NoPort(String, u16),
+    Port(String, u16),
     /// No backend is ready.
     #[error("no endpoints available for service {0:?}")]
-    NoEndpoints(String),
+    Endpoints(String),
 }
 
 /// Returns a backend of a port of a service.
@@ -56,7 +56,7 @@ pub(crate) fn route(
     ServicePort { namespace, name, port }: &ServicePort,
 ) -> Result<Route, RouteError> {
     let service =
-        find(context, namespace, name).ok_or_else(|| RouteError::NoService(name.clone()))?;
+        find(context, namespace, name).ok_or_else(|| RouteError::Service(name.clone()))?;
     let spec = &service["spec"];
     if spec["type"] == "ExternalName" {
         let host = spec["externalName"].as_str().unwrap_or_default();
@@ -65,18 +65,18 @@ pub(crate) fn route(
     let mut ports = spec["ports"].as_array().into_iter().flatten();
     let service_port = ports
         .find(|known| known["port"] == *port)
-        .ok_or_else(|| RouteError::NoPort(name.clone(), *port))?;
+        .ok_or_else(|| RouteError::Port(name.clone(), *port))?;
     let port_name = service_port["name"].as_str().unwrap_or_default();
-    if let Some((host, port)) = one_of(endpoints(context, (namespace, name), port_name)) {
+    if let Some((host, port)) = one_of(&endpoints(context, (namespace, name), port_name)) {
         return Ok(Route::Host(host, port));
     }
     let node = kubelet.map(|kubelet| kubelet.node());
     let pods = backends::of_service(context, node, &service, service_port);
-    match (one_of(pods), kubelet) {
+    match (one_of(&pods), kubelet) {
         (Some(chosen), Some(kubelet)) => {
             Ok(Route::Pod(Arc::clone(kubelet), chosen.pod, chosen.port))
         }
-        _ => Err(RouteError::NoEndpoints(name.clone())),
+        _ => Err(RouteError::Endpoints(name.clone())),
     }
 }
 
@@ -131,6 +131,6 @@ fn endpoints(
     found
 }
 
-fn one_of<T: Clone>(all: Vec<T>) -> Option<T> {
+fn one_of<T: Clone>(all: &[T]) -> Option<T> {
     all.choose(&mut rand::rng()).cloned()
 }

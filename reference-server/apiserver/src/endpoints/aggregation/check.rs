@@ -76,14 +76,14 @@ pub(super) async fn report(
 fn no_route(service: &ServicePort, error: &RouteError) -> Availability {
     let ServicePort { namespace, name, port } = service;
     let (reason, message) = match error {
-        RouteError::NoService(_) => {
+        RouteError::Service(_) => {
             ("ServiceNotFound", format!("service/{name} in {namespace:?} is not present"))
         }
-        RouteError::NoPort(..) => (
+        RouteError::Port(..) => (
             "ServicePortError",
             format!("service/{name} in {namespace:?} is not listening on port {port}"),
         ),
-        RouteError::NoEndpoints(_) => (
+        RouteError::Endpoints(_) => (
             "EndpointsNotFound",
             format!("cannot find endpointslices for service/{name} in {namespace:?}"),
         ),
@@ -125,7 +125,7 @@ mod tests {
         });
         let mut object =
             json!({"spec": {"service": service}, "status": {"conditions": [condition]}});
-        let error = RouteError::NoPort("s".to_owned(), 443);
+        let error = RouteError::Port("s".to_owned(), 443);
         let port = ServicePort { namespace: "n".to_owned(), name: "s".to_owned(), port: 443 };
         let mut availability = no_route(&port, &error);
         set_condition(&mut object, &availability);

@@ -149,10 +149,14 @@ fn escaped(key: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte) {
             text.push(byte.to_ascii_lowercase().into());
         } else {
-            text.push_str(&format!("%{byte:02X}"));
+            text.extend(['%', hex(byte >> 4), hex(byte & 15)]);
         }
     }
     text
+}
+
+fn hex(digit: u8) -> char {
+    char::from_digit(digit.into(), 16).unwrap_or_default().to_ascii_uppercase()
 }
 
 #[cfg(test)]
