@@ -280,9 +280,9 @@ impl Running {
         api.save_snapshot(path)
     }
 
-    /// Prepares to stop, as kube-apiserver does after SIGTERM: `/readyz` fails and watches end. After
-    /// [`Config::shutdown_delay`] the listener and idle connections end. Then the server waits up to
-    /// a minute for running requests. [`Self::shutdown`] must follow.
+    /// Prepares to stop, as kube-apiserver does after SIGTERM: `/readyz` fails and watches end.
+    /// After [`Config::shutdown_delay`] the listener and idle connections end. Then the server
+    /// waits up to a minute for running requests. [`Self::shutdown`] must follow.
     pub async fn drain(&self) {
         self.api.drain();
         tokio::time::sleep(self.shutdown_delay).await;

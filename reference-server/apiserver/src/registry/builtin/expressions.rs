@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     fn fields(errors: &[FieldError]) -> Vec<String> {
-        errors.iter().map(|error| error.field.to_string()).collect()
+        errors.iter().map(|error| error.field.clone()).collect()
     }
 
     #[test]
