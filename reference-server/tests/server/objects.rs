@@ -321,3 +321,39 @@ async fn the_built_in_namespaces_cannot_be_deleted() {
     let server = TestServer::start().await;
     server.delete("/api/v1/namespaces/default", "").await.rejected(403, "Forbidden");
 }
+
+#[tokio::test]
+async fn a_long_key_of_a_list_survives_later_writes() {
+    let server = TestServer::start().await;
+    let item = json!({
+        "type": "object", "required": ["name"], "properties": {"name": {"type": "string"}},
+    });
+    let items = json!({
+        "type": "array", "items": item, "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+    });
+    let schema = json!({"type": "object", "properties": {"items": items}});
+    let version = json!({
+        "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+    });
+    let definition = json!({
+        "metadata": {"name": "lists.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "versions": [version],
+            "names": {"plural": "lists", "kind": "ListedItems"},
+        },
+    });
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    server.post(path, &definition).await.expect(201);
+    let lists = "/apis/example.com/v1/namespaces/default/lists";
+    server.until(lists, |reply| reply.status == 200).await;
+    let items = json!([{"name": "n".repeat(20_000)}]);
+    let object = json!({
+        "apiVersion": "example.com/v1", "kind": "ListedItems", "metadata": {"name": "a"},
+        "items": items,
+    });
+    server.post(lists, &object).await.expect(201);
+    let change = json!({"metadata": {"labels": {"a": "b"}}});
+    let changed = server.merge(&format!("{lists}/a"), &change).await.expect(200);
+    assert_eq!(changed.json["items"], items);
+}

@@ -122,7 +122,7 @@ fn wrong_options_end_with_2() {
         vec!["run", "--cases", &missing],
         vec!["serve", "--fault", "create-overwrite"],
         vec!["explain", "watch/resumes"],
-        vec!["explore"],
+        vec!["examine"],
     ] {
         let output = kubeproof(&arguments).with(2);
         assert!(output.stderr.starts_with("error: "), "{arguments:?}: {}", output.stderr);

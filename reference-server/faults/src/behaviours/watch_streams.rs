@@ -121,7 +121,8 @@ async fn compared(
     let (Some(reference), Some(start)) = (reference, start) else { return response };
     let Some(events) = take_events(&mut response) else { return response };
     let types = Types {
-        events: reference,
+        // After its end, the watch is asked again for each later event.
+        events: Box::pin(reference.fuse()),
         start: start.parse().unwrap_or_default(),
         seen: BTreeMap::new(),
     };

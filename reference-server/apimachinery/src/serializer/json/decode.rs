@@ -1,6 +1,7 @@
 //! The strict decoder. It returns a tree of [`Value`] and the paths of duplicate keys.
 
 use std::fmt::{self, Write as _};
+use std::mem;
 
 use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
@@ -11,6 +12,9 @@ use serde_json::{Map, Number, Value};
 /// kube-apiserver permits 10,000 levels. Validation, comparison and drop take a stack frame for
 /// each level, so this limit is lower. No schema describes objects near it.
 pub const MAX_DEPTH: usize = 500;
+
+/// The levels that managed fields add to an object: their path, and that of the field.
+const MANAGED_DEPTH: usize = 16;
 
 /// The maximum total size of the keys on the path to a value, in bytes. Each mistake reports its
 /// path, and a body can contain as many mistakes as bytes.
@@ -63,23 +67,28 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, DecodeError> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(DecodeError::Empty);
     }
-    let mut notes = Notes::default();
+    read(bytes, &mut Notes::default())
+}
+
+/// Decodes text that this server wrote or encoded. It ignores duplicates. Managed fields can make
+/// an accepted object deeper, and their keys contain values of the object.
+pub fn parse(bytes: &[u8]) -> Result<Value, DecodeError> {
+    let mut notes = Notes { is_own: true, ..Notes::default() };
+    read(bytes, &mut notes).map(|decoded| decoded.value)
+}
+
+fn read(bytes: &[u8], notes: &mut Notes) -> Result<Decoded, DecodeError> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     deserializer.disable_recursion_limit();
-    let root = Node { place: Place::Root, depth: 0, length: 0, notes: &mut notes };
+    let root = Node { place: Place::Root, depth: 0, length: 0, notes: &mut *notes };
     let result =
         root.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
     match result {
-        Ok(value) => Ok(Decoded { value, duplicates: notes.duplicates }),
+        Ok(value) => Ok(Decoded { value, duplicates: mem::take(&mut notes.duplicates) }),
         Err(_) if notes.too_deep => Err(DecodeError::TooDeep),
         Err(_) if notes.too_long => Err(DecodeError::TooLong),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Decodes text that this server wrote. It ignores duplicates.
-pub fn parse(bytes: &[u8]) -> Result<Value, DecodeError> {
-    decode(bytes).map(|decoded| decoded.value)
 }
 
 impl From<serde_json::Error> for DecodeError {
@@ -97,6 +106,8 @@ impl From<serde_json::Error> for DecodeError {
 /// The findings of the decoder besides the tree.
 #[derive(Default)]
 struct Notes {
+    /// The text comes from this server.
+    is_own: bool,
     duplicates: Vec<String>,
     /// The size of the paths that were checked, in bytes.
     checked_bytes: usize,
@@ -133,7 +144,8 @@ struct Node<'a> {
 
 impl Node<'_> {
     fn enter<E: de::Error>(&mut self) -> Result<(), E> {
-        if self.depth == MAX_DEPTH {
+        let more = if self.notes.is_own { MANAGED_DEPTH } else { 0 };
+        if self.depth == MAX_DEPTH + more {
             self.notes.too_deep = true;
             return Err(E::custom("too deep"));
         }
@@ -204,11 +216,12 @@ impl<'de> Visitor<'de> for Node<'_> {
         while let Some(key) = access.next_key::<String>()? {
             let place = Place::Key(&self.place, &key);
             let length = self.length + key.len();
-            if length > MAX_PATH {
+            if !self.notes.is_own && length > MAX_PATH {
                 self.notes.too_long = true;
                 return Err(de::Error::custom("too long"));
             }
-            if self.notes.duplicates.len() < MAX_DUPLICATES
+            if !self.notes.is_own
+                && self.notes.duplicates.len() < MAX_DUPLICATES
                 && self.notes.checked_bytes < MAX_PATHS
                 && object.contains_key(&key)
             {
@@ -299,6 +312,19 @@ mod tests {
             .collect::<Vec<_>>()
             .join(",");
         assert!(decode(format!("{{{wide}}}").as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn own_text_may_be_deeper_and_have_longer_keys() {
+        let long = format!(r#"{{"{}":0}}"#, "a".repeat(MAX_PATH + 1));
+        assert_eq!(decode(long.as_bytes()), Err(DecodeError::TooLong));
+        assert!(parse(long.as_bytes()).is_ok());
+        let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        let deep = nested(MAX_DEPTH + MANAGED_DEPTH);
+        assert_eq!(decode(deep.as_bytes()), Err(DecodeError::TooDeep));
+        assert!(parse(deep.as_bytes()).is_ok());
+        let deeper = nested(MAX_DEPTH + MANAGED_DEPTH + 1);
+        assert_eq!(parse(deeper.as_bytes()), Err(DecodeError::TooDeep));
     }
 
     #[test]
