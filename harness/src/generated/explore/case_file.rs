@@ -5,9 +5,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::Failure;
 use super::prober::media_type;
-use super::violation::{Claim, Scope};
+use super::violation::{Claim, Failure, Scope};
 use crate::exchange::Exchange;
 
 /// Returns the text of a case file that repeats the check.

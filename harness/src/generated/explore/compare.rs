@@ -125,6 +125,26 @@ fn may_omit(schema: &Schema, parent: &str, member: &Value) -> bool {
     !schema.is_complete && is_empty(member) && !is_map()
 }
 
+/// Reports whether a change of an object changed something else, too: a member that the client did
+/// not send differs between the responses before and after.
+pub(super) fn has_side_effect(before: &Value, sent: &Value, after: &Value) -> bool {
+    match (before, sent, after) {
+        (Value::Object(before), Value::Object(sent), Value::Object(after)) => {
+            let mut names = after.keys().chain(before.keys());
+            names.any(|name| match (before.get(name), sent.get(name), after.get(name)) {
+                (before, None, after) => before != after,
+                (Some(before), Some(sent), Some(after)) => has_side_effect(before, sent, after),
+                _ => false,
+            })
+        }
+        (Value::Array(before), Value::Array(sent), Value::Array(after)) => {
+            let items = before.iter().zip(sent).zip(after);
+            items.into_iter().any(|((before, sent), after)| has_side_effect(before, sent, after))
+        }
+        _ => false,
+    }
+}
+
 /// Reports whether built-in types omit a member with this value.
 pub(super) fn is_empty(value: &Value) -> bool {
     match value {
@@ -185,6 +205,27 @@ mod tests {
     fn values_differ(#[case] expected: Value, #[case] actual: Value, #[case] at: Option<&str>) {
         let found = difference(&expected, &actual, &["/status"]);
         assert_eq!(found.map(|difference| difference.at).as_deref(), at);
+    }
+
+    #[rstest]
+    #[case::nothing(json!({"a": 1}), json!({"a": 1}), json!({"a": 1, "default": 1}), false)]
+    #[case::new_member(json!({"a": 1, "b": {"c": 1}}), json!({"a": 1, "b": {"c": 1, "d": 2}}),
+        json!({"a": 1, "default": 1, "b": {"c": 1, "d": 2}}), false)]
+    #[case::alias(json!({"a": 1}), json!({"a": 1, "name": "x"}),
+        json!({"a": 1, "default": 1, "name": "x", "alias": "x"}), true)]
+    #[case::other_default(json!({"a": 1}), json!({"a": 1, "b": 1}),
+        json!({"a": 1, "b": 1, "default": 2}), true)]
+    #[case::in_a_list(json!({"a": [{"b": 1}]}), json!({"a": [{"b": 2}]}),
+        json!({"default": 1, "a": [{"b": 2, "alias": 2}]}), true)]
+    fn side_effects_are_changes_that_were_not_sent(
+        #[case] base: Value,
+        #[case] sent: Value,
+        #[case] after: Value,
+        #[case] is_expected: bool,
+    ) {
+        let mut before = base;
+        before["default"] = json!(1);
+        assert_eq!(has_side_effect(&before, &sent, &after), is_expected);
     }
 
     #[rstest]

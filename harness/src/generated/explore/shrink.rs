@@ -8,14 +8,39 @@ use tokio::time::Instant;
 
 use super::generate::remove;
 use super::prober::Halt;
+use super::property::Input;
 use super::schema::escaped;
-use super::{Failure, Input, Stage};
+use super::stage::{Stage, Verdict};
+use super::violation::Failure;
 
 /// Time for all checks.
 const TIME: Duration = Duration::from_secs(30);
 
+/// How often a violation is checked again. One repetition must fail, too.
+const REPEATED: usize = 4;
+
+/// Reports a violation only if it can be repeated. Another client may have interfered.
+pub(super) async fn confirmed(stage: &mut Stage<'_>, first: Failure) -> Verdict {
+    let property = first.violation.property;
+    for _ in 0..REPEATED {
+        let (result, exchanges, name) = stage.once(property, &first.input).await;
+        match result {
+            Err(Halt::Violation(violation)) => {
+                let input = first.input.clone();
+                let again = stage.failure(*violation, input, (exchanges, name));
+                let smallest = smallest(stage, again).await;
+                return Verdict::Broken(Box::new(smallest));
+            }
+            Err(Halt::Over) => return Verdict::Broken(Box::new(first)),
+            _ => {}
+        }
+    }
+    let message = format!("cannot be repeated: {}", first.violation.message);
+    Verdict::Undecided(message)
+}
+
 /// Returns the smallest failure that these attempts find.
-pub(super) async fn smallest(stage: &mut Stage<'_>, failure: Failure) -> Failure {
+async fn smallest(stage: &mut Stage<'_>, failure: Failure) -> Failure {
     let end = Instant::now() + TIME;
     let mut attempts = 0;
     let mut smallest = failure;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::Failure;
+use super::violation::Failure;
 use crate::verdict::curl;
 
 /// Returns the violation, and each request of the check as a command with its outcome.

@@ -1,8 +1,10 @@
 //! A broken property, and what a correct server returns instead.
 
+use kubeproof_cases::case::ResourceName;
 use serde_json::Value;
 
-use super::property::Property;
+use super::property::{Input, Property};
+use crate::exchange::Exchange;
 
 /// A response that breaks a property.
 #[derive(Clone, Debug)]
@@ -53,4 +55,35 @@ pub enum Scope {
     Item(String),
     /// The object of the first event of this type.
     Event(String),
+}
+
+/// A broken property with the smallest objects that show it.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The resource.
+    pub subject: ResourceName,
+    /// What is broken.
+    pub violation: Violation,
+    /// The objects.
+    pub input: Input,
+    /// All requests of the check, with their responses.
+    pub exchanges: Vec<Exchange>,
+    /// The URL of the server.
+    pub server: String,
+    /// The collection of the objects.
+    pub collection: String,
+    /// The name of the first object.
+    pub name: String,
+}
+
+impl Failure {
+    /// Returns the requests up to the wrong response. A watch needs those after it, too.
+    pub(super) fn shown(&self) -> &[Exchange] {
+        let step = self.violation.step;
+        let is_watch = |exchange: &Exchange| exchange.request.target.contains("watch=true");
+        match self.exchanges.get(step) {
+            Some(wrong) if !is_watch(wrong) => &self.exchanges[..=step],
+            _ => &self.exchanges,
+        }
+    }
 }

@@ -95,7 +95,10 @@ fn of_value(node: &Value, value: &Value, at: &str) -> Found {
 
 fn of_text(node: &Value, value: &Value, add: &mut impl FnMut(&'static str, Value)) {
     add("a number as text", json!(7));
-    add("a list as text", json!([value]));
+    // kube-apiserver checks no list for a format that it knows.
+    if !node["format"].is_string() {
+        add("a list as text", json!([value]));
+    }
     let size = |name: &str| node[name].as_u64().and_then(|size| usize::try_from(size).ok());
     if let Some(most) = size("maxLength").filter(|most| *most < 10_000) {
         add("too long", json!("x".repeat(most + 1)));

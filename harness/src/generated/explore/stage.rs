@@ -1,0 +1,195 @@
+//! The checks of one resource.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::compare::{has_side_effect, lost, without};
+use super::generate::Generator;
+use super::prober::{Budget, Halt, JSON, Prober};
+use super::property::{Input, Property};
+use super::schema::Schema;
+use super::violation::{Failure, Violation};
+use crate::capability::outgoing;
+use crate::exchange::Exchange;
+use crate::generated::Session;
+use crate::plan::Subject;
+
+/// Names of objects. A deleted object may exist for a while.
+const NAMES: usize = 24;
+
+/// Time limit of the schemas.
+const LOAD: Duration = Duration::from_secs(20);
+
+/// Parts of objects that the server sets.
+const SYSTEM: [&str; 2] = ["/metadata", "/status"];
+
+/// The verdict of one check.
+pub(super) enum Verdict {
+    Holds,
+    /// The resource offers nothing to check.
+    None,
+    Discarded,
+    Undecided(String),
+    Broken(Box<Failure>),
+}
+
+/// One resource.
+pub(super) struct Stage<'a> {
+    session: &'a Session,
+    pub(super) subject: &'a Subject,
+    pub(super) budget: &'a Budget,
+    /// The most checks that look for smaller objects.
+    pub(super) shrink: usize,
+    pub(super) schema: Schema,
+    collection: String,
+    template: Value,
+    names: VecDeque<String>,
+}
+
+impl<'a> Stage<'a> {
+    pub(super) async fn prepare(
+        session: &'a Session,
+        subject: &'a Subject,
+        (budget, shrink): (&'a Budget, usize),
+    ) -> Self {
+        let prefix = format!("kp-{}-e", session.run);
+        let collection = subject.collection(&session.namespace);
+        let names: VecDeque<String> = (0..NAMES).map(|n| format!("{prefix}{n:02}")).collect();
+        for name in &names {
+            session.track(&collection, name);
+        }
+        let schema = Schema::load(&session.client, subject, Instant::now() + LOAD).await;
+        let template = session.object(subject, &prefix);
+        Self { session, subject, budget, shrink, schema, collection, template, names }
+    }
+
+    /// Checks a property with new objects.
+    pub(super) async fn check(&mut self, property: Property, (seed, turn): (u64, u64)) -> Verdict {
+        let seed = seed.wrapping_mul(1_000_003).wrapping_add(turn) ^ ((property as u64) << 56);
+        let resource = self.subject.name.to_string();
+        let (input, attempt) = {
+            let mut generator =
+                Generator::new(&self.schema, &resource, &self.template, (seed, turn));
+            let Some(input) = property.input(&mut generator) else { return Verdict::None };
+            let attempt = input.objects.first().and_then(|first| generator.attempt(first));
+            (input, attempt.filter(|_| property != Property::Rejection))
+        };
+        let input = self.with_attempt(input, attempt).await;
+        let (result, exchanges, name) = self.once(property, &input).await;
+        match result {
+            Ok(()) if exchanges.is_empty() => Verdict::None,
+            Ok(()) => Verdict::Holds,
+            Err(Halt::Over) => Verdict::None,
+            Err(Halt::Discarded) => Verdict::Discarded,
+            Err(Halt::Undecided(why)) => Verdict::Undecided(why),
+            Err(Halt::Violation(violation)) => {
+                Verdict::Broken(Box::new(self.failure(*violation, input, (exchanges, name))))
+            }
+        }
+    }
+
+    pub(super) fn failure(
+        &self,
+        violation: Violation,
+        input: Input,
+        (exchanges, name): (Vec<Exchange>, String),
+    ) -> Failure {
+        Failure {
+            subject: self.subject.name.clone(),
+            violation,
+            input,
+            exchanges,
+            server: self.session.client.server().to_owned(),
+            collection: self.collection.clone(),
+            name,
+        }
+    }
+
+    /// Replaces the first object by an attempt if the server accepts it, returns it unchanged, and
+    /// changes nothing else for it.
+    async fn with_attempt(&mut self, mut input: Input, attempt: Option<Value>) -> Input {
+        let (Some(attempt), Some(first)) = (attempt, input.objects.first_mut()) else {
+            return input;
+        };
+        let (before, after) = (self.dry_run(first).await, self.dry_run(&attempt).await);
+        if let (Some(before), Some(after)) = (before, after)
+            && lost(&self.schema, &attempt, &after).is_none()
+            && !has_side_effect(&before, &attempt, &after)
+        {
+            *first = attempt;
+        }
+        input
+    }
+
+    /// Returns what the server would store, without the parts that it sets itself.
+    async fn dry_run(&self, object: &Value) -> Option<Value> {
+        let mut prober = self.prober(Property::DryRun, self.template_name());
+        let path = format!("{}?dryRun=All", self.collection);
+        let reply = prober.send("POST", &path, JSON, Some(object)).await.ok()?;
+        reply.is_success().then(|| without(&reply.body, &SYSTEM))
+    }
+
+    /// Returns the parts of objects that must stay: servers have rules about built-in types.
+    pub(super) fn fixed(&self) -> &Value {
+        if self.schema.is_complete { &Value::Null } else { &self.template }
+    }
+
+    fn template_name(&self) -> String {
+        self.template["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+    }
+
+    fn prober(&self, property: Property, name: String) -> Prober<'_> {
+        Prober {
+            session: self.session,
+            subject: self.subject,
+            schema: &self.schema,
+            budget: self.budget,
+            property,
+            collection: self.collection.clone(),
+            name,
+            steps: Vec::new(),
+        }
+    }
+
+    /// Runs a check under the next name, and removes its objects.
+    pub(super) async fn once(
+        &mut self,
+        property: Property,
+        input: &Input,
+    ) -> (Result<(), Halt>, Vec<Exchange>, String) {
+        let name = self.names.pop_front().unwrap_or_default();
+        let mut prober = self.prober(property, name.clone());
+        if !property.applies(&prober) {
+            self.names.push_back(name.clone());
+            return (Ok(()), Vec::new(), name);
+        }
+        let result = property.check(&mut prober, input).await;
+        let exchanges = prober.steps;
+        self.remove(&exchanges, &name).await;
+        self.names.push_back(name.clone());
+        (result, exchanges, name)
+    }
+
+    /// Removes the objects that a check may have created.
+    async fn remove(&self, exchanges: &[Exchange], name: &str) {
+        let created = exchanges.iter().filter(|exchange| {
+            let is_dry = exchange.request.target.contains("dryRun");
+            exchange.request.method == "POST" && !is_dry && exchange.status() / 100 == 2
+        });
+        let names = created.filter_map(|exchange| exchange.json()?["metadata"]["name"].as_str());
+        let mut names: Vec<&str> = names.chain([name]).collect();
+        names.sort_unstable();
+        names.dedup();
+        for name in names {
+            let name = utf8_percent_encode(name, NON_ALPHANUMERIC).to_string();
+            let name = name.replace("%2D", "-").replace("%2E", ".");
+            let path = format!("{}/{name}", self.collection);
+            let request = outgoing("DELETE", &path, JSON, None);
+            self.session.client.send(request, Instant::now() + LOAD).await;
+        }
+    }
+}
