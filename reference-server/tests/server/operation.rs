@@ -94,17 +94,22 @@ async fn a_watch_has_an_event_for_its_start_and_its_end() {
     let dir = tempfile::tempdir().expect("a directory");
     let log = dir.path().join("audit.log");
     let server = audited(&log, &json!([{"level": "Metadata"}])).await;
-    let mut watch = server.watch(&format!("{CONFIG_MAPS}?watch=1&timeoutSeconds=1")).await;
+    let mut watch = server.watch(&format!("{CONFIG_MAPS}?watch=1")).await;
+    server.post(CONFIG_MAPS, &config_map("a")).await.expect(201);
+    watch.next().await.expect("an event");
     assert_eq!(events(&log, "ResponseStarted").len(), 1);
-    assert_eq!(events(&log, "ResponseComplete").len(), 0);
-    assert!(watch.ended().await);
+    let watches = |stage| {
+        let events = events(&log, stage).into_iter();
+        events.filter(|event| event["verb"] == "watch").count()
+    };
+    assert_eq!(watches("ResponseComplete"), 0);
+    drop(watch);
     let ended = async {
-        while events(&log, "ResponseComplete").is_empty() {
+        while watches("ResponseComplete") == 0 {
             tokio::task::yield_now().await;
         }
     };
     tokio::time::timeout(TIMEOUT, ended).await.expect("the last event");
-    assert_eq!(events(&log, "ResponseComplete")[0]["verb"], "watch");
 }
 
 #[tokio::test]
@@ -170,33 +175,44 @@ async fn metrics_have_the_names_of_kube_apiserver() {
     line("process_start_time_seconds", &[]);
 }
 
+/// The delay is longer than the test.
 #[tokio::test]
-async fn a_server_that_drains_is_not_ready_and_ends_watches() {
-    let delay = Duration::from_millis(300);
+async fn a_server_that_drains_is_not_ready_and_serves_requests() {
+    let delay = Duration::from_hours(1);
     let server = TestServer::with(Config { shutdown_delay: delay, ..Config::default() }).await;
     let mut watch = server.watch(&format!("{CONFIG_MAPS}?watch=1")).await;
+    let checks = async {
+        let reply = server.until("/readyz", |reply| reply.status == 500).await;
+        assert!(reply.text.contains("[-]shutdown failed: reason withheld"), "{}", reply.text);
+        server.get("/livez").await.expect(200);
+        server.get(CONFIG_MAPS).await.expect(200);
+        let ended = async { while watch.next().await.is_some() {} };
+        tokio::time::timeout(TIMEOUT, ended).await.expect("the end of the watch");
+    };
+    tokio::select! {
+        () = checks => {}
+        () = server.running.drain() => panic!("the delay was ignored"),
+    }
+}
+
+#[tokio::test]
+async fn a_drained_server_has_no_listener() {
+    let server = TestServer::start().await;
+    let mut watch = server.watch(&format!("{CONFIG_MAPS}?watch=1")).await;
     let address = server.running.addr();
-    let (ready, ()) = tokio::join!(
-        async {
-            let reply = server.until("/readyz", |reply| reply.status == 500).await;
-            server.get("/livez").await.expect(200);
-            server.get(CONFIG_MAPS).await.expect(200);
-            let ended = async { while watch.next().await.is_some() {} };
-            tokio::time::timeout(TIMEOUT, ended).await.expect("the end of the watch");
-            reply
-        },
-        server.running.drain()
-    );
-    assert!(ready.text.contains("[-]shutdown failed: reason withheld"), "{}", ready.text);
-    let refused = tokio::net::TcpStream::connect(address).await;
-    assert!(refused.is_err(), "the listener has ended");
+    server.running.drain().await;
+    assert!(tokio::net::TcpStream::connect(address).await.is_err(), "the listener exists");
+    while watch.next().await.is_some() {}
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn running_requests_end_before_the_server() {
     let server = TestServer::start().await;
-    let hook = WebhookServer::start(|_| {
-        std::thread::sleep(Duration::from_millis(300));
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let released = std::sync::Mutex::new(released);
+    let hook = WebhookServer::start(move |_| {
+        let released = released.lock().expect("one request");
+        released.recv().expect("the test goes on");
         json!({"allowed": true})
     })
     .await;
@@ -215,7 +231,12 @@ async fn running_requests_end_before_the_server() {
         while hook.requests().is_empty() {
             tokio::task::yield_now().await;
         }
-        server.running.drain().await;
+        let address = server.running.addr();
+        let release = async {
+            while tokio::net::TcpStream::connect(address).await.is_ok() {}
+            release.send(()).expect("the webhook waits");
+        };
+        tokio::join!(server.running.drain(), release);
     };
     let (created, ()) = tokio::join!(create, drain);
     assert_eq!(created.text_at("/metadata/name"), "a");
