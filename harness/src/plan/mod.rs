@@ -204,16 +204,7 @@ pub async fn plan(
     let capabilities = Capabilities::discover(client, &probe_options, deadline).await?;
     let requester = Requester { client, deadline };
     let probe_options = &ProbeOptions { namespace: Some(&capabilities.home), ..probe_options };
-    if let Some(namespace) = &options.namespace
-        && serves_namespaces(&capabilities)
-        && requester
-            .get(&format!("/api/v1/namespaces/{namespace}"), "application/json")
-            .await
-            .status()
-            == 404
-    {
-        return Err(PlanError::NoNamespace(namespace.clone()));
-    }
+    require_namespace(&requester, &capabilities, options).await?;
 
     let mut resolved = ResolvedSubjects::new(&catalogue.subjects, &capabilities, options, &run)?;
     if resolved.is_empty() && options.subjects.is_empty() {
@@ -244,6 +235,22 @@ pub async fn plan(
     let absent = if anybody_asks { resolved.absent } else { Vec::new() };
     let catalogue_digest = catalogue.digest().to_owned();
     Ok(Plan { run, target, namespace, installs, absent, runs, pod, capabilities, catalogue_digest })
+}
+
+/// Requires the namespace of `--namespace` on a server with namespaces.
+async fn require_namespace(
+    requester: &Requester<'_>,
+    capabilities: &Capabilities,
+    options: &RunOptions,
+) -> Result<(), PlanError> {
+    let Some(namespace) = &options.namespace else { return Ok(()) };
+    let path = format!("/api/v1/namespaces/{namespace}");
+    if serves_namespaces(capabilities)
+        && requester.get(&path, "application/json").await.status() == 404
+    {
+        return Err(PlanError::NoNamespace(namespace.clone()));
+    }
+    Ok(())
 }
 
 impl Plan {

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use super::subject::{Subject, SubjectArgument, adopt, filled};
 use super::subjects::ResolvedSubjects;
 use super::{
-    Install, PlanError, RunNamespace, RunOptions, install_of, run_id, run_namespace,
-    serves_namespaces, wanted,
+    Install, PlanError, RunNamespace, RunOptions, install_of, require_namespace, run_id,
+    run_namespace, wanted,
 };
 use crate::capability::{Capabilities, ProbeOptions, Requester};
 use crate::event::SkipReason;
@@ -64,16 +64,7 @@ pub(crate) async fn place(
     let deadline = Instant::now() + options.case_timeout;
     let capabilities = Capabilities::discover(client, &probe_options, deadline).await?;
     let requester = Requester { client, deadline };
-    if let Some(namespace) = &options.namespace
-        && serves_namespaces(&capabilities)
-        && requester
-            .get(&format!("/api/v1/namespaces/{namespace}"), "application/json")
-            .await
-            .status()
-            == 404
-    {
-        return Err(PlanError::NoNamespace(namespace.clone()));
-    }
+    require_namespace(&requester, &capabilities, options).await?;
 
     let (mut subjects, absent) = resolve(catalogue, &capabilities, options, &run, usual)?;
     if subjects.is_empty() && options.subjects.is_empty() {

@@ -129,7 +129,7 @@ async fn a_patch_is_part_of_the_stored_object() {
     assert_eq!(created.json["data"], json!({"a": "b", "by": "hook"}));
     let stored = server.get(&format!("{MAPS}/a")).await.expect(200);
     assert_eq!(stored.json["data"], json!({"a": "b", "by": "hook"}));
-    // As in kube-apiserver, nobody owns the fields of a webhook.
+    // As in kube-apiserver, the fields of a webhook have no manager.
     let fields = &stored.json["metadata"]["managedFields"][0]["fieldsV1"]["f:data"];
     assert_eq!(fields, &json!({".": {}, "f:a": {}}));
 }

@@ -1,14 +1,12 @@
 //! `kubeproof explore`: generates objects from schemas, and checks properties of each resource.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 
 use kubeproof_cases::plural;
 use kubeproof_harness::generated::explore::{ExploreReport, Failure, case_file, explore, text};
-use kubeproof_harness::transport::Client;
 
-use super::interruptible;
-use super::run::target::RunTarget;
+use super::generated::{Ending, Setup, finish, start};
 use crate::args::high;
 use crate::error::Error;
 use crate::exit_code::Exit;
@@ -16,45 +14,35 @@ use crate::exit_code::Exit;
 pub(super) async fn run(options: high::Explore, out: &mut dyn Write) -> Result<Exit, Error> {
     let high::Explore { target, catalogue, options, limits, save: file } = options;
     let catalogue = catalogue.load()?;
-    let target = RunTarget::open(target).await?;
-    let client = Client::new(&target.config, limits)?.within(options.run.write_policy());
-    writeln!(out, "exploration of {}, seed {}", target.config.display_url(), options.run.seed)?;
-    out.flush()?;
-    let run = interruptible(|interrupt| async move {
-        let report = explore(&catalogue, &client, &options, &interrupt).await;
-        (report, interrupt.is_cancelled())
+    let setup = Setup { title: "exploration", target, limits, options: options.run.clone() };
+    let explored = start(setup, out, |client, interrupt| async move {
+        explore(&catalogue, &client, &options, &interrupt).await
     });
-    let Some((report, is_interrupted)) = run.await? else { return Ok(Exit::INTERRUPTED) };
-    let report = report?;
-    for notice in &report.notices {
-        writeln!(io::stderr(), "note: {notice}")?;
+    let Some((report, is_interrupted)) = explored.await? else { return Ok(Exit::INTERRUPTED) };
+    let ending = Ending {
+        notices: &report.notices,
+        summary: summary(&report),
+        violation: report.failure.as_ref().map(text),
+        is_interrupted,
+    };
+    let exit = finish(&ending, out)?;
+    if let (Some(failure), Some(path)) = (&report.failure, file) {
+        save(&path, failure)?;
     }
-    print(&report, out)?;
-    if let Some(failure) = &report.failure {
-        write!(out, "{}", text(failure))?;
-        save(file.as_deref(), failure)?;
-        return Ok(Exit::FAILURES);
-    }
-    Ok(if is_interrupted { Exit::INTERRUPTED } else { Exit::CONFORMANT })
+    Ok(exit)
 }
 
-fn print(report: &ExploreReport, out: &mut dyn Write) -> Result<(), Error> {
+fn summary(report: &ExploreReport) -> String {
     let ExploreReport { subjects, checks, discarded, undecided, requests, .. } = report;
-    writeln!(
-        out,
+    format!(
         "{}: {}, {discarded} discarded, {undecided} undecided, {}",
         subjects.join(", "),
         plural(*checks, "check"),
         plural(*requests, "request"),
-    )?;
-    if report.failure.is_none() {
-        writeln!(out, "no violation")?;
-    }
-    Ok(())
+    )
 }
 
-fn save(file: Option<&Path>, failure: &Failure) -> Result<(), Error> {
-    let Some(path) = file else { return Ok(()) };
+fn save(path: &Path, failure: &Failure) -> Result<(), Error> {
     let failed = |source| Error::Write { path: path.to_owned(), source };
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory).map_err(failed)?;

@@ -7,6 +7,7 @@ mod coverage;
 mod envtest;
 mod explain;
 mod explore;
+mod generated;
 mod lint;
 mod lint_api;
 mod list;

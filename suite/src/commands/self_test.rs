@@ -50,10 +50,18 @@ pub(super) async fn self_test(test: SelfTest, out: &mut dyn Write) -> Result<Exi
         findings.extend(test_degraded(test.degraded, &test.selection, &catalogue, out).await?);
     }
     if !test.stress.is_empty() {
-        findings.extend(test_stress(test.stress, &catalogue, out).await?);
+        let row = |catalogue: Arc<Catalogue>, fault| async move {
+            let failure = stress::row(&catalogue, fault).await?;
+            Ok(failure.and_then(|failure| Some(failure.violations.first()?.rule.name())))
+        };
+        findings.extend(test_generated("stress", test.stress, row, (&catalogue, out)).await?);
     }
     if !test.explore.is_empty() {
-        findings.extend(test_explore(test.explore, &catalogue, out).await?);
+        let row = |catalogue: Arc<Catalogue>, fault| async move {
+            let failure = explore::row(&catalogue, fault).await?;
+            Ok(failure.map(|failure| failure.violation.property.name()))
+        };
+        findings.extend(test_generated("explore", test.explore, row, (&catalogue, out)).await?);
     }
     if findings.is_empty() {
         return Ok(Exit::CONFORMANT);
@@ -229,55 +237,30 @@ async fn test_degraded(
     Ok(findings)
 }
 
-async fn test_stress(
+/// Prints the rule that each fault breaks. `row` tests a server with one fault.
+async fn test_generated<W>(
+    command: &str,
     faults: Vec<Fault>,
-    catalogue: &Arc<Catalogue>,
-    out: &mut dyn Write,
-) -> Result<Vec<String>, Error> {
+    row: impl Fn(Arc<Catalogue>, Fault) -> W + Copy,
+    (catalogue, out): (&Arc<Catalogue>, &mut dyn Write),
+) -> Result<Vec<String>, Error>
+where
+    W: Future<Output = Result<Option<&'static str>, SelfTestError>> + Send + 'static,
+{
     let width = faults.iter().map(|fault| fault.name().len()).max().unwrap_or_default();
     let mut rows = stream::iter(faults)
-        .map(|fault| {
-            spawn(catalogue, move |catalogue| async move {
-                Ok((fault, stress::row(&catalogue, fault).await?))
-            })
+        .map(|fault| async move {
+            let broken = spawn(catalogue, move |catalogue| row(catalogue, fault));
+            broken.await.map(|broken| (fault.name(), broken))
         })
         .buffered(cores());
     let mut findings = Vec::new();
     while let Some(row) = rows.next().await {
-        let (fault, failure) = row?;
-        let name = fault.name();
-        let rule = failure.and_then(|failure| Some(failure.violations.first()?.rule.name()));
-        writeln!(out, "stress with {name:width$}  {}", rule.unwrap_or("no violation"))?;
+        let (name, broken) = row?;
+        writeln!(out, "{command} with {name:width$}  {}", broken.unwrap_or("no violation"))?;
         out.flush()?;
-        if rule.is_none() {
-            findings.push(format!("stress does not find {name}"));
-        }
-    }
-    Ok(findings)
-}
-
-async fn test_explore(
-    faults: Vec<Fault>,
-    catalogue: &Arc<Catalogue>,
-    out: &mut dyn Write,
-) -> Result<Vec<String>, Error> {
-    let width = faults.iter().map(|fault| fault.name().len()).max().unwrap_or_default();
-    let mut rows = stream::iter(faults)
-        .map(|fault| {
-            spawn(catalogue, move |catalogue| async move {
-                Ok((fault, explore::row(&catalogue, fault).await?))
-            })
-        })
-        .buffered(cores());
-    let mut findings = Vec::new();
-    while let Some(row) = rows.next().await {
-        let (fault, failure) = row?;
-        let name = fault.name();
-        let property = failure.map(|failure| failure.violation.property.name());
-        writeln!(out, "explore with {name:width$}  {}", property.unwrap_or("no violation"))?;
-        out.flush()?;
-        if property.is_none() {
-            findings.push(format!("explore does not find {name}"));
+        if broken.is_none() {
+            findings.push(format!("{command} does not find {name}"));
         }
     }
     Ok(findings)

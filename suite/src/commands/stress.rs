@@ -1,14 +1,11 @@
 //! `kubeproof stress`: records the history of concurrent clients, and checks it.
 
-use std::io::{self, Write};
-use std::path::Path;
+use std::io::Write;
 
 use kubeproof_cases::plural;
-use kubeproof_harness::generated::stress::{Failure, StressReport, stress, svg, text};
-use kubeproof_harness::transport::Client;
+use kubeproof_harness::generated::stress::{StressReport, stress, svg, text};
 
-use super::interruptible;
-use super::run::target::RunTarget;
+use super::generated::{Ending, Setup, finish, start};
 use crate::args::high;
 use crate::error::Error;
 use crate::exit_code::Exit;
@@ -16,32 +13,28 @@ use crate::exit_code::Exit;
 pub(super) async fn run(options: high::Stress, out: &mut dyn Write) -> Result<Exit, Error> {
     let high::Stress { target, catalogue, options, limits, svg: file } = options;
     let catalogue = catalogue.load()?;
-    let target = RunTarget::open(target).await?;
-    let client = Client::new(&target.config, limits)?.within(options.run.write_policy());
-    writeln!(out, "stress of {}, seed {}", target.config.display_url(), options.run.seed)?;
-    out.flush()?;
-    let run = interruptible(|interrupt| async move {
-        let report = stress(&catalogue, &client, &options, &interrupt).await;
-        (report, interrupt.is_cancelled())
+    let setup = Setup { title: "stress", target, limits, options: options.run.clone() };
+    let stressed = start(setup, out, |client, interrupt| async move {
+        stress(&catalogue, &client, &options, &interrupt).await
     });
-    let Some((report, is_interrupted)) = run.await? else { return Ok(Exit::INTERRUPTED) };
-    let report = report?;
-    for notice in &report.notices {
-        writeln!(io::stderr(), "note: {notice}")?;
+    let Some((report, is_interrupted)) = stressed.await? else { return Ok(Exit::INTERRUPTED) };
+    let ending = Ending {
+        notices: &report.notices,
+        summary: summary(&report),
+        violation: report.failure.as_ref().map(text),
+        is_interrupted,
+    };
+    let exit = finish(&ending, out)?;
+    if let (Some(failure), Some(path)) = (&report.failure, file) {
+        let failed = |source| Error::Write { path: path.clone(), source };
+        std::fs::write(&path, svg(failure)).map_err(failed)?;
     }
-    print(&report, out)?;
-    if let Some(failure) = &report.failure {
-        write!(out, "{}", text(failure))?;
-        write_svg(file.as_deref(), failure)?;
-        return Ok(Exit::FAILURES);
-    }
-    Ok(if is_interrupted { Exit::INTERRUPTED } else { Exit::CONFORMANT })
+    Ok(exit)
 }
 
-fn print(report: &StressReport, out: &mut dyn Write) -> Result<(), Error> {
+fn summary(report: &StressReport) -> String {
     let StressReport { subjects, acknowledged, unknown, .. } = report;
-    writeln!(
-        out,
+    format!(
         "{}: {}, {} ({acknowledged} acknowledged, {unknown} with an unknown outcome), {}, {}, {}",
         subjects.join(" and "),
         plural(report.rounds, "round"),
@@ -49,15 +42,5 @@ fn print(report: &StressReport, out: &mut dyn Write) -> Result<(), Error> {
         plural(report.watches, "watch").replace("watchs", "watches"),
         plural(report.events, "event"),
         plural(report.restarts, "restart"),
-    )?;
-    if report.failure.is_none() {
-        writeln!(out, "no violation")?;
-    }
-    Ok(())
-}
-
-fn write_svg(file: Option<&Path>, failure: &Failure) -> Result<(), Error> {
-    let Some(path) = file else { return Ok(()) };
-    let failed = |source| Error::Write { path: path.to_owned(), source };
-    std::fs::write(path, svg(failure)).map_err(failed)
+    )
 }

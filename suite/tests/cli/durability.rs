@@ -61,7 +61,7 @@ fn version(object: &Value) -> u64 {
     version.parse().expect("a number")
 }
 
-/// Creates, changes and deletes objects until the server ends, or nobody counts the writes.
+/// Creates, changes and deletes objects until the server or the receiver of the writes ends.
 pub(crate) fn write(
     server: &str,
     writer: usize,

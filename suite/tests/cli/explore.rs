@@ -2,32 +2,8 @@
 
 use std::fs;
 
-use serde_json::json;
-
 use crate::program::kubeproof;
 use crate::server::TestServer;
-
-const SHORT: [&str; 5] = ["explore", "--max-requests", "400", "--seed", "7"];
-
-#[test]
-fn a_correct_server_has_no_violation_and_is_left_clean() {
-    let server = TestServer::start(&[]);
-    let run = kubeproof(&[&SHORT[..], &server.target()].concat()).with(0);
-    assert!(run.stdout.contains("no violation"), "{}", run.stdout);
-    assert!(run.stdout.starts_with("exploration of http://127.0.0.1:"), "{}", run.stdout);
-    assert!(run.stdout.contains(" 400 requests"), "{}", run.stdout);
-    server.assert_clean();
-}
-
-#[test]
-fn objects_of_others_in_the_namespace_stay() {
-    let server = TestServer::start(&[]);
-    let collection = "/api/v1/namespaces/default/configmaps";
-    server.create(collection, &json!({"metadata": {"name": "mine"}}));
-    let only = ["--namespace", "default", "--subject", "v1/configmaps"];
-    kubeproof(&[&SHORT[..], &only, &server.target()].concat()).with(0);
-    assert_eq!(server.names(collection), ["mine"]);
-}
 
 /// The saved case fails on the broken server, and passes on a correct one.
 #[test]

@@ -9,6 +9,7 @@ mod envtest;
 mod etcd;
 mod explore;
 mod gates;
+mod generated;
 mod help;
 mod interruption;
 mod keep;

@@ -24,7 +24,7 @@ const REQUEST: Duration = Duration::from_secs(10);
 /// Time for an event after its write.
 const EVENT: Duration = Duration::from_secs(5);
 
-/// How often a watch that the server closes is opened again.
+/// The prober opens a watch that the server closes at most this often again.
 const REOPENED: usize = 8;
 
 pub(super) const JSON: &str = "application/json";

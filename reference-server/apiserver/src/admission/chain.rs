@@ -110,7 +110,7 @@ fn observe(
     request.metrics.plugin(Admission { name, kind, operation, is_rejected, since });
 }
 
-/// Which webhooks and policies of a request run again, and whether this is the second run.
+/// The webhooks and policies that run again for a request. It tells the first run from the second.
 #[derive(Debug, Default)]
 pub(crate) struct Reinvocation(Mutex<State>);
 

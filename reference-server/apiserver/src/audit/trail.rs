@@ -27,7 +27,7 @@ const FORWARDED: [&str; 2] = ["x-forwarded-for", "x-real-ip"];
 /// The beginning of protobuf.
 const ENVELOPE: &[u8] = b"k8s\0";
 
-/// Where a request comes from, and what it is about.
+/// The sender, the attributes and the object of a request.
 pub(crate) struct Origin<'a> {
     pub(crate) user: &'a User,
     pub(crate) verb: &'a str,

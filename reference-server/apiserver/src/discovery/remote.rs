@@ -26,8 +26,8 @@ pub(crate) fn add_to_groups(document: &mut Value, versions: &[RemoteVersion<'_>]
     }
 }
 
-/// Returns the `APIGroup` of `/apis/<group>` with the versions of extension servers, or none if
-/// nobody serves the group.
+/// Returns the `APIGroup` of `/apis/<group>` with the versions of extension servers, or `None` if
+/// no server has the group.
 pub(crate) fn group_with(
     document: Option<Value>,
     name: &str,

@@ -33,7 +33,7 @@ pub(crate) struct ApiService {
     pub(crate) insecure: bool,
 }
 
-/// What an extension server says about one group and version.
+/// The documents of an extension server for one group and version.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RemoteDocuments {
     /// The resources in the form of aggregated discovery.

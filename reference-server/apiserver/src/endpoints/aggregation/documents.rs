@@ -22,8 +22,8 @@ const AGGREGATED: &str = concat!(
 );
 const JSON: &str = "application/json";
 
-/// Requests all documents about a group and version. Those that the server does not send stay as
-/// they were.
+/// Requests all documents of a group and version. If the server does not send a document, the
+/// known one stays.
 pub(super) async fn collect(
     client: &Client,
     spec: &ApiService,

@@ -44,13 +44,15 @@ pub(super) fn configuration(security: Security<'_>) -> Result<ClientConfig, Trus
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()?;
-    let builder = if security.insecure {
-        let verifier = Arc::new(NoVerifier(provider));
-        builder.dangerous().with_custom_certificate_verifier(verifier)
-    } else if security.ca_pem.is_empty() {
+    let builder = if security.ca_pem.is_empty() && !security.insecure {
         builder.with_platform_verifier()?
     } else {
-        let verifier = Arc::new(BundleVerifier::new(security.ca_pem, provider)?);
+        let bundle = if security.insecure {
+            None
+        } else {
+            Some(Bundle::new(security.ca_pem, Arc::clone(&provider))?)
+        };
+        let verifier = Arc::new(Verifier { bundle, provider });
         builder.dangerous().with_custom_certificate_verifier(verifier)
     };
     Ok(match security.identity {
@@ -61,15 +63,24 @@ pub(super) fn configuration(security: Security<'_>) -> Result<ClientConfig, Trus
     })
 }
 
-/// Trusts the certificates of a bundle as authorities and, as Go does, as the certificate of the
-/// server itself. Many webhooks of tests have one self-signed certificate.
+/// Verifies the certificate of a server against a bundle, or not at all. A server must own the key
+/// of its certificate in both cases.
 #[derive(Debug)]
-struct BundleVerifier {
+struct Verifier {
+    /// `None` if each certificate is accepted.
+    bundle: Option<Bundle>,
+    provider: Arc<CryptoProvider>,
+}
+
+/// Trusts its certificates as authorities and, as Go does, as the certificate of the server itself.
+/// Many webhooks of tests have one self-signed certificate.
+#[derive(Debug)]
+struct Bundle {
     authorities: Arc<WebPkiServerVerifier>,
     certificates: Vec<CertificateDer<'static>>,
 }
 
-impl BundleVerifier {
+impl Bundle {
     fn new(pem: &[u8], provider: Arc<CryptoProvider>) -> Result<Self, TrustError> {
         let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem).flatten().collect();
         let mut roots = RootCertStore::empty();
@@ -83,7 +94,7 @@ impl BundleVerifier {
     }
 }
 
-impl ServerCertVerifier for BundleVerifier {
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -92,11 +103,13 @@ impl ServerCertVerifier for BundleVerifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        if self.certificates.iter().any(|known| known == end_entity) {
+        let Some(Bundle { authorities, certificates }) = &self.bundle else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        if certificates.iter().any(|known| known == end_entity) {
             verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
             return Ok(ServerCertVerified::assertion());
         }
-        let authorities = &self.authorities;
         authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
     }
 
@@ -106,46 +119,7 @@ impl ServerCertVerifier for BundleVerifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.authorities.verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.authorities.verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.authorities.supported_verify_schemes()
-    }
-}
-
-/// Accepts every certificate, but only from the owner of its key.
-#[derive(Debug)]
-struct NoVerifier(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for NoVerifier {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
+        let algorithms = &self.provider.signature_verification_algorithms;
         verify_tls12_signature(message, certificate, signature, algorithms)
     }
 
@@ -155,11 +129,11 @@ impl ServerCertVerifier for NoVerifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
+        let algorithms = &self.provider.signature_verification_algorithms;
         verify_tls13_signature(message, certificate, signature, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use super::selectors::{key_and_operator, label_values, wrong_operator};
 use super::{Checks, has, items, text};
 use kubeproof_apimachinery::object::validation::names::label_value;
 use kubeproof_apimachinery::object::validation::syntax::Syntax;
@@ -104,31 +105,22 @@ fn node_selector_term(term: &Value, is_preference: bool, path: Path<'_>) -> Vec<
 }
 
 fn node_requirement(requirement: &Value, is_preference: bool, path: Path<'_>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let values = items(requirement, "values");
-    let place = path.field("values");
-    match text(requirement, "operator") {
-        "In" | "NotIn" if values.is_empty() => {
-            let why = "must be specified when `operator` is 'In' or 'NotIn'";
-            errors.push(FieldError::required(place, why));
-        }
-        "Exists" | "DoesNotExist" if !values.is_empty() => {
-            let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-            errors.push(FieldError::forbidden(place, why));
-        }
-        "Gt" | "Lt" if values.len() != 1 => {
-            let why = "must be specified single value when `operator` is 'Lt' or 'Gt'";
-            errors.push(FieldError::required(place, why));
-        }
-        "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
-        other => errors.push(wrong_operator(other, path)),
-    }
-    errors.extend(Syntax::LabelKey.errors(text(requirement, "key"), path.field("key")));
-    for (index, value) in values.iter().enumerate().filter(|_| !is_preference) {
-        let value = value.as_str().unwrap_or_default();
-        errors.extend(Syntax::LabelValue.errors(value, place.index(index)));
+    let mut errors = key_and_operator(requirement, path, |at| comparison(requirement, at));
+    if !is_preference {
+        errors.extend(label_values(requirement, path));
     }
     errors
+}
+
+fn comparison(requirement: &Value, path: Path<'_>) -> Option<FieldError> {
+    match text(requirement, "operator") {
+        "Gt" | "Lt" if items(requirement, "values").len() == 1 => None,
+        "Gt" | "Lt" => {
+            let why = "must be specified single value when `operator` is 'Lt' or 'Gt'";
+            Some(FieldError::required(path.field("values"), why))
+        }
+        _ => Some(wrong_operator(requirement, path)),
+    }
 }
 
 fn field_requirement(requirement: &Value, path: Path<'_>) -> Vec<FieldError> {
@@ -142,7 +134,7 @@ fn field_requirement(requirement: &Value, path: Path<'_>) -> Vec<FieldError> {
             errors.push(FieldError::required(place, why));
         }
         "In" | "NotIn" => {}
-        other => errors.push(wrong_operator(other, path)),
+        _ => errors.push(wrong_operator(requirement, path)),
     }
     let key = text(requirement, "key");
     if key != "metadata.name" {
@@ -155,10 +147,6 @@ fn field_requirement(requirement: &Value, path: Path<'_>) -> Vec<FieldError> {
         errors.extend(Syntax::DnsSubdomain.errors(value, place.index(index)));
     }
     errors
-}
-
-fn wrong_operator(operator: &str, path: Path<'_>) -> FieldError {
-    FieldError::invalid(path.field("operator"), &json!(operator), "not a valid selector operator")
 }
 
 fn pod_affinity_term(term: &Value, path: Path<'_>) -> Vec<FieldError> {

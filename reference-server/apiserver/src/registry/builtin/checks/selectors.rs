@@ -23,26 +23,47 @@ fn selector(selector: &Value, path: Path<'_>) -> Vec<FieldError> {
 }
 
 fn requirement(requirement: &Value, path: Path<'_>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let values = items(requirement, "values");
+    let mut errors =
+        key_and_operator(requirement, path, |at| Some(wrong_operator(requirement, at)));
+    errors.extend(label_values(requirement, path));
+    errors
+}
+
+/// Checks the key and the operators that all selectors have. `other` checks the other operators.
+pub(super) fn key_and_operator(
+    requirement: &Value,
+    path: Path<'_>,
+    other: impl Fn(Path<'_>) -> Option<FieldError>,
+) -> Vec<FieldError> {
+    let has_values = !items(requirement, "values").is_empty();
     let place = path.field("values");
-    match text(requirement, "operator") {
-        "In" | "NotIn" if values.is_empty() => {
+    let wrong = match text(requirement, "operator") {
+        "In" | "NotIn" if !has_values => {
             let why = "must be specified when `operator` is 'In' or 'NotIn'";
-            errors.push(FieldError::required(place, why));
+            Some(FieldError::required(place, why))
         }
-        "Exists" | "DoesNotExist" if !values.is_empty() => {
+        "Exists" | "DoesNotExist" if has_values => {
             let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-            errors.push(FieldError::forbidden(place, why));
+            Some(FieldError::forbidden(place, why))
         }
-        "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-        other => {
-            let why = "not a valid selector operator";
-            errors.push(FieldError::invalid(path.field("operator"), &json!(other), why));
-        }
-    }
+        "In" | "NotIn" | "Exists" | "DoesNotExist" => None,
+        _ => other(path),
+    };
+    let mut errors: Vec<FieldError> = wrong.into_iter().collect();
     errors.extend(Syntax::LabelKey.errors(text(requirement, "key"), path.field("key")));
-    for (index, value) in values.iter().enumerate() {
+    errors
+}
+
+pub(super) fn wrong_operator(requirement: &Value, path: Path<'_>) -> FieldError {
+    let operator = json!(text(requirement, "operator"));
+    let why = "not a valid selector operator";
+    FieldError::invalid(path.field("operator"), &operator, why)
+}
+
+pub(super) fn label_values(requirement: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let place = path.field("values");
+    let mut errors = Vec::new();
+    for (index, value) in items(requirement, "values").iter().enumerate() {
         let value = value.as_str().unwrap_or_default();
         errors.extend(Syntax::LabelValue.errors(value, place.index(index)));
     }
