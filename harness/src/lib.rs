@@ -4,6 +4,7 @@ mod capability;
 mod cleanup;
 pub mod event;
 pub mod exchange;
+mod explore;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 pub mod generated;

@@ -12,12 +12,14 @@ use crate::profile::Profile;
 use crate::protocol::Protocol;
 
 mod check;
+mod explore;
 mod prerequisite;
 mod request;
 mod step;
 mod stream;
 
 pub use check::{Check, Claim, Deviation, Message, MessagePart, Rejection, SchemaCheck};
+pub use explore::{Explore, Property};
 pub use prerequisite::Prerequisite;
 pub use request::{Body, Capture, Identity, Request};
 pub use step::{

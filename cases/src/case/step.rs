@@ -1,6 +1,7 @@
 //! Steps: what happens in a case, in order.
 
 use super::Capture;
+use super::explore::Explore;
 use super::stream::{Creation, Finish, Receiving, Sending, Stream};
 use super::{Check, Request, SchemaCheck};
 use crate::expression::Expression;
@@ -69,6 +70,8 @@ pub enum Action {
     Until(Until),
     /// Design rules over the published API.
     Schema(Schema),
+    /// A property, with generated objects.
+    Explore(Explore),
     /// Checks that relate earlier exchanges.
     Expect(Vec<Check>),
 }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::Lowering;
-use crate::case::{Capability, Identity, ResourceName, SubjectSet};
+use crate::case::{Capability, Identity, Property, ResourceName, SubjectSet};
 use crate::template::{Part, Template};
 
 /// The part of a path after `${collection}`.
@@ -49,6 +49,20 @@ impl Lowering<'_> {
             _ => return,
         };
         if !subject.verbs.iter().any(|asked| asked == verb) {
+            self.error(place, "unasked-subject", format!("a subject may lack the verb `{verb}`"))
+                .set_help(format!("add `{verb}` to `verbs` of `subject`"));
+        }
+    }
+
+    /// Generated objects need a subject with all verbs of the property.
+    pub(super) fn can_explore(&mut self, property: Property, place: &Range<usize>) {
+        let Some(subject) = &self.subject else {
+            self.error(place, "unasked-subject", "generated objects need a subject")
+                .set_help("add `subject` to the case");
+            return;
+        };
+        let lacks = |verb: &&&str| !subject.verbs.iter().any(|asked| asked == **verb);
+        if let Some(verb) = property.verbs().iter().find(lacks) {
             self.error(place, "unasked-subject", format!("a subject may lack the verb `{verb}`"))
                 .set_help(format!("add `{verb}` to `verbs` of `subject`"));
         }

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::scope::Kind;
 use super::{Lowering, first_line};
-use crate::case::{Loop, Schema, SchemaCheck, Times, Together, Until};
-use crate::raw::{RawLoop, RawSchema, RawTogether, RawUntil};
+use crate::case::{Explore, Loop, Schema, SchemaCheck, Times, Together, Until};
+use crate::raw::{RawExplore, RawLoop, RawSchema, RawTogether, RawUntil};
 use crate::yaml::Located;
 
 /// The most rounds of a loop.
@@ -103,6 +103,14 @@ impl Lowering<'_> {
             }
         });
         Schema { of: raw.of, expect: checks.collect() }
+    }
+
+    pub(super) fn explore(&mut self, raw: &RawExplore, place: &Range<usize>) -> Explore {
+        self.rounds(&raw.checks);
+        self.check_id(&raw.id);
+        self.judges_all(&raw.id.place);
+        self.can_explore(raw.property, place);
+        Explore { id: raw.id.value.clone(), property: raw.property, checks: raw.checks.value }
     }
 
     fn rounds(&mut self, count: &Located<u32>) {

@@ -107,6 +107,9 @@ impl Lowering<'_> {
         if let Some(schema) = &raw.schema {
             return Some(Action::Schema(self.schema(schema)));
         }
+        if let Some(explore) = &raw.explore {
+            return Some(Action::Explore(self.explore(explore, place)));
+        }
         let checks = raw.expect.as_ref()?;
         if checks.is_empty() {
             self.error(place, "cannot-fail", "`expect` holds no check");

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::forms::{Entries, Yaml};
 use super::step::RawStep;
-use crate::case::Level;
+use crate::case::{Level, Property};
 use crate::rule::{Rule, SchemaSet};
 use crate::yaml::Located;
 
@@ -78,6 +78,18 @@ pub(crate) struct RawSchema {
     pub(crate) of: SchemaSet,
     /// The rules.
     pub(crate) expect: Located<Vec<Located<RawSchemaCheck>>>,
+}
+
+/// A property that holds for each resource of each server.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RawExplore {
+    /// The id of the check. Unique in the case. It stays when the case is edited.
+    pub(crate) id: Located<String>,
+    /// The property.
+    pub(crate) property: Property,
+    /// The number of checks, each with new objects.
+    pub(crate) checks: Located<u32>,
 }
 
 /// One design rule.

@@ -20,7 +20,7 @@ use crate::case::{Capability, Edition, Level, Prerequisite, Scope};
 use crate::yaml::Located;
 
 pub(crate) use check::{Claims, RawCheck, RawDeviation, RawRejected};
-pub(crate) use flow::{RawLoop, RawSchema, RawTogether, RawUntil, RawUse};
+pub(crate) use flow::{RawExplore, RawLoop, RawSchema, RawTogether, RawUntil, RawUse};
 use forms::{Entries, OneOrMany};
 pub(crate) use request::{RawEdit, RawGiven, RawRequest};
 pub(crate) use step::RawStep;

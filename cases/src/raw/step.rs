@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::check::RawCheck;
-use super::flow::{RawLoop, RawSchema, RawTogether, RawUntil, RawUse};
+use super::flow::{RawExplore, RawLoop, RawSchema, RawTogether, RawUntil, RawUse};
 use super::request::{RawGiven, RawRequest};
 use super::stream::{
     RawFinish, RawFrame, RawOpenStream, RawPing, RawRaw, RawReceive, RawReset, RawResize, RawSend,
@@ -88,6 +88,9 @@ pub(crate) struct RawStep {
     pub(crate) uses: Option<RawUse>,
     /// Judges the published API by design rules.
     pub(crate) schema: Option<Box<RawSchema>>,
+    /// Checks a property with objects that the run generates from the schema of the subject. The
+    /// step is a check.
+    pub(crate) explore: Option<Box<RawExplore>>,
     /// Judges earlier exchanges by CEL.
     pub(crate) expect: Option<Vec<Located<RawCheck>>>,
 }
@@ -126,6 +129,7 @@ impl RawStep {
             ("until", self.until.is_some()),
             ("use", self.uses.is_some()),
             ("schema", self.schema.is_some()),
+            ("explore", self.explore.is_some()),
             ("expect", self.expect.is_some()),
         ];
         all.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect()

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use kubeproof_cases::Catalogue;
 use kubeproof_cases::case::Capability;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::capability::{Capabilities, outgoing};
 use crate::cleanup::{Cleaner, Property, TimeLimits, Tracker};
-use crate::plan::{Place, PlanError, RunNamespace, RunOptions, Subject, filled, place};
+use crate::explore::Ground;
+use crate::plan::{Place, PlanError, RunNamespace, RunOptions, Subject, place};
 use crate::run::setup;
 use crate::transport::Client;
 
@@ -123,19 +124,15 @@ impl Session {
         cleaner.finish(CLEANUP, interrupt).await
     }
 
-    /// Returns a valid object of a resource with this name.
-    pub(super) fn object(&self, subject: &Subject, name: &str) -> Value {
-        let mut object = filled(&subject.template, "ns", &self.namespace);
-        if !object.is_object() {
-            object = json!({});
+    /// Returns where generated objects go. Their names begin with the prefix.
+    pub(super) fn ground<'a>(&'a self, prefix: &'a str) -> Ground<'a> {
+        Ground {
+            client: &self.client,
+            capabilities: &self.capabilities,
+            namespace: &self.namespace,
+            tracker: &self.tracker,
+            prefix,
         }
-        object["apiVersion"] = subject.api_version().into();
-        object["kind"] = subject.kind.clone().into();
-        object["metadata"]["name"] = name.into();
-        if subject.namespaced {
-            object["metadata"]["namespace"] = self.namespace.clone().into();
-        }
-        object
     }
 
     /// Records an object that the run will create, for its removal.

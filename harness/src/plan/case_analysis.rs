@@ -148,7 +148,14 @@ pub(crate) fn documents(case: &Case) -> BTreeSet<Prerequisite> {
 }
 
 pub(crate) fn writes(steps: &[Step]) -> bool {
-    requests(steps).iter().any(|request| !is_safe(&request.method))
+    explores(steps) || requests(steps).iter().any(|request| !is_safe(&request.method))
+}
+
+/// Reports whether a step generates objects.
+pub(crate) fn explores(steps: &[Step]) -> bool {
+    let mut found = false;
+    walk(steps, &mut |step| found |= matches!(step.action, Action::Explore(_)));
+    found
 }
 
 /// Reports whether the steps wait for the server's clock: for the end of a watch or log, or for a
@@ -187,7 +194,7 @@ pub(crate) fn reads_variable(steps: &[Step], name: &str) -> bool {
                 None => false,
             }
     });
-    let mut in_loops = false;
+    let mut in_loops = name == "ns" && explores(steps);
     walk(steps, &mut |step| {
         let named = step.lets.iter().map(|(_, expression)| expression);
         let reads =
@@ -245,6 +252,7 @@ fn walk<'a>(steps: &'a [Step], see: &mut impl FnMut(&'a Step)) {
             | Action::Receive(_)
             | Action::Finish(_)
             | Action::Schema(_)
+            | Action::Explore(_)
             | Action::Expect(_) => {}
         }
     }

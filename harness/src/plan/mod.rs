@@ -21,7 +21,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use kubeproof_cases::Catalogue;
 use kubeproof_cases::SubjectDefinition;
-use kubeproof_cases::case::{Capability, Case, ResourceName};
+use kubeproof_cases::case::{Capability, Case, Property, ResourceName};
 use kubeproof_cases::protocol::Protocol;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
@@ -182,6 +182,9 @@ pub async fn plan(
     let mut needs: BTreeSet<Capability> =
         cases.iter().flat_map(|case| case_analysis::needs(case)).collect();
     needs.extend([Capability::Namespaces, Capability::Crds]);
+    if cases.iter().any(|case| case_analysis::explores(&case.steps)) {
+        needs.extend(Property::CAPABILITIES);
+    }
     needs.extend(options.required.probes());
     let probe_options = ProbeOptions {
         pod_image: options.pod_image.as_deref(),

@@ -64,6 +64,21 @@ pub enum Origin {
 }
 
 impl Subject {
+    /// Returns a valid object with this name.
+    pub(crate) fn object(&self, namespace: &str, name: &str) -> Value {
+        let mut object = filled(&self.template, "ns", namespace);
+        if !object.is_object() {
+            object = json!({});
+        }
+        object["apiVersion"] = self.api_version().into();
+        object["kind"] = self.kind.clone().into();
+        object["metadata"]["name"] = name.into();
+        if self.namespaced {
+            object["metadata"]["namespace"] = namespace.into();
+        }
+        object
+    }
+
     /// Creates the subject for a listed resource with a definition of the suite.
     pub fn standard(
         definition: &SubjectDefinition,

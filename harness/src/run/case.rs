@@ -1,9 +1,11 @@
 //! Runs one case on one subject, from its first step to its verdict.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use kubeproof_cases::case::{Capability, Level, Prerequisite};
-use tokio::sync::{OnceCell, watch};
+use kubeproof_cases::case::{Capability, Level, Prerequisite, ResourceName};
+use tokio::sync::{Mutex, OnceCell, watch};
 use tokio::time::Instant;
 
 use super::prerequisites::Prerequisites;
@@ -11,8 +13,10 @@ use super::protocol_support::ProtocolSupport;
 use super::restart;
 use super::scope::{MOST_GIVEN_BACK, Scope};
 use super::setup::{SetupFailure, SetupOutcome};
+use crate::capability::Capabilities;
 use crate::cleanup::Tracker;
 use crate::event::{CaseResult, CheckResult, Judgement, SkipReason, Verdict};
+use crate::explore::Schema;
 use crate::plan::{PlannedRun, RunPod, case_analysis};
 use crate::schema::Published;
 use crate::transport::Client;
@@ -31,6 +35,7 @@ const ATTEMPTS: usize = 3;
 pub(super) struct Session {
     pub(super) client: Client,
     pub(super) judging: JudgeOptions,
+    pub(super) capabilities: Capabilities,
     pub(super) namespace: String,
     pub(super) run: String,
     pub(super) case_timeout: Duration,
@@ -40,6 +45,8 @@ pub(super) struct Session {
     pub(super) seed: u64,
     /// The published schemas, loaded on first use.
     pub(super) published: OnceCell<Published>,
+    /// The schemas for generated objects, loaded on first use.
+    pub(super) generated_schemas: Mutex<BTreeMap<ResourceName, Arc<Schema>>>,
     /// The end of the run's time limit.
     pub(super) end: Option<Instant>,
     pub(super) pod: RunPod,

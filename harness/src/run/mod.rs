@@ -1,6 +1,7 @@
 //! Runs a plan: cases concurrently, each with a timeout, and cleanup in any event.
 
 mod case;
+mod explore_steps;
 mod jobs;
 mod loops;
 mod lost_server;

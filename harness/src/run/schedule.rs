@@ -8,7 +8,7 @@ use futures_util::{FutureExt, StreamExt, stream};
 use jiff::Timestamp;
 use kubeproof_cases::case::{Capability, Prerequisite};
 use tokio::sync::mpsc::{Sender, channel};
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::{Mutex, OnceCell, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -169,6 +169,7 @@ fn session(
         prerequisites: Prerequisites::default(),
         paging: OnceCell::default(),
         published: OnceCell::new(),
+        generated_schemas: Mutex::default(),
         judging: JudgeOptions {
             edition: options.edition,
             letter: options.letter,
@@ -176,6 +177,7 @@ fn session(
             reported: Reported::new(),
         },
         client,
+        capabilities: plan.capabilities.clone(),
         namespace: plan.namespace.name().to_owned(),
         run: plan.run.clone(),
         case_timeout: options.case_timeout * options.load,

@@ -57,6 +57,7 @@ impl Scope<'_> {
                     Action::Together(together) => self.together(together).await?,
                     Action::Until(until) => self.until(until).await?,
                     Action::Schema(schema) => self.schema(schema).await?,
+                    Action::Explore(explore) => self.explore(explore).await?,
                     Action::Expect(checks) => {
                         self.refresh_watches().await;
                         self.judge(checks, "expect", None, &[]);

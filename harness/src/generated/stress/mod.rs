@@ -225,7 +225,7 @@ impl Stage {
             Field::Annotations
         };
         let collection = subject.collection(&session.namespace);
-        let mut template = session.object(subject, &prefix);
+        let mut template = subject.object(&session.namespace, &prefix);
         template["metadata"]["annotations"] = Value::Null;
         let names = (prefix.clone(), names.collect());
         let client = session.client.clone();

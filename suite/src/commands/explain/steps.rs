@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use kubeproof_cases::case::{
-    Action, Await, Awaited, Check, EventPattern, Identity, Loop, Request, Schema, Step, Times,
-    Together, Until,
+    Action, Await, Awaited, Check, EventPattern, Explore, Identity, Loop, Request, Schema, Step,
+    Times, Together, Until,
 };
 use kubeproof_cases::plural;
 use kubeproof_cases::rule::SchemaSet;
@@ -68,6 +68,11 @@ fn one(action: &Action, depth: usize, out: &mut dyn Write) -> Result<(), Error> 
         Action::Together(together) => branches(together, depth, out),
         Action::Until(until) => rounds(until, depth, out),
         Action::Schema(schema) => rules(schema, depth, out),
+        Action::Explore(Explore { id, property, checks }) => {
+            let checks = plural(*checks, "check");
+            let text = format!("{id}: {checks} of \"{property}\" with generated objects");
+            line(out, depth, &text)
+        }
         Action::Expect(expected) => checks(expected, depth, out),
     }
 }

@@ -1,42 +1,19 @@
-//! Generates objects from published schemas, and checks properties that hold for every resource of
-//! every server.
-//!
-//! Each check has a number. Its objects follow from the seed and the number. A failing check is
-//! repeated with smaller objects.
+//! Explores resources with a budget of requests and time, until a property is broken.
 
-mod case_file;
-mod compare;
-mod generate;
-mod mistakes;
-mod patch;
-mod prober;
-mod property;
-mod schema;
-mod shrink;
-mod stage;
-mod text;
-mod violation;
-
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kubeproof_cases::Catalogue;
-use kubeproof_cases::case::Capability;
+use kubeproof_cases::case::Property;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::prober::Budget;
-use self::shrink::confirmed;
-use self::stage::{Stage, Verdict};
 use super::{GeneratedError, Session};
+use crate::explore::{Budget, Schema, Stage, Verdict, check};
 use crate::plan::RunOptions;
 use crate::transport::Client;
 
-pub use self::case_file::case_file;
-pub use self::mistakes::Mistake;
-pub use self::property::{Input, Property};
-pub use self::text::text;
-pub use self::violation::{Claim, Failure, Scope, Violation};
+pub use crate::explore::{Claim, Failure, Input, Mistake, Scope, Violation, case_file, text};
 
 /// The resources without `--subject`: built-in types and custom ones.
 const USUAL: [&str; 8] = [
@@ -50,15 +27,8 @@ const USUAL: [&str; 8] = [
     "serviceaccounts.v1",
 ];
 
-/// Capabilities that properties ask for.
-const NEEDS: [Capability; 6] = [
-    Capability::MergePatch,
-    Capability::JsonPatch,
-    Capability::StrategicMergePatch,
-    Capability::ServerSideApply,
-    Capability::Paging,
-    Capability::StreamingLists,
-];
+/// Time limit of a schema.
+const LOAD: Duration = Duration::from_secs(20);
 
 /// Mistakes of each resource in a round.
 const MISTAKES: u64 = 4;
@@ -109,18 +79,20 @@ pub async fn explore(
     options: &ExploreOptions,
     interrupt: &CancellationToken,
 ) -> Result<ExploreReport, GeneratedError> {
-    let opened = Session::open(catalogue, client, &options.run, (&USUAL, &NEEDS), interrupt);
+    let opened = Session::open(
+        catalogue,
+        client,
+        &options.run,
+        (&USUAL, &Property::CAPABILITIES),
+        interrupt,
+    );
     let Some(session) = opened.await? else { return Ok(ExploreReport::default()) };
     let mut report = ExploreReport { notices: session.notices.clone(), ..ExploreReport::default() };
-    let budget = Budget {
-        sent: AtomicUsize::new(0),
-        most: options.max_requests,
-        end: Instant::now() + options.timeout,
-        interrupt: interrupt.clone(),
-    };
+    let end = Instant::now() + options.timeout;
+    let budget = Budget::new(options.max_requests, end, interrupt);
     let limits = (options.run.seed, options.shrink);
     let result = run(&session, &budget, limits, &mut report).await;
-    report.requests = budget.sent.load(Ordering::Relaxed);
+    report.requests = budget.sent();
     report.notices.extend(session.close(interrupt).await);
     result.map(|()| report)
 }
@@ -131,9 +103,12 @@ async fn run(
     (seed, shrink): (u64, usize),
     report: &mut ExploreReport,
 ) -> Result<(), GeneratedError> {
+    let prefix = format!("kp-{}-e", session.run);
+    let ground = session.ground(&prefix);
     let mut stages = Vec::new();
     for subject in &session.subjects {
-        stages.push(Stage::prepare(session, subject, (budget, shrink)).await);
+        let schema = Schema::load(&session.client, subject, Instant::now() + LOAD).await;
+        stages.push(Stage::new(ground, subject, Arc::new(schema), (budget, shrink)));
     }
     report.subjects = stages.iter().map(|stage| stage.subject.name.to_string()).collect();
     let mut in_a_row = 0;
@@ -143,12 +118,8 @@ async fn run(
                 if budget.is_over() {
                     return finished(report);
                 }
-                let verdict = match stage.check(property, (seed, turn)).await {
-                    Verdict::Broken(first) => confirmed(stage, *first).await,
-                    verdict => verdict,
-                };
-                match verdict {
-                    Verdict::Holds => report.checks += 1,
+                match check(stage, property, (seed, turn)).await {
+                    Verdict::Holds(_) => report.checks += 1,
                     Verdict::None => {}
                     Verdict::Discarded => report.discarded += 1,
                     Verdict::Undecided(why) => {

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{Mistake, with};
-use crate::generated::explore::generate::{Generator, member_names, remove};
-use crate::generated::explore::schema::{
+use crate::explore::generate::{Generator, member_names, remove};
+use crate::explore::schema::{
     Schema, escaped, is_embedded, is_int_or_string, is_nullable, is_set, map_keys, preserves,
     required,
 };

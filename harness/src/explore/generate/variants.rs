@@ -8,7 +8,7 @@ use super::{Generator, MANAGED};
 
 impl Generator<'_> {
     /// Returns another valid object, which shares parts with the first.
-    pub(in crate::generated::explore) fn variant(&mut self, object: &Value) -> Value {
+    pub(in crate::explore) fn variant(&mut self, object: &Value) -> Value {
         let other = self.object();
         let mut variant = object.clone();
         self.mix(&mut variant, &other, 0);

@@ -7,11 +7,17 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::read_back::{same_item, stored};
-use crate::generated::explore::prober::{Halt, JSON, Prober, version};
-use crate::generated::explore::violation::{Claim, Scope};
+use crate::explore::prober::{Halt, JSON, Prober, version};
+use crate::explore::violation::{Claim, Scope};
 
 /// The most pages of a list.
 const PAGES: usize = 200;
+
+/// The least objects of a page.
+const LIMIT: usize = 2;
+
+/// The pages of a large collection.
+const FEW: usize = 40;
 
 /// The objects of a list by name, each with the request that returned it.
 type Found = BTreeMap<String, (usize, Value)>;
@@ -34,8 +40,8 @@ pub(super) async fn check(prober: &mut Prober<'_>, objects: &[Value]) -> Result<
         expected.insert(prober.name.clone(), created.body);
     }
     prober.name = first;
-    all(prober, &expected).await?;
-    paged(prober, &expected).await?;
+    let total = all(prober, &expected).await?;
+    paged(prober, &expected, LIMIT.max(total / FEW)).await?;
     if prober.has_verb("watch") && !start.is_empty() {
         replayed(prober, &expected, &format!("resourceVersion={start}")).await?;
         if prober.offers(Capability::StreamingLists) {
@@ -47,8 +53,9 @@ pub(super) async fn check(prober: &mut Prober<'_>, objects: &[Value]) -> Result<
     Ok(())
 }
 
-/// Checks lists without pages.
-async fn all(prober: &mut Prober<'_>, expected: &BTreeMap<String, Value>) -> Result<(), Halt> {
+/// Checks lists without pages. Returns the number of all objects in the collection.
+async fn all(prober: &mut Prober<'_>, expected: &BTreeMap<String, Value>) -> Result<usize, Halt> {
+    let mut total = 0;
     let label = format!("?labelSelector=kubeproof-explore%3D{}", prober.name);
     for query in ["", "?resourceVersion=0", &label] {
         let target = format!("{}{query}", prober.collection);
@@ -56,6 +63,7 @@ async fn all(prober: &mut Prober<'_>, expected: &BTreeMap<String, Value>) -> Res
         prober.require(&list, "a list")?;
         let mut found = Found::new();
         add_items(prober, (&list.body, list.step), &mut found)?;
+        total = total.max(list.body["items"].as_array().map_or(0, Vec::len));
         // A list at version 0 may be older than the objects.
         let selected: BTreeMap<String, Value> = if query.contains("label") {
             expected.iter().skip(1).map(|(k, v)| (k.clone(), v.clone())).collect()
@@ -66,15 +74,19 @@ async fn all(prober: &mut Prober<'_>, expected: &BTreeMap<String, Value>) -> Res
             agree(prober, &selected, &found, ("a list", list.step))?;
         }
     }
-    Ok(())
+    Ok(total)
 }
 
-async fn paged(prober: &mut Prober<'_>, expected: &BTreeMap<String, Value>) -> Result<(), Halt> {
+async fn paged(
+    prober: &mut Prober<'_>,
+    expected: &BTreeMap<String, Value>,
+    limit: usize,
+) -> Result<(), Halt> {
     if !prober.offers(Capability::Paging) {
         return Ok(());
     }
     let mut found = Found::new();
-    let mut query = "limit=2".to_owned();
+    let mut query = format!("limit={limit}");
     let mut last = 0;
     for _ in 0..PAGES {
         let target = format!("{}?{query}", prober.collection);
@@ -85,8 +97,8 @@ async fn paged(prober: &mut Prober<'_>, expected: &BTreeMap<String, Value>) -> R
         prober.require(&page, "a page of a list")?;
         last = page.step;
         let items = page.body["items"].as_array().map_or(0, Vec::len);
-        if items > 2 {
-            let message = format!("expected at most 2 items in a page, got {items}");
+        if items > limit {
+            let message = format!("expected at most {limit} items in a page, got {items}");
             return Err(prober.violation(page.step, message, Claim::Accepted));
         }
         add_items(prober, (&page.body, page.step), &mut found)?;
@@ -95,7 +107,7 @@ async fn paged(prober: &mut Prober<'_>, expected: &BTreeMap<String, Value>) -> R
             break;
         }
         let token = utf8_percent_encode(token, NON_ALPHANUMERIC);
-        query = format!("limit=2&continue={token}");
+        query = format!("limit={limit}&continue={token}");
     }
     agree(prober, expected, &found, ("the pages of a list", last))
 }

@@ -6,7 +6,7 @@ use rand::RngExt;
 use serde_json::{Value, json};
 
 use super::{Generator, MANAGED, member_names};
-use crate::generated::explore::schema::escaped;
+use crate::explore::schema::escaped;
 
 /// The most characters of texts in an attempt.
 const LONGEST: usize = 300;
@@ -119,7 +119,7 @@ impl Generator<'_> {
     }
 
     /// Adds values that the published schema permits. The server may have further rules.
-    pub(in crate::generated::explore) fn attempt(&mut self, object: &Value) -> Option<Value> {
+    pub(in crate::explore) fn attempt(&mut self, object: &Value) -> Option<Value> {
         if self.schema.is_complete || !self.schema.root().is_object() {
             return None;
         }

@@ -4,12 +4,10 @@ use kubeproof_cases::case::Capability;
 use serde_json::{Value, json};
 
 use super::read_back::stored;
-use crate::generated::explore::compare::{
-    Difference, OF_OBJECT, OF_WRITE, compact, difference, lost,
-};
-use crate::generated::explore::patch;
-use crate::generated::explore::prober::{Halt, Prober, Reply, version};
-use crate::generated::explore::violation::{Claim, Scope};
+use crate::explore::compare::{Difference, OF_OBJECT, OF_WRITE, compact, difference, lost};
+use crate::explore::patch;
+use crate::explore::prober::{Halt, Prober, Reply, version};
+use crate::explore::violation::{Claim, Scope};
 
 const MERGE: &str = "application/merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";

@@ -4,9 +4,9 @@ use kubeproof_cases::case::Capability;
 use serde_json::{Value, json};
 
 use crate::exchange::WatchEvent;
-use crate::generated::explore::compare::{OF_WRITE, difference, lost, without};
-use crate::generated::explore::prober::{Halt, Prober, Reply, Watching, version};
-use crate::generated::explore::violation::{Claim, Scope};
+use crate::explore::compare::{OF_WRITE, difference, lost, without};
+use crate::explore::prober::{Halt, Prober, Reply, Watching, version};
+use crate::explore::violation::{Claim, Scope};
 
 /// The label that an unrelated change adds.
 const UNRELATED: &str = "/metadata/labels/kubeproof-unrelated";

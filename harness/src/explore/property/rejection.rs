@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use super::read_back::{same, stored};
 use crate::exchange::Exchange;
-use crate::generated::explore::compare::{OF_WRITE, without};
-use crate::generated::explore::mistakes::Mistake;
-use crate::generated::explore::patch;
-use crate::generated::explore::prober::media_type;
-use crate::generated::explore::prober::{Halt, JSON, Prober, Reply};
-use crate::generated::explore::violation::Claim;
+use crate::explore::compare::{OF_WRITE, without};
+use crate::explore::mistakes::Mistake;
+use crate::explore::patch;
+use crate::explore::prober::media_type;
+use crate::explore::prober::{Halt, JSON, Prober, Reply};
+use crate::explore::violation::Claim;
 
 pub(super) async fn check(
     prober: &mut Prober<'_>,

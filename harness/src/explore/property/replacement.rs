@@ -4,9 +4,9 @@ use kubeproof_cases::case::Capability;
 use serde_json::{Value, json};
 
 use super::read_back::stored;
-use crate::generated::explore::compare::difference;
-use crate::generated::explore::prober::{Halt, Prober, Reply};
-use crate::generated::explore::violation::Scope;
+use crate::explore::compare::difference;
+use crate::explore::prober::{Halt, Prober, Reply};
+use crate::explore::violation::Scope;
 
 pub(super) async fn check(prober: &mut Prober<'_>, object: &Value) -> Result<(), Halt> {
     let object = prober.named(object);

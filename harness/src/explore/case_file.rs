@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use super::prober::media_type;
+use super::property::requirement;
 use super::violation::{Claim, Failure, Scope};
 use crate::exchange::Exchange;
 
@@ -18,7 +19,7 @@ pub fn case_file(failure: &Failure) -> String {
     let case = json!({
         "summary": format!("The property '{name}' holds for {}", subject.resource),
         "why": violation.message,
-        "requirements": [violation.property.requirement()],
+        "requirements": [requirement(violation.property)],
         "subject": {"of": subject.to_string(), "verbs": writer.verbs()},
         "needs": writer.needs(),
         "steps": writer.steps(),

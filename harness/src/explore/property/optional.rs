@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::rejection::rejected;
-use crate::generated::explore::generate::remove;
-use crate::generated::explore::mistakes::Mistake;
-use crate::generated::explore::prober::{Halt, JSON, Prober};
-use crate::generated::explore::schema::{escaped, required};
+use crate::explore::generate::remove;
+use crate::explore::mistakes::Mistake;
+use crate::explore::prober::{Halt, JSON, Prober};
+use crate::explore::schema::{escaped, required};
 
 /// The most fields of one check.
 const FIELDS: usize = 12;

@@ -4,10 +4,10 @@ use kubeproof_cases::case::Capability;
 use serde_json::{Value, json};
 
 use super::read_back::same;
-use crate::generated::explore::compare::{difference, without};
-use crate::generated::explore::patch;
-use crate::generated::explore::prober::{Halt, JSON, Prober, Reply};
-use crate::generated::explore::violation::{Claim, Scope};
+use crate::explore::compare::{difference, without};
+use crate::explore::patch;
+use crate::explore::prober::{Halt, JSON, Prober, Reply};
+use crate::explore::violation::{Claim, Scope};
 
 const DRY_RUN: &str = "?dryRun=All";
 

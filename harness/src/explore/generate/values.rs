@@ -4,8 +4,8 @@ use rand::RngExt;
 use serde_json::{Map, Value, json};
 
 use super::Generator;
-use crate::generated::explore::compare::is_empty;
-use crate::generated::explore::schema::{
+use crate::explore::compare::is_empty;
+use crate::explore::schema::{
     is_embedded, is_int_or_string, is_nullable, is_set, map_keys, preserves, required,
 };
 
@@ -69,11 +69,7 @@ impl Generator<'_> {
     }
 
     /// Returns a value of a schema. `None` if this program cannot generate one.
-    pub(in crate::generated::explore) fn value(
-        &mut self,
-        node: &Value,
-        depth: usize,
-    ) -> Option<Value> {
+    pub(in crate::explore) fn value(&mut self, node: &Value, depth: usize) -> Option<Value> {
         let schema = self.schema;
         let node = schema.resolve(node);
         if is_nullable(node) && self.schema.is_complete && self.once_in(6) {

@@ -17,7 +17,7 @@ const KINDS: &str = "x-kubernetes-group-version-kind";
 
 /// The schema of a resource.
 #[derive(Clone, Debug)]
-pub(super) struct Schema {
+pub(crate) struct Schema {
     root: Value,
     definitions: Map<String, Value>,
     /// Whether the schema has all rules of the server. It has for custom resources.
@@ -28,7 +28,7 @@ pub(super) struct Schema {
 
 impl Schema {
     /// Reads the schema. Without a published one, the schema permits everything, and is incomplete.
-    pub(super) async fn load(client: &Client, subject: &Subject, deadline: Instant) -> Self {
+    pub(crate) async fn load(client: &Client, subject: &Subject, deadline: Instant) -> Self {
         let requester = Requester { client, deadline };
         let document = format!("/openapi/v3{}", subject.root());
         let document = requester.get(&document, "application/json").await;
@@ -50,7 +50,6 @@ impl Schema {
 
     fn of_document(document: &Value, subject: &Subject) -> Self {
         let definitions = document.pointer("/components/schemas").and_then(Value::as_object);
-        let definitions = definitions.cloned().unwrap_or_default();
         let served = &subject.served;
         let is_of_subject = |schema: &&Value| {
             let kinds = schema[KINDS].as_array().into_iter().flatten();
@@ -60,7 +59,10 @@ impl Schema {
                     && kind["kind"] == subject.kind.as_str()
             })
         };
-        let root = definitions.values().find(is_of_subject).cloned().unwrap_or(Value::Null);
+        let root = definitions.and_then(|all| all.values().find(is_of_subject));
+        let root = root.cloned().unwrap_or(Value::Null);
+        let definitions =
+            definitions.map(|definitions| reachable(&root, definitions)).unwrap_or_default();
         let has_field_validation = document["paths"].to_string().contains("\"fieldValidation\"");
         Self { root, definitions, is_complete: false, has_field_validation }
     }
@@ -167,4 +169,26 @@ pub(super) fn map_keys(node: &Value) -> Vec<&str> {
 /// Reports whether a list is a set.
 pub(super) fn is_set(node: &Value) -> bool {
     node["x-kubernetes-list-type"] == "set"
+}
+/// Returns the definitions that a schema refers to, directly or not.
+fn reachable(root: &Value, definitions: &Map<String, Value>) -> Map<String, Value> {
+    let mut found = Map::new();
+    let mut open = vec![root];
+    while let Some(node) = open.pop() {
+        match node {
+            Value::Object(members) => {
+                let name = node["$ref"].as_str().and_then(|text| text.rsplit('/').next());
+                if let Some((name, target)) = name.and_then(|name| definitions.get_key_value(name))
+                    && !found.contains_key(name)
+                {
+                    found.insert(name.clone(), target.clone());
+                    open.push(target);
+                }
+                open.extend(members.values());
+            }
+            Value::Array(items) => open.extend(items),
+            _ => {}
+        }
+    }
+    found
 }

@@ -10,21 +10,21 @@ use super::{
 
 /// Why a value does not fit.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(in crate::generated::explore) struct Misfit {
+pub(in crate::explore) struct Misfit {
     /// JSON Pointer to the value.
-    pub(in crate::generated::explore) at: String,
+    pub(in crate::explore) at: String,
     /// False if this program cannot decide.
-    pub(in crate::generated::explore) is_certain: bool,
+    pub(in crate::explore) is_certain: bool,
 }
 
 impl Schema {
     /// Reports whether an object fits. Members of its metadata are not part of the schema.
-    pub(in crate::generated::explore) fn fits(&self, object: &Value) -> bool {
+    pub(in crate::explore) fn fits(&self, object: &Value) -> bool {
         self.misfits(object).is_empty()
     }
 
     /// Returns why an object does not fit.
-    pub(in crate::generated::explore) fn misfits(&self, object: &Value) -> Vec<Misfit> {
+    pub(in crate::explore) fn misfits(&self, object: &Value) -> Vec<Misfit> {
         let mut found = Vec::new();
         self.check(self.root(), object, "", &mut found);
         found.retain(|misfit| !misfit.at.starts_with("/metadata"));
@@ -32,11 +32,7 @@ impl Schema {
     }
 
     /// Returns why a value does not fit a part of the schema.
-    pub(in crate::generated::explore) fn misfits_at(
-        &self,
-        node: &Value,
-        value: &Value,
-    ) -> Vec<Misfit> {
+    pub(in crate::explore) fn misfits_at(&self, node: &Value, value: &Value) -> Vec<Misfit> {
         let mut found = Vec::new();
         self.check(node, value, "", &mut found);
         found
@@ -216,6 +212,6 @@ fn has_bounds(node: &Value, value: &Value) -> bool {
 }
 
 /// Escapes a segment of a JSON Pointer.
-pub(in crate::generated::explore) fn escaped(name: &str) -> String {
+pub(in crate::explore) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

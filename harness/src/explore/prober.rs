@@ -3,17 +3,16 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use kubeproof_cases::case::{Capability, Identity};
+use kubeproof_cases::case::{Capability, Identity, Property};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::Ground;
 use super::compare::Difference;
-use super::property::Property;
 use super::schema::Schema;
 use super::violation::{Claim, Scope, Violation};
 use crate::exchange::{Exchange, Outcome, WatchEvent};
-use crate::generated::Session;
 use crate::plan::Subject;
 use crate::transport::Outgoing;
 use crate::transport::watch::{Next, OpenWatch};
@@ -44,14 +43,23 @@ pub(super) enum Halt {
 
 /// The requests and the time that are left.
 #[derive(Debug)]
-pub(super) struct Budget {
-    pub(super) sent: AtomicUsize,
-    pub(super) most: usize,
-    pub(super) end: Instant,
-    pub(super) interrupt: CancellationToken,
+pub(crate) struct Budget {
+    sent: AtomicUsize,
+    most: usize,
+    end: Instant,
+    interrupt: CancellationToken,
 }
 
 impl Budget {
+    pub(crate) fn new(most: usize, end: Instant, interrupt: &CancellationToken) -> Self {
+        Self { sent: AtomicUsize::new(0), most, end, interrupt: interrupt.clone() }
+    }
+
+    /// Returns the number of requests so far.
+    pub(crate) fn sent(&self) -> usize {
+        self.sent.load(Ordering::Relaxed)
+    }
+
     fn take(&self) -> Result<(), Halt> {
         if self.is_over() {
             return Err(Halt::Over);
@@ -60,7 +68,7 @@ impl Budget {
         Ok(())
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.sent.load(Ordering::Relaxed) >= self.most
             || Instant::now() >= self.end
             || self.interrupt.is_cancelled()
@@ -105,7 +113,7 @@ pub(super) struct Watching {
 /// The client of one check.
 #[derive(Debug)]
 pub(super) struct Prober<'a> {
-    pub(super) session: &'a Session,
+    pub(super) ground: Ground<'a>,
     pub(super) subject: &'a Subject,
     pub(super) schema: &'a Schema,
     pub(super) budget: &'a Budget,
@@ -120,7 +128,7 @@ pub(super) struct Prober<'a> {
 impl Prober<'_> {
     /// Reports whether the target supports what a request needs.
     pub(super) fn offers(&self, capability: Capability) -> bool {
-        self.session.capabilities.missing(capability).is_none()
+        self.ground.capabilities.missing(capability).is_none()
     }
 
     pub(super) fn has_verb(&self, verb: &str) -> bool {
@@ -190,7 +198,7 @@ impl Prober<'_> {
         }
         let body = body.map(|body| text_of(body, media).into()).unwrap_or_default();
         let request = outgoing(method, target, headers, body);
-        let exchange = self.session.client.send(request, Instant::now() + REQUEST).await;
+        let exchange = self.ground.client.send(request, Instant::now() + REQUEST).await;
         let status = exchange.status();
         let reply = Reply {
             step: self.steps.len(),
@@ -208,7 +216,7 @@ impl Prober<'_> {
         let target = format!("{}?watch=true&{query}", self.collection);
         let headers = vec![("accept".to_owned(), JSON.to_owned())];
         let request = outgoing("GET", &target, headers, bytes::Bytes::new());
-        let open = self.session.client.watch(request, Instant::now() + REQUEST).await;
+        let open = self.ground.client.watch(request, Instant::now() + REQUEST).await;
         let step = self.steps.len();
         self.steps.push(open.head.clone());
         if !open.is_open() {

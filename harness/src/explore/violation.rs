@@ -1,9 +1,9 @@
 //! A broken property, and what a correct server returns instead.
 
-use kubeproof_cases::case::ResourceName;
+use kubeproof_cases::case::{Property, ResourceName};
 use serde_json::Value;
 
-use super::property::{Input, Property};
+use super::property::Input;
 use crate::exchange::Exchange;
 
 /// A response that breaks a property.

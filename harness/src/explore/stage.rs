@@ -1,21 +1,23 @@
 //! The checks of one resource.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
+use kubeproof_cases::case::Property;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::Ground;
 use super::compare::{has_side_effect, lost, without};
 use super::generate::Generator;
 use super::prober::{Budget, Halt, JSON, Prober};
-use super::property::{Input, Property};
+use super::property::{self, Input};
 use super::schema::Schema;
 use super::violation::{Failure, Violation};
 use crate::capability::outgoing;
 use crate::exchange::Exchange;
-use crate::generated::Session;
 use crate::plan::Subject;
 
 /// Names of objects. A deleted object may exist for a while.
@@ -28,8 +30,9 @@ const LOAD: Duration = Duration::from_secs(20);
 const SYSTEM: [&str; 2] = ["/metadata", "/status"];
 
 /// The verdict of one check.
-pub(super) enum Verdict {
-    Holds,
+pub(crate) enum Verdict {
+    /// The requests of the check.
+    Holds(Vec<Exchange>),
     /// The resource offers nothing to check.
     None,
     Discarded,
@@ -38,33 +41,34 @@ pub(super) enum Verdict {
 }
 
 /// One resource.
-pub(super) struct Stage<'a> {
-    session: &'a Session,
-    pub(super) subject: &'a Subject,
+pub(crate) struct Stage<'a> {
+    ground: Ground<'a>,
+    pub(crate) subject: &'a Subject,
     pub(super) budget: &'a Budget,
     /// The most checks that look for smaller objects.
     pub(super) shrink: usize,
-    pub(super) schema: Schema,
+    pub(super) schema: Arc<Schema>,
     collection: String,
     template: Value,
     names: VecDeque<String>,
 }
 
 impl<'a> Stage<'a> {
-    pub(super) async fn prepare(
-        session: &'a Session,
+    pub(crate) fn new(
+        ground: Ground<'a>,
         subject: &'a Subject,
+        schema: Arc<Schema>,
         (budget, shrink): (&'a Budget, usize),
     ) -> Self {
-        let prefix = format!("kp-{}-e", session.run);
-        let collection = subject.collection(&session.namespace);
+        let Ground { namespace, prefix, .. } = ground;
+        let collection = subject.collection(namespace);
         let names: VecDeque<String> = (0..NAMES).map(|n| format!("{prefix}{n:02}")).collect();
         for name in &names {
-            session.track(&collection, name);
+            let body = json!({"metadata": {"name": name}});
+            ground.tracker.intend(&outgoing("POST", &collection, JSON, Some(&body)));
         }
-        let schema = Schema::load(&session.client, subject, Instant::now() + LOAD).await;
-        let template = session.object(subject, &prefix);
-        Self { session, subject, budget, shrink, schema, collection, template, names }
+        let template = subject.object(namespace, prefix);
+        Self { ground, subject, budget, shrink, schema, collection, template, names }
     }
 
     /// Checks a property with new objects.
@@ -74,7 +78,9 @@ impl<'a> Stage<'a> {
         let (input, attempt) = {
             let mut generator =
                 Generator::new(&self.schema, &resource, &self.template, (seed, turn));
-            let Some(input) = property.input(&mut generator) else { return Verdict::None };
+            let Some(input) = property::input(property, &mut generator) else {
+                return Verdict::None;
+            };
             let attempt = input.objects.first().and_then(|first| generator.attempt(first));
             (input, attempt.filter(|_| property != Property::Rejection))
         };
@@ -82,7 +88,7 @@ impl<'a> Stage<'a> {
         let (result, exchanges, name) = self.once(property, &input).await;
         match result {
             Ok(()) if exchanges.is_empty() => Verdict::None,
-            Ok(()) => Verdict::Holds,
+            Ok(()) => Verdict::Holds(exchanges),
             Err(Halt::Over) => Verdict::None,
             Err(Halt::Discarded) => Verdict::Discarded,
             Err(Halt::Undecided(why)) => Verdict::Undecided(why),
@@ -103,7 +109,7 @@ impl<'a> Stage<'a> {
             violation,
             input,
             exchanges,
-            server: self.session.client.server().to_owned(),
+            server: self.ground.client.server().to_owned(),
             collection: self.collection.clone(),
             name,
         }
@@ -144,7 +150,7 @@ impl<'a> Stage<'a> {
 
     fn prober(&self, property: Property, name: String) -> Prober<'_> {
         Prober {
-            session: self.session,
+            ground: self.ground,
             subject: self.subject,
             schema: &self.schema,
             budget: self.budget,
@@ -163,11 +169,11 @@ impl<'a> Stage<'a> {
     ) -> (Result<(), Halt>, Vec<Exchange>, String) {
         let name = self.names.pop_front().unwrap_or_default();
         let mut prober = self.prober(property, name.clone());
-        if !property.applies(&prober) {
+        if !property.verbs().iter().all(|verb| prober.has_verb(verb)) {
             self.names.push_back(name.clone());
             return (Ok(()), Vec::new(), name);
         }
-        let result = property.check(&mut prober, input).await;
+        let result = property::check(property, &mut prober, input).await;
         let exchanges = prober.steps;
         self.remove(&exchanges, &name).await;
         self.names.push_back(name.clone());
@@ -189,7 +195,7 @@ impl<'a> Stage<'a> {
             let name = name.replace("%2D", "-").replace("%2E", ".");
             let path = format!("{}/{name}", self.collection);
             let request = outgoing("DELETE", &path, JSON, None);
-            self.session.client.send(request, Instant::now() + LOAD).await;
+            self.ground.client.send(request, Instant::now() + LOAD).await;
         }
     }
 }
