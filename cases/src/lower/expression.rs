@@ -272,8 +272,8 @@ impl<'a> Lowering<'a> {
 }
 
 /// Members of steps in expressions.
-pub(crate) const MEMBERS: [&str; 7] =
-    ["body", "ended", "error", "events", "headers", "status", "text"];
+pub(crate) const MEMBERS: [&str; 8] =
+    ["body", "ended", "error", "events", "headers", "sha256", "status", "text"];
 
 /// Names of types are values in CEL.
 const TYPES: [&str; 10] =

@@ -15,6 +15,7 @@ use crate::json;
 
 pub(crate) use self::isolation::Isolation;
 pub use self::stream_error::{FrameError, SpdyError};
+pub(crate) use self::transcript::sha256;
 pub use self::transcript::{Channel, Close, Flow, Frame, StreamEnd, Transcript};
 
 /// One request and its outcome.

@@ -119,6 +119,15 @@ pub enum StreamEnd {
     Client,
 }
 
+/// Returns the hexadecimal SHA-256 digest of some bytes.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 impl Flow {
     /// Records a message.
     pub fn push(&mut self, bytes: &[u8]) {
@@ -135,12 +144,7 @@ impl Flow {
 
     /// Returns the hexadecimal digest of all data.
     pub fn sha256(&self) -> String {
-        use std::fmt::Write;
-        let digest = self.digest.clone().finalize();
-        digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+        hex(&self.digest.clone().finalize())
     }
 
     /// Returns the beginning as text.

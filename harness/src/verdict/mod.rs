@@ -23,7 +23,7 @@ pub(crate) use self::pattern::{describe_text, text_matches};
 pub(crate) use self::reported::{Defect, Reported};
 use self::reported::{Tolerance, matches_but_reported};
 use crate::event::{CheckResult, Symptom, Verdict};
-use crate::exchange::{Exchange, Outcome, Received, WatchEnd, WatchEvent};
+use crate::exchange::{Exchange, Outcome, Received, WatchEnd, WatchEvent, sha256};
 use crate::values::{Undefined, Values};
 
 /// Limit on values in a diff.
@@ -160,13 +160,13 @@ pub(crate) fn event_matches(
     }
 }
 
-/// Returns the value that CEL sees for a step: `status`, `headers`, `body`, `text`, `events`,
-/// `ended`, `error`.
+/// Returns the value that CEL sees for a step: `status`, `headers`, `body`, `text`, `sha256`,
+/// `events`, `ended`, `error`.
 pub(crate) fn outcome_value(outcome: &Outcome) -> Value {
     match outcome {
         Outcome::Broken(broken) => json!({
-            "status": 0, "headers": {}, "body": null, "text": "", "events": [], "ended": false,
-            "error": broken.message,
+            "status": 0, "headers": {}, "body": null, "text": "", "sha256": "", "events": [],
+            "ended": false, "error": broken.message,
         }),
         Outcome::Response(received) => Value::Object(received_value(received)),
     }
@@ -195,6 +195,7 @@ fn received_value(received: &Received) -> Map<String, Value> {
         ("headers", headers.into()),
         ("body", received.json.as_deref().cloned().unwrap_or_default()),
         ("text", String::from_utf8_lossy(&received.body).into()),
+        ("sha256", if received.json.is_none() { sha256(&received.body) } else { "".into() }.into()),
         ("events", received.events.iter().map(event).collect()),
         ("ended", json!(received.end == Some(WatchEnd::Server))),
         ("error", "".into()),

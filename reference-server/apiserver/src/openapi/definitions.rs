@@ -1,6 +1,6 @@
 //! The named schemas of a document, and references to them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -59,6 +59,9 @@ pub(super) fn definitions(
     named.retain(|name, _| !published.add(name));
     let mut written = published.finish();
     written.insert(common::PATCH.to_owned(), json!({"type": "object"}));
+    if let Some(options) = written.get_mut(common::DELETE_OPTIONS) {
+        options[KINDS] = kinds_of_delete_options(resources);
+    }
     for (name, definition) in &mut written {
         if let Some(definition) = definition.as_object_mut() {
             descriptions::describe(name, definition, dialect);
@@ -87,6 +90,14 @@ pub(super) fn definitions(
     written
 }
 
+/// Returns the kinds of `DeleteOptions`, which is a member of each group.
+fn kinds_of_delete_options(resources: &[Arc<Resource>]) -> Value {
+    let mut groups = BTreeSet::from([("", "v1")]);
+    groups.extend(resources.iter().map(|resource| (&*resource.group, &*resource.version)));
+    let kind = |(group, version)| json!({"group": group, "version": version, "kind": OPTIONS});
+    groups.into_iter().map(kind).collect()
+}
+
 /// Returns the schema of a list of the objects that `item` defines.
 fn list_of(item: &str, dialect: Dialect) -> Value {
     json!({
@@ -110,6 +121,8 @@ fn define(schema: &Schema, dialect: Dialect) -> Map<String, Value> {
     }
     written
 }
+
+const OPTIONS: &str = "DeleteOptions";
 
 /// The extension with the group, version and kind of a schema or an operation.
 pub(super) const KINDS: &str = "x-kubernetes-group-version-kind";

@@ -27,6 +27,12 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         | Fault::AuthorizationAfterLookup
         | Fault::RightsCoverSubresources
         | Fault::SubresourceRightsCoverParents
+        | Fault::RightsCoverScale
+        | Fault::RightsCoverBuiltinStatus
+        | Fault::RightsCoverTokens
+        | Fault::UpdateRightsCoverPatch
+        | Fault::ListRightsCoverWatch
+        | Fault::DeleteRightsCoverCollections
         | Fault::RoleBindingsReachEverywhere
         | Fault::RoleNamesIgnored
         | Fault::RoleGroupsIgnored
@@ -106,14 +112,36 @@ async fn is_allowed(fault: Fault, request: &Request, next: Next<'_>) -> bool {
     }
 }
 
+/// Returns whether the faulty server takes the rights on an object for those on this subresource.
+fn covers_subresource(fault: Fault, request: &Request) -> bool {
+    let target = request.target();
+    match fault {
+        Fault::RightsCoverSubresources => !target.subresource.is_empty(),
+        Fault::RightsCoverScale => target.subresource == "scale",
+        Fault::RightsCoverTokens => target.subresource == "token",
+        Fault::RightsCoverBuiltinStatus => {
+            target.subresource == "status" && !target.group.contains("kubeproof")
+        }
+        _ => false,
+    }
+}
+
+/// Returns the verb whose rights the faulty server takes for those of another verb.
+fn covering_verb(fault: Fault, verb: &str) -> Option<&'static str> {
+    match (fault, verb) {
+        (Fault::UpdateRightsCoverPatch, "patch") => Some("update"),
+        (Fault::ListRightsCoverWatch, "watch") => Some("list"),
+        (Fault::DeleteRightsCoverCollections, "deletecollection") => Some("delete"),
+        _ => None,
+    }
+}
+
 /// The rights that the faulty server takes for the one that the request needs.
 async fn neighbours(fault: Fault, request: &Request, next: Next<'_>) -> Vec<Value> {
     let needed = attributes(request);
     let target = request.target();
     let (field, values): (&str, Vec<String>) = match fault {
-        Fault::RightsCoverSubresources if !target.subresource.is_empty() => {
-            ("subresource", vec![String::new()])
-        }
+        _ if covers_subresource(fault, request) => ("subresource", vec![String::new()]),
         Fault::SubresourceRightsCoverParents if target.subresource.is_empty() => {
             ("subresource", served::subresources(&target, next).await)
         }
@@ -130,7 +158,10 @@ async fn neighbours(fault: Fault, request: &Request, next: Next<'_>) -> Vec<Valu
             texts(next, &["roles", "clusterroles"], |role| of_rules(role, "apiGroups")).await,
         ),
         Fault::RoleVerbsIgnored => ("verb", VERBS.map(str::to_owned).to_vec()),
-        _ => return Vec::new(),
+        _ => match covering_verb(fault, request.verb()) {
+            Some(verb) => ("verb", vec![verb.to_owned()]),
+            None => return Vec::new(),
+        },
     };
     let other = |value: String| {
         let mut rights = needed.clone();

@@ -164,6 +164,16 @@ fn resource_list(fault: Fault) -> Option<Edit> {
                 remove(resource, &["subresources"]);
             }
         },
+        Fault::DiscoveryScaleOfExtensions => |document| {
+            let custom =
+                document["groupVersion"].as_str().is_some_and(|name| name.contains("kubeproof"));
+            for entry in entries(document) {
+                if !custom && entry["kind"] == "Scale" {
+                    entry["group"] = json!("extensions");
+                    entry["version"] = json!("v1beta1");
+                }
+            }
+        },
         Fault::DiscoveryScaleHasParentKind => |document| {
             let parents: Vec<_> = entries(document)
                 .iter()

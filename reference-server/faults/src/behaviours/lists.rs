@@ -9,10 +9,10 @@ use http::{Method, StatusCode};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::support::{current_version, random_uuid, remove_meta, revision};
+use super::support::{current_version, random_uuid, remove, remove_meta, revision};
 use crate::document;
 use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, Next, around, documents, requests, uncompressed};
+use crate::middleware::{Middleware, Next, around, documents, only, requests, uncompressed};
 use crate::set::Fault;
 
 /// The middleware of a fault of this file.
@@ -44,6 +44,21 @@ fn representation(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::ItemsAbridged => shown(|list| {
             items(list).for_each(|item| drop(remove_meta(item, "uid")));
         }),
+        Fault::ListsWithoutManagedFields => shown(|list| {
+            items(list).for_each(|item| drop(remove_meta(item, "managedFields")));
+        }),
+        Fault::LaterPagesWithoutAnnotations => shown_to(
+            |request| request.query().get("continue").is_some(),
+            |item| drop(remove_meta(item, "annotations")),
+        ),
+        Fault::BuiltinListsWithoutStatus => shown_to(
+            |request| !request.target().group.contains("kubeproof"),
+            |item| drop(remove(item, "status")),
+        ),
+        Fault::AllNamespacesWithoutOwners => shown_to(
+            |request| request.target().namespace.is_empty(),
+            |item| drop(remove_meta(item, "ownerReferences")),
+        ),
         Fault::ListWithoutVersion => documents(|request, document| {
             if is_list(request) && (document::is_list(document) || document["kind"] == "Table") {
                 remove_meta(document, "resourceVersion");
@@ -115,6 +130,11 @@ fn shown(edit: impl Fn(&mut Value) + Send + Sync + 'static) -> Box<dyn Middlewar
             edit(document);
         }
     })
+}
+
+/// Edits the items of the lists that some requests get.
+fn shown_to(applies: fn(&Request) -> bool, edit: fn(&mut Value)) -> Box<dyn Middleware> {
+    only(applies, shown(move |list| items(list).for_each(edit)))
 }
 
 fn items(list: &mut Value) -> impl Iterator<Item = &mut Value> {

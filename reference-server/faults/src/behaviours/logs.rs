@@ -1,8 +1,15 @@
 //! The options of pod logs.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use http::header::SEC_WEBSOCKET_PROTOCOL;
 use kubeproof_apimachinery::request::Query;
 
-use crate::middleware::{Middleware, requests};
+use crate::exchange::{Body, Request, Response};
+use crate::frames;
+use crate::middleware::{Middleware, requests, responses};
 use crate::set::Fault;
 
 /// Options with the least value that is valid.
@@ -17,6 +24,10 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::LogLimitIgnored => &["limitBytes"],
         Fault::LogSinceIgnored => &["sinceSeconds", "sinceTime"],
         Fault::LogTimestampsMissing => &["timestamps"],
+        Fault::LogBytesAsText => return Some(as_text(|_| true)),
+        Fault::LogBytesAsTextOverWebsocket => {
+            return Some(as_text(|response| matches!(response.body, Body::Upgraded(_))));
+        }
         Fault::LogOptionsUnchecked => return Some(options(without_invalid)),
         _ => return None,
     };
@@ -27,11 +38,43 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     }))
 }
 
+/// Replaces the bytes of logs that are not UTF-8 where `applies` says so.
+fn as_text(applies: fn(&Response) -> bool) -> Box<dyn Middleware> {
+    responses(move |request, response| {
+        if !is_log(request) || !applies(response) {
+            return;
+        }
+        let protocol = response.headers.get(SEC_WEBSOCKET_PROTOCOL);
+        let base64 = protocol.is_some_and(|name| name.as_bytes().starts_with(b"base64."));
+        match &mut response.body {
+            Body::Whole(bytes) => *bytes = text(bytes),
+            Body::Stream(stream) => {
+                let chunks = std::mem::replace(stream, futures_util::stream::empty().boxed());
+                *stream = chunks.map(|chunk| text(&chunk)).boxed();
+            }
+            Body::Upgraded(_) if base64 => frames::edit_messages(response, |message| {
+                let decoded = BASE64_STANDARD.decode(&message).unwrap_or_default();
+                vec![BASE64_STANDARD.encode(text(&decoded)).into()]
+            }),
+            Body::Upgraded(_) => frames::edit_messages(response, |message| vec![text(&message)]),
+        }
+    })
+}
+
+/// Returns bytes as UTF-8, with U+FFFD for each that is not.
+fn text(bytes: &[u8]) -> Bytes {
+    String::from_utf8_lossy(bytes).into_owned().into()
+}
+
+fn is_log(request: &Request) -> bool {
+    let target = request.target();
+    target.is_core("pods") && target.subresource == "log"
+}
+
 /// Edits the options of requests for logs.
 fn options(edit: impl Fn(&mut Query) + Send + Sync + 'static) -> Box<dyn Middleware> {
     requests(move |request| {
-        let target = request.target();
-        if target.is_core("pods") && target.subresource == "log" {
+        if is_log(request) {
             request.edit_query(&edit);
         }
     })

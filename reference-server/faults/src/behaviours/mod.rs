@@ -3,9 +3,10 @@
 //! | files | faults of |
 //! | --- | --- |
 //! | `creates`, `generated_names`, `write_options`, `validation`, `decoding` | creates |
+//! | `repairs`, `limits`, `matching` | values that are changed, limits, spelling |
 //! | `reads`, `lists`, `pages`, `selectors`, `tables`, `negotiation` | reads and lists |
 //! | `updates`, `patches`, `scale`, `parts`, `versions`, `generation` | updates and patches |
-//! | `status_writes` | writes to the status |
+//! | `status_writes`, `subresource_writes` | writes to subresources |
 //! | `apply`, `configurations` | server-side apply |
 //! | `admission` | admission plugins |
 //! | `deletion`, `garbage`, `evictions`, `namespaces` | deletions |
@@ -40,8 +41,10 @@ mod garbage;
 mod generated_names;
 mod generation;
 mod identity;
+mod limits;
 mod lists;
 mod logs;
+mod matching;
 mod namespaces;
 mod negotiation;
 mod objects;
@@ -56,6 +59,7 @@ mod protobuf;
 mod proxies;
 mod proxy_credentials;
 mod reads;
+mod repairs;
 mod reviews;
 mod routing;
 mod rule_costs;
@@ -67,6 +71,7 @@ mod served;
 mod status_writes;
 mod statuses;
 mod streams;
+mod subresource_writes;
 mod support;
 mod tables;
 mod timeouts;
@@ -109,8 +114,10 @@ pub(crate) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         garbage::of,
         generated_names::of,
         generation::of,
+        limits::of,
         lists::of,
         logs::of,
+        matching::of,
         namespaces::of,
         negotiation::of,
         objects::of,
@@ -123,6 +130,7 @@ pub(crate) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         proxies::of,
         proxy_credentials::of,
         reads::of,
+        repairs::of,
         reviews::of,
         routing::of,
         rule_costs::of,
@@ -133,6 +141,7 @@ pub(crate) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         status_writes::of,
         statuses::of,
         streams::of,
+        subresource_writes::of,
         tables::of,
         timeouts::of,
         unchecked::of,

@@ -12,7 +12,7 @@ use crate::set::Fault;
 const KINDS: &str = "x-kubernetes-group-version-kind";
 
 /// The definitions that a fault changes: the end of their name, and a merge patch.
-const DEFINITIONS: [(Fault, &str, &str); 13] = [
+const DEFINITIONS: [(Fault, &str, &str); 14] = [
     (
         Fault::OpenApiSnakeCase,
         ".core.v1.PodSpec",
@@ -74,6 +74,12 @@ const DEFINITIONS: [(Fault, &str, &str); 13] = [
         ".core.v1.ConfigMap",
         r#"{"properties":{"items":{"type":"array","items":{"type":"string"}}}}"#,
     ),
+    (
+        Fault::OpenApiDeleteOptionsOfCore,
+        ".meta.v1.DeleteOptions",
+        r#"{"x-kubernetes-group-version-kind":[
+            {"group":"","kind":"DeleteOptions","version":"v1"}]}"#,
+    ),
     (Fault::OpenApiNodesWithoutStatus, ".core.v1.Node", r#"{"properties":{"status":null}}"#),
 ];
 
@@ -92,6 +98,14 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     }
     let (path, edit): (&str, fn(&mut Value)) = match fault {
         Fault::OpenApiWithoutKinds => ("/openapi/", remove_kinds),
+        Fault::OpenApiScaleOfParent => ("/openapi/v3/", |document| {
+            for (path, operations) in paths(document) {
+                if path.ends_with("/scale") {
+                    let operations = operations.values_mut().filter(|value| value.is_object());
+                    operations.for_each(|operation| operation[KINDS]["group"] = "apps".into());
+                }
+            }
+        }),
         Fault::OpenApiPromisesOperations => ("/openapi/v3/", promise_operations),
         Fault::OpenApiV2FallsBehind => ("/openapi/v2", |document| {
             for (_, operations) in paths(document) {

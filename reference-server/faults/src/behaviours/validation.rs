@@ -213,9 +213,10 @@ fn reports(fault: Fault) -> Option<Box<dyn Middleware>> {
 }
 
 /// Returns whether a fault ignores a cause.
-type Ignores = fn(&Request, &Value) -> bool;
+pub(super) type Ignores = fn(&Request, &Value) -> bool;
 
-fn ignoring(ignores: Ignores) -> Box<dyn Middleware> {
+/// Accepts requests that the server rejects, if the fault ignores all causes.
+pub(super) fn ignoring(ignores: Ignores) -> Box<dyn Middleware> {
     let kept: Arc<Mutex<HashMap<String, Value>>> = Arc::default();
     around(move |mut request, next| {
         let kept = kept.clone();

@@ -74,6 +74,9 @@ fn changed(fault: Fault) -> Option<Box<dyn Middleware>> {
                 event["object"] = json!({ "metadata": { "name": name, "namespace": namespace } });
             }
         }),
+        Fault::WatchWithoutFinalizers => each(|event| {
+            remove_meta(&mut event["object"], "finalizers");
+        }),
         Fault::WatchMarksAsDeleted => events(|_| {
             let mut marked = HashSet::new();
             move |mut event| {

@@ -1,0 +1,159 @@
+//! Paths, queries, selectors and names that match although they differ in spelling.
+
+use http::Method;
+
+use super::support::is_update;
+use crate::exchange::Request;
+use crate::middleware::{Middleware, requests};
+use crate::set::Fault;
+
+/// The parameters of queries, as the API spells them.
+const PARAMETERS: [&str; 9] = [
+    "labelSelector",
+    "fieldSelector",
+    "limit",
+    "continue",
+    "watch",
+    "dryRun",
+    "fieldManager",
+    "fieldValidation",
+    "resourceVersion",
+];
+
+/// Parameters with enumerated values.
+const OPTIONS: [(&str, &[&str]); 4] = [
+    ("dryRun", &["All"]),
+    ("fieldValidation", &["Strict", "Warn", "Ignore"]),
+    ("propagationPolicy", &["Background", "Foreground", "Orphan"]),
+    ("resourceVersionMatch", &["Exact", "NotOlderThan"]),
+];
+
+/// The middleware of a fault of this file.
+pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
+    let edit: fn(&mut Request) = match fault {
+        Fault::PathsNormalised => |request| request.path = normalised(&request.path),
+        Fault::PathsInAnyCase => |request| request.path = in_lower_case(&request.path),
+        Fault::PathsDecodedTwice => |request| request.path = request.path.replace("%25", "%"),
+        Fault::QueriesInAnyCase => |request| {
+            request.edit_query(|query| {
+                for name in PARAMETERS {
+                    let lower = name.to_lowercase();
+                    if lower != name
+                        && let Some(value) = query.get(&lower).map(str::to_owned)
+                    {
+                        query.set(name, value);
+                    }
+                }
+            });
+        },
+        Fault::OptionsInAnyCase => |request| {
+            request.edit_query(|query| {
+                for (name, values) in OPTIONS {
+                    let given = query.get(name).unwrap_or_default().trim().to_owned();
+                    let known = values.iter().find(|known| given.eq_ignore_ascii_case(known));
+                    if let Some(known) = known {
+                        query.set(name, *known);
+                    }
+                }
+            });
+        },
+        Fault::LabelSelectorsInAnyCase => |request| selector(request, "labelSelector"),
+        Fault::FieldSelectorsInAnyCase => |request| selector(request, "fieldSelector"),
+        Fault::WrittenNamesInAnyCase => |request| {
+            let writes = is_update(request) || request.method == Method::DELETE;
+            let target = request.target();
+            if writes && !target.name.is_empty() {
+                let name = target.name.to_lowercase();
+                request.path = request.path.replace(&target.name, &name);
+            }
+        },
+        _ => return None,
+    };
+    // The query of a proxied request stays as the client encoded it.
+    Some(requests(move |request| {
+        if request.target().subresource != "proxy" {
+            edit(request);
+        }
+    }))
+}
+
+/// Resolves `.`, `..` and empty segments, as a file system does.
+fn normalised(path: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    for segment in path.split('/') {
+        match segment.to_lowercase().replace("%2e", ".").as_str() {
+            "" | "." => {}
+            ".." => drop(kept.pop()),
+            _ => kept.push(segment),
+        }
+    }
+    let end = if path.len() > 1 && path.ends_with('/') { "/" } else { "" };
+    format!("/{}{end}", kept.join("/"))
+}
+
+/// Lowers the case of the resource and of what is before it. Names keep theirs.
+fn in_lower_case(path: &str) -> String {
+    let lower = path.to_lowercase();
+    let segments: Vec<&str> = path.split('/').collect();
+    let lower: Vec<&str> = lower.split('/').collect();
+    let start = match lower.get(1).copied() {
+        Some("api") => 3,
+        Some("apis") => 4,
+        _ => return path.to_owned(),
+    };
+    let resource = if lower.get(start) == Some(&"namespaces") && lower.len() > start + 2 {
+        start + 2
+    } else {
+        start
+    };
+    let folded = segments.iter().zip(&lower).enumerate().map(|(i, (given, lower))| {
+        let name = i > resource || (resource != start && i == start + 1);
+        if name { *given } else { *lower }
+    });
+    folded.collect::<Vec<_>>().join("/")
+}
+
+fn selector(request: &mut Request, name: &str) {
+    request.edit_query(|query| {
+        if let Some(value) = query.get(name).map(str::to_owned) {
+            let folded: Vec<String> = value.split(',').map(folded).collect();
+            query.set(name, folded.join(","));
+        }
+    });
+}
+
+/// Lowers the case of the value of a requirement, and keeps its key.
+fn folded(requirement: &str) -> String {
+    match requirement.rsplit_once('=') {
+        Some((key, value)) => format!("{key}={}", value.to_lowercase()),
+        None => requirement.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_resolved() {
+        for (path, expected) in [
+            ("/api/v1/namespaces/x/../y/pods", "/api/v1/namespaces/y/pods"),
+            ("/api/v1//pods/", "/api/v1/pods/"),
+            ("/api/%2E/v1/pods", "/api/v1/pods"),
+        ] {
+            assert_eq!(normalised(path), expected);
+        }
+    }
+
+    #[test]
+    fn only_names_keep_their_case() {
+        for (path, expected) in [
+            ("/API/V1/Namespaces/Mine/ConfigMaps/A", "/api/v1/namespaces/Mine/configmaps/A"),
+            ("/apis/APPS/v1/Deployments", "/apis/apps/v1/deployments"),
+            ("/api/v1/NODES/A", "/api/v1/nodes/A"),
+            ("/healthZ", "/healthZ"),
+        ] {
+            assert_eq!(in_lower_case(path), expected);
+        }
+    }
+}
