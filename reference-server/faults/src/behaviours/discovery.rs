@@ -164,13 +164,12 @@ fn resource_list(fault: Fault) -> Option<Edit> {
                 remove(resource, &["subresources"]);
             }
         },
-        Fault::DiscoveryScaleOfExtensions => |document| {
+        Fault::DiscoveryScaleOfOtherVersion => |document| {
             let custom =
                 document["groupVersion"].as_str().is_some_and(|name| name.contains("kubeproof"));
             for entry in entries(document) {
                 if !custom && entry["kind"] == "Scale" {
-                    entry["group"] = json!("extensions");
-                    entry["version"] = json!("v1beta1");
+                    entry["version"] = json!("v2");
                 }
             }
         },

@@ -74,8 +74,8 @@ fn changed(fault: Fault) -> Option<Box<dyn Middleware>> {
                 event["object"] = json!({ "metadata": { "name": name, "namespace": namespace } });
             }
         }),
-        Fault::WatchWithoutFinalizers => each(|event| {
-            remove_meta(&mut event["object"], "finalizers");
+        Fault::WatchWithoutOwners => each(|event| {
+            remove_meta(&mut event["object"], "ownerReferences");
         }),
         Fault::WatchMarksAsDeleted => events(|_| {
             let mut marked = HashSet::new();
