@@ -190,12 +190,13 @@ fn received_value(received: &Received) -> Map<String, Value> {
             [("object", Value::clone(&event.object)), ("type", event.kind.clone().into())];
         Value::Object(members.map(|(name, value)| (name.to_owned(), value)).into_iter().collect())
     };
+    let digest = if received.json.is_none() { sha256(&received.body) } else { String::new() };
     let members = [
         ("status", json!(received.status)),
         ("headers", headers.into()),
         ("body", received.json.as_deref().cloned().unwrap_or_default()),
         ("text", String::from_utf8_lossy(&received.body).into()),
-        ("sha256", if received.json.is_none() { sha256(&received.body) } else { "".into() }.into()),
+        ("sha256", digest.into()),
         ("events", received.events.iter().map(event).collect()),
         ("ended", json!(received.end == Some(WatchEnd::Server))),
         ("error", "".into()),

@@ -9,6 +9,11 @@ use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
+    too_low(fault).or_else(|| too_high(fault))
+}
+
+/// Faults that reject valid lengths.
+fn too_low(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
         Fault::LabelValuesUpTo62 => {
             too_long(|body| texts(&body["metadata"]["labels"], |_, value| value.len() > 62))
@@ -52,6 +57,13 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::ServiceNamesUpTo62 => {
             too_long(|body| body["kind"] == "Service" && name(body).len() > 62)
         }
+        _ => return None,
+    })
+}
+
+/// Faults that accept invalid lengths.
+fn too_high(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
         Fault::LabelValuesOf64 => ignoring(|request, cause| {
             is_metadata(cause)
                 && body(request).is_some_and(|body| {

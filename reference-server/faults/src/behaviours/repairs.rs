@@ -120,9 +120,8 @@ fn compose(value: &mut Value) {
 /// Spells an enumerated value as the API does, if it differs in case, or in white space around it.
 fn spell(value: &mut Value, trims: bool) {
     if let Value::String(text) = value {
-        let known = ENUMERATED.iter().find(|known| match trims {
-            true => text.trim() == **known,
-            false => text.eq_ignore_ascii_case(known),
+        let known = ENUMERATED.iter().find(|known| {
+            if trims { text.trim() == **known } else { text.eq_ignore_ascii_case(known) }
         });
         if let Some(known) = known {
             *text = (*known).to_owned();
