@@ -188,6 +188,9 @@ impl Writer<'_> {
             Claim::Accepted | Claim::Event(_) => json!({"id": "accepted", "status": [200, 201]}),
             Claim::Status(code) => json!({"id": "status", "status": code}),
             Claim::Rejected { field } => rejection(field),
+            Claim::Present(at) => {
+                json!({"id": "present", "body": nested(at, json!({"$present": true}))})
+            }
             Claim::Names(names) => {
                 let item =
                     |name: &String| json!({"metadata": {"name": self.portable_text(name, number)}});
@@ -217,13 +220,7 @@ impl Writer<'_> {
             Some(Value::Object(members)) if members.is_empty() => json!({"$exactly": {}}),
             Some(value) => json!({"$exactly": self.portable(value, number)}),
         };
-        at.split('/').skip(1).collect::<Vec<_>>().into_iter().rev().fold(leaf, |inner, segment| {
-            let name = segment.replace("~1", "/").replace("~0", "~");
-            match name.parse::<usize>() {
-                Ok(_) => json!({"$some": [inner]}),
-                Err(_) => json!({name: inner}),
-            }
-        })
+        nested(at, leaf)
     }
 
     /// Returns the steps that wait for the events of the last watch.
@@ -257,6 +254,17 @@ impl Writer<'_> {
             _ => Vec::new(),
         }
     }
+}
+
+/// Returns the pattern of an object that has another pattern at a JSON Pointer.
+fn nested(at: &str, leaf: Value) -> Value {
+    at.split('/').skip(1).collect::<Vec<_>>().into_iter().rev().fold(leaf, |inner, segment| {
+        let name = segment.replace("~1", "/").replace("~0", "~");
+        match name.parse::<usize>() {
+            Ok(_) => json!({"$some": [inner]}),
+            Err(_) => json!({name: inner}),
+        }
+    })
 }
 
 fn rejection(field: &str) -> Value {

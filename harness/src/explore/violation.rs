@@ -40,6 +40,8 @@ pub enum Claim {
         /// `None` if it must be absent.
         value: Option<Value>,
     },
+    /// Any value at this JSON Pointer.
+    Present(&'static str),
     /// A list of objects with these names.
     Names(Vec<String>),
     /// An event of this type.

@@ -7,8 +7,9 @@ use kubeproof_cases::case::Explore;
 use tokio_util::sync::CancellationToken;
 
 use super::scope::{Ended, Flow, Scope};
+use crate::event::Symptom;
 use crate::exchange::Exchange;
-use crate::explore::{self, Budget, Failure, Ground, Schema, Stage, Verdict};
+use crate::explore::{self, Budget, Claim, Failure, Ground, Schema, Stage, Verdict};
 use crate::plan::Subject;
 use crate::verdict::{curl, failed_at};
 
@@ -83,10 +84,15 @@ impl Scope<'_> {
     async fn broken(&mut self, step: &Explore, failure: Failure) -> Flow {
         let Failure { violation, exchanges, .. } = failure;
         let wrong = exchanges.get(violation.step).cloned();
+        let symptom = wrong.as_ref().and_then(|wrong| symptom(&violation.claim, wrong));
+        if self.is_reported(symptom.as_ref(), &violation.message) {
+            return Err(Ended);
+        }
         self.show(step, exchanges);
         let mut check = self.own_check(&step.id, &step.id);
         check.verdict = failed_at(check.level);
         check.message = violation.message;
+        check.symptom = symptom;
         if let Some(wrong) = &wrong {
             check.curl = Some(curl::line(&wrong.request, &self.session.judging.server));
         }
@@ -104,5 +110,20 @@ impl Scope<'_> {
         for (n, exchange) in exchanges.into_iter().enumerate() {
             self.record.sent(self.step(&format!("{}[{n}]", step.id)), exchange);
         }
+    }
+}
+
+/// Returns what is wrong with a response, if other cases can meet the same.
+fn symptom(claim: &Claim, wrong: &Exchange) -> Option<Symptom> {
+    match claim {
+        Claim::Status(expected) => Some(Symptom::StatusCode {
+            request: wrong.request.verb(),
+            expected: vec![*expected],
+            got: wrong.status(),
+        }),
+        Claim::Present(at) => {
+            Some(Symptom::MissingField { field: at.trim_start_matches('/').replace('/', ".") })
+        }
+        _ => None,
     }
 }

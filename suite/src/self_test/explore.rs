@@ -12,7 +12,7 @@ use super::{Bundled, SHORT_HISTORY, SelfTestError};
 
 /// The faults that `kubeproof explore` finds: values that reads change, objects that one verb
 /// accepts and another rejects, patches with another result, and lists that differ.
-pub const FAULTS: [Fault; 63] = [
+pub const FAULTS: [Fault; 69] = [
     Fault::AnnotationsTrimmed,
     Fault::AnswersWithoutKind,
     Fault::ApiVersionNotChecked,
@@ -26,6 +26,7 @@ pub const FAULTS: [Fault; 63] = [
     Fault::ApplyRemovesShared,
     Fault::ApplyReplaces,
     Fault::ContinueSkipsAnObject,
+    Fault::CountsClamped,
     Fault::CreateAnswersRequest,
     Fault::CreateReturnsOk,
     Fault::DefaultsNotApplied,
@@ -37,7 +38,6 @@ pub const FAULTS: [Fault; 63] = [
     Fault::FieldPathLeafOnly,
     Fault::GenerationAlwaysBumped,
     Fault::GetLags,
-    Fault::ImmutableMayChange,
     Fault::ItemsAbridged,
     Fault::ItemsCarryListKind,
     Fault::ItemsCarryListVersion,
@@ -46,8 +46,13 @@ pub const FAULTS: [Fault; 63] = [
     Fault::JsonPatchTestIgnored,
     Fault::KindNotChecked,
     Fault::LabelSelectorIgnored,
+    Fault::LabelValuesOf64,
     Fault::LabelsNotValidated,
+    Fault::LaterPagesWithoutAnnotations,
+    Fault::LettersComposed,
     Fault::LimitOffByOne,
+    Fault::LineEndsChanged,
+    Fault::ListsWithoutManagedFields,
     Fault::MergePatchAppendsLists,
     Fault::MergePatchAsStrategic,
     Fault::MergePatchKeepsNull,
@@ -61,6 +66,7 @@ pub const FAULTS: [Fault; 63] = [
     Fault::NullableIgnored,
     Fault::NullsKept,
     Fault::OneBasedIndexes,
+    Fault::PatchedLabelsLowerCased,
     Fault::PruningTopLevelOnly,
     Fault::PutMerges,
     Fault::RequiredNotEnforced,

@@ -57,7 +57,7 @@ pub(super) async fn stored(prober: &mut Prober<'_>, object: &Value) -> Result<Re
     for at in ["/metadata/uid", "/metadata/resourceVersion", "/metadata/creationTimestamp"] {
         if created.body.pointer(at).and_then(Value::as_str).is_none_or(str::is_empty) {
             let message = format!("the created object has no {at}");
-            return Err(prober.violation(created.step, message, Claim::Accepted));
+            return Err(prober.violation(created.step, message, Claim::Present(at)));
         }
     }
     let difference = lost(prober.schema, object, &created.body);
