@@ -190,6 +190,20 @@ impl Tracker {
         }))
     }
 
+    /// Records the object of a create whose name may come again.
+    pub(crate) fn intend_again(&self, request: &Outgoing) {
+        let path = || {
+            let body: Value = serde_json::from_slice(&request.body).ok()?;
+            let name = body.get("metadata")?.get("name")?.as_str()?;
+            Collection::of(&request.target)?.object(name)
+        };
+        let is_known =
+            |path: String| lock(&self.created).iter().any(|created| created.path == path);
+        if request.method == "POST" && !path().is_some_and(is_known) {
+            self.intend(request);
+        }
+    }
+
     /// Records an object that exists although its create failed.
     pub(crate) fn found(&self, created: &Sent) {
         let name = || {

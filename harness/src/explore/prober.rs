@@ -198,6 +198,8 @@ impl Prober<'_> {
         }
         let body = body.map(|body| text_of(body, media).into()).unwrap_or_default();
         let request = outgoing(method, target, headers, body);
+        // A server may store a dry run, too.
+        self.ground.tracker.intend_again(&request);
         let exchange = self.ground.client.send(request, Instant::now() + REQUEST).await;
         let status = exchange.status();
         let reply = Reply {

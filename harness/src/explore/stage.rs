@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kubeproof_cases::case::Property;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::Ground;
@@ -63,10 +63,6 @@ impl<'a> Stage<'a> {
         let Ground { namespace, prefix, .. } = ground;
         let collection = subject.collection(namespace);
         let names: VecDeque<String> = (0..NAMES).map(|n| format!("{prefix}{n:02}")).collect();
-        for name in &names {
-            let body = json!({"metadata": {"name": name}});
-            ground.tracker.intend(&outgoing("POST", &collection, JSON, Some(&body)));
-        }
         let template = subject.object(namespace, prefix);
         Self { ground, subject, budget, shrink, schema, collection, template, names }
     }

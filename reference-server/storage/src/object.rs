@@ -77,8 +77,8 @@ pub struct Facts {
     pub owners: Vec<String>,
     /// The deletion waits until the dependents are deleted or orphaned.
     pub awaits_dependents: bool,
-    /// Values that only one object of the store can hold, such as an IP address. Only an engine that
-    /// several servers share checks them.
+    /// Values that only one object of the store can hold, such as an IP address. Only an engine
+    /// that several servers share checks them.
     pub claims: Vec<String>,
     /// The identifier of the schema that wrote the object. An object of another schema is converted
     /// on read.

@@ -99,7 +99,9 @@ fn complete_stateful_set(set: &mut Value) {
     if let Some(rolling) = strategy.get_mut("rollingUpdate").and_then(Value::as_object_mut) {
         rolling.entry("partition").or_insert_with(|| json!(0));
     }
-    for claim in set["spec"]["volumeClaimTemplates"].as_array_mut().into_iter().flatten() {
+    // An index would add a missing field.
+    let claims = set.pointer_mut("/spec/volumeClaimTemplates").and_then(Value::as_array_mut);
+    for claim in claims.into_iter().flatten() {
         claim["apiVersion"] = json!("v1");
         claim["kind"] = json!("PersistentVolumeClaim");
     }
