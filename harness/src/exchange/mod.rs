@@ -168,6 +168,16 @@ impl Exchange {
         self.response()?.json.as_deref()
     }
 
+    /// Keeps the start of a body that is longer than a limit in bytes. The rest has no JSON.
+    pub(crate) fn shorten_body(&mut self, limit: usize) {
+        if let Outcome::Response(received) = &mut self.outcome
+            && received.body.len() > limit
+        {
+            received.body = Bytes::copy_from_slice(&received.body[..limit]);
+            received.json = None;
+        }
+    }
+
     /// Describes the outcome, such as `403 Forbidden: pods is forbidden` or `connection refused`.
     pub fn in_words(&self) -> String {
         let answer = match &self.outcome {

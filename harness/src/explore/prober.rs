@@ -26,6 +26,9 @@ const EVENT: Duration = Duration::from_secs(5);
 /// The prober opens a watch that the server closes at most this often again.
 const REOPENED: usize = 8;
 
+/// The most bytes of a recorded list. A check keeps all its responses.
+const RECORDED: usize = 64 << 10;
+
 pub(super) const JSON: &str = "application/json";
 
 /// Why a check ends early.
@@ -200,7 +203,7 @@ impl Prober<'_> {
         let request = outgoing(method, target, headers, body);
         // A server may store a dry run, too.
         self.ground.tracker.intend_again(&request);
-        let exchange = self.ground.client.send(request, Instant::now() + REQUEST).await;
+        let mut exchange = self.ground.client.send(request, Instant::now() + REQUEST).await;
         let status = exchange.status();
         let reply = Reply {
             step: self.steps.len(),
@@ -208,6 +211,9 @@ impl Prober<'_> {
             body: exchange.json().cloned().unwrap_or(Value::Null),
         };
         let is_undecided = is_unclear(&exchange).then(|| exchange.in_words());
+        if reply.body["items"].is_array() {
+            exchange.shorten_body(RECORDED);
+        }
         self.steps.push(exchange);
         is_undecided.map_or(Ok(reply), |words| Err(Halt::Undecided(words)))
     }

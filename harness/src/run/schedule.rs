@@ -296,7 +296,7 @@ impl Execution<'_> {
 
     /// Runs a case in a task of its own, so that a panic ends only this case.
     async fn run_case(&self, planned: PlannedRun, setup_outcome: Arc<SetupOutcome>) {
-        let _job = self.jobs.start().await;
+        let _job = self.jobs.start(self.session.client.half_memory_free()).await;
         // Outside of the task, so that it survives a panic there.
         let tracker = Arc::new(self.cleaner.tracker());
         let stopped = || self.health.reason().map(|why| SkipReason::Stopped(why.to_string()));

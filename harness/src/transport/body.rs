@@ -63,8 +63,9 @@ impl Body {
             let grown = timeout_at(deadline, self.share.add(weight)).await;
             grown.unwrap_or_else(|_| Err(self.share.late())).map_err(spent)?;
         }
+        let needed = bytes.len() + weight;
         let answer = response::with_body(self.head, bytes);
-        Ok(match self.share.into_held() {
+        Ok(match self.share.into_held(needed) {
             Some(held) => Received { body: kept(answer.body.clone(), held), ..answer },
             None => answer,
         })

@@ -9,8 +9,9 @@
 //! wait for each other. Long lines of watches take turns. Bodies do not, because over HTTP/2 an
 //! unread body blocks others on its connection.
 //!
-//! Cases that keep one response and wait for the next can block each other, too. So after a
-//! standstill, one reservation may exceed the limit. All together never exceed it twice.
+//! Cases that keep one response and wait for the next can block each other, too. So a run starts no
+//! case while less than half of the memory is free. After a standstill, one reservation may exceed
+//! the limit. All together never exceed it twice.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -85,13 +86,22 @@ impl Reservation {
     pub(crate) fn join(&mut self, mut other: Self) {
         self.bytes += std::mem::take(&mut other.bytes);
     }
+
+    /// Releases the memory beyond some bytes.
+    fn shrink(&mut self, bytes: usize) {
+        let Some(excess) = self.bytes.checked_sub(bytes).filter(|excess| *excess > 0) else {
+            return;
+        };
+        self.bytes = bytes;
+        let mut level = self.pool.level();
+        level.held -= excess;
+        self.pool.changed(level);
+    }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let mut level = self.pool.level();
-        level.held -= self.bytes;
-        self.pool.changed(level);
+        self.shrink(0);
     }
 }
 
@@ -104,6 +114,18 @@ impl MemoryBudget {
             standstill: STANDSTILL,
         };
         Self { max_body, pool: Arc::new(pool), turn: Arc::default() }
+    }
+
+    /// Waits until half of the memory is free.
+    pub(super) async fn half_free(&self) {
+        loop {
+            // Registered before the check, so that no release is missed.
+            let freed = self.pool.freed.notified();
+            if 2 * self.pool.level().held <= self.pool.total {
+                return;
+            }
+            freed.await;
+        }
     }
 
     /// Reserves memory for bytes beyond `free`, and waits if necessary. Returns an error if it can
@@ -266,9 +288,12 @@ impl GrowingReservation {
         self.budget.exhausted()
     }
 
-    /// Returns the reservation, if there is one.
-    pub(super) fn into_held(self) -> Option<Reservation> {
-        self.held
+    /// Returns the reservation, if there is one, of at most these bytes. The others were for the
+    /// buffers.
+    pub(super) fn into_held(self, bytes: usize) -> Option<Reservation> {
+        let mut held = self.held?;
+        held.shrink(bytes);
+        Some(held)
     }
 }
 

@@ -194,6 +194,11 @@ impl Client {
         &self.shared.server
     }
 
+    /// Waits until half of the memory for responses is free.
+    pub(crate) async fn half_memory_free(&self) {
+        self.shared.budget.half_free().await;
+    }
+
     /// Reports whether there is an unprivileged credential.
     pub fn has_second(&self) -> bool {
         self.shared.identities.has_second()
