@@ -8,21 +8,30 @@ use super::schema::{Schema, escaped};
 pub(super) fn merge(from: &Value, to: &Value) -> Option<Value> {
     match (from, to) {
         (Value::Object(old), Value::Object(new)) => {
-            let mut patch = Map::new();
-            for name in old.keys().filter(|name| !new.contains_key(*name)) {
-                patch.insert(name.clone(), Value::Null);
-            }
-            for (name, value) in new.iter().filter(|(name, value)| old.get(*name) != Some(value)) {
-                let old = old.get(name).unwrap_or(&Value::Null);
-                patch.insert(name.clone(), merge(old, value)?);
-            }
-            Some(Value::Object(patch))
+            members(old, new, |_, [old, new]| merge(old, new))
         }
         // An object replaces another type member by member.
         (_, Value::Object(_)) if has_null_member(to) => None,
         (_, Value::Null) => None,
         _ => Some(to.clone()),
     }
+}
+
+/// Returns a patch that removes the members without a new value. `change` patches those that differ
+/// from their old value, which may be null.
+fn members(
+    old: &Map<String, Value>,
+    new: &Map<String, Value>,
+    change: impl Fn(&str, [&Value; 2]) -> Option<Value>,
+) -> Option<Value> {
+    let removed = old.keys().filter(|name| !new.contains_key(*name));
+    let removed = removed.map(|name| Some((name.clone(), Value::Null)));
+    let changed = new.iter().filter(|(name, value)| old.get(*name) != Some(value));
+    let changed = changed.map(|(name, value)| {
+        let before = old.get(name).unwrap_or(&Value::Null);
+        Some((name.clone(), change(name, [before, value])?))
+    });
+    removed.chain(changed).collect()
 }
 
 fn has_null_member(value: &Value) -> bool {
@@ -40,28 +49,19 @@ pub(super) fn strategic(schema: &Schema, from: &Value, to: &Value) -> Option<Val
 fn strategic_below(schema: &Schema, node: &Value, from: &Value, to: &Value) -> Option<Value> {
     let node = schema.resolve(node);
     match (from, to) {
-        (Value::Object(old), Value::Object(new)) => {
-            let mut patch = Map::new();
-            for name in old.keys().filter(|name| !new.contains_key(*name)) {
-                patch.insert(name.clone(), Value::Null);
+        (Value::Object(old), Value::Object(new)) => members(old, new, |name, change| {
+            let declared = &node["properties"][name];
+            let merges = strategy(declared).contains("merge");
+            match declared["x-kubernetes-patch-merge-key"].as_str() {
+                Some(key) if merges => keyed(schema, declared, change, key),
+                // A patch of a list of texts only adds.
+                _ if merges => None,
+                _ => {
+                    let member = schema.member(node, name).unwrap_or(&Value::Null);
+                    strategic_below(schema, member, change[0], change[1])
+                }
             }
-            for (name, value) in new.iter().filter(|(name, value)| old.get(*name) != Some(value)) {
-                let old = old.get(name).unwrap_or(&Value::Null);
-                let declared = &node["properties"][name];
-                let merges = strategy(declared).contains("merge");
-                let value = match declared["x-kubernetes-patch-merge-key"].as_str() {
-                    Some(key) if merges => keyed(schema, declared, [old, value], key)?,
-                    // A patch of a list of texts only adds.
-                    _ if merges => return None,
-                    _ => {
-                        let member = schema.member(node, name).unwrap_or(&Value::Null);
-                        strategic_below(schema, member, old, value)?
-                    }
-                };
-                patch.insert(name.clone(), value);
-            }
-            Some(Value::Object(patch))
-        }
+        }),
         (_, Value::Object(_)) if has_null_member(to) => None,
         (_, Value::Null) => None,
         _ => Some(to.clone()),

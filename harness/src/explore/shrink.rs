@@ -16,7 +16,7 @@ use super::violation::Failure;
 /// Time for all checks.
 const TIME: Duration = Duration::from_secs(30);
 
-/// How often a violation is checked again. One repetition must fail, too.
+/// The number of repetitions of a check that found a violation. One of them must fail, too.
 const REPEATED: usize = 4;
 
 /// Reports a violation only if it can be repeated. Another client may have interfered.

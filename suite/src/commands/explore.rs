@@ -1,12 +1,11 @@
 //! `kubeproof explore`: generates objects from schemas, and checks properties of each resource.
 
 use std::io::Write;
-use std::path::Path;
 
 use kubeproof_cases::plural;
-use kubeproof_harness::generated::explore::{ExploreReport, Failure, case_file, explore, text};
+use kubeproof_harness::generated::explore::{ExploreReport, case_file, explore, text};
 
-use super::generated::{Ending, Setup, finish, start};
+use super::generated::{self, Found, Report, Setup};
 use crate::args::high;
 use crate::error::Error;
 use crate::exit_code::Exit;
@@ -14,22 +13,14 @@ use crate::exit_code::Exit;
 pub(super) async fn run(options: high::Explore, out: &mut dyn Write) -> Result<Exit, Error> {
     let high::Explore { target, catalogue, options, limits, save: file } = options;
     let catalogue = catalogue.load()?;
-    let setup = Setup { title: "exploration", target, limits, options: options.run.clone() };
-    let explored = start(setup, out, |client, interrupt| async move {
-        explore(&catalogue, &client, &options, &interrupt).await
-    });
-    let Some((report, is_interrupted)) = explored.await? else { return Ok(Exit::INTERRUPTED) };
-    let ending = Ending {
-        notices: &report.notices,
-        summary: summary(&report),
-        violation: report.failure.as_ref().map(text),
-        is_interrupted,
+    let setup = Setup { title: "exploration", target, limits, options: options.run.clone(), file };
+    let work = async |client, interrupt| {
+        let report = explore(&catalogue, &client, &options, &interrupt).await?;
+        let violation = report.failure.as_ref();
+        let violation = violation.map(|one| Found { text: text(one), file: case_file(one) });
+        Ok(Report { summary: summary(&report), violation, notices: report.notices })
     };
-    let exit = finish(&ending, out)?;
-    if let (Some(failure), Some(path)) = (&report.failure, file) {
-        save(&path, failure)?;
-    }
-    Ok(exit)
+    generated::run(setup, out, work).await
 }
 
 fn summary(report: &ExploreReport) -> String {
@@ -40,12 +31,4 @@ fn summary(report: &ExploreReport) -> String {
         plural(*checks, "check"),
         plural(*requests, "request"),
     )
-}
-
-fn save(path: &Path, failure: &Failure) -> Result<(), Error> {
-    let failed = |source| Error::Write { path: path.to_owned(), source };
-    if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory).map_err(failed)?;
-    }
-    std::fs::write(path, case_file(failure)).map_err(failed)
 }

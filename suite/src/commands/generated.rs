@@ -1,6 +1,7 @@
-//! The opening and the ending of the commands with generated requests.
+//! The frame of the commands with generated requests.
 
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use kubeproof_harness::generated::GeneratedError;
 use kubeproof_harness::plan::RunOptions;
@@ -20,19 +21,32 @@ pub(super) struct Setup {
     pub(super) target: Target,
     pub(super) limits: Limits,
     pub(super) options: RunOptions,
+    /// The file for a violation.
+    pub(super) file: Option<PathBuf>,
 }
 
-/// Does the work on the server. Returns its report, and whether the user interrupted it. `None` if
-/// the user did so twice.
-pub(super) async fn start<R, W>(
+/// The result of the work.
+pub(super) struct Report {
+    pub(super) notices: Vec<String>,
+    /// One line with the number of checks or operations.
+    pub(super) summary: String,
+    pub(super) violation: Option<Found>,
+}
+
+/// A violation.
+pub(super) struct Found {
+    pub(super) text: String,
+    /// The content of the file.
+    pub(super) file: String,
+}
+
+/// Does the work on the server, prints its report, and saves a violation. Returns the exit code.
+pub(super) async fn run(
     setup: Setup,
     out: &mut dyn Write,
-    work: impl FnOnce(Client, CancellationToken) -> W,
-) -> Result<Option<(R, bool)>, Error>
-where
-    W: Future<Output = Result<R, GeneratedError>>,
-{
-    let Setup { title, target, limits, options } = setup;
+    work: impl AsyncFnOnce(Client, CancellationToken) -> Result<Report, GeneratedError>,
+) -> Result<Exit, Error> {
+    let Setup { title, target, limits, options, file } = setup;
     let target = RunTarget::open(target).await?;
     let client = Client::new(&target.config, limits)?.within(options.write_policy());
     writeln!(out, "{title} of {}, seed {}", target.config.display_url(), options.seed)?;
@@ -41,30 +55,35 @@ where
         let report = work(client, interrupt.clone()).await;
         (report, interrupt.is_cancelled())
     });
-    let Some((report, is_interrupted)) = done.await? else { return Ok(None) };
-    Ok(Some((report?, is_interrupted)))
+    // The user interrupted it twice.
+    let Some((report, is_interrupted)) = done.await? else { return Ok(Exit::INTERRUPTED) };
+    let report = report?;
+    print(&report, out)?;
+    match (report.violation, file) {
+        (Some(found), Some(path)) => save(&path, &found.file)?,
+        (Some(_), None) => {}
+        (None, _) if is_interrupted => return Ok(Exit::INTERRUPTED),
+        (None, _) => return Ok(Exit::CONFORMANT),
+    }
+    Ok(Exit::FAILURES)
 }
 
-/// What a command prints at its end.
-pub(super) struct Ending<'a> {
-    pub(super) notices: &'a [String],
-    /// One line with what was done.
-    pub(super) summary: String,
-    /// The violation as text.
-    pub(super) violation: Option<String>,
-    pub(super) is_interrupted: bool,
-}
-
-/// Prints the result. Returns the exit code.
-pub(super) fn finish(ending: &Ending<'_>, out: &mut dyn Write) -> Result<Exit, Error> {
-    for notice in ending.notices {
+fn print(report: &Report, out: &mut dyn Write) -> Result<(), Error> {
+    for notice in &report.notices {
         writeln!(io::stderr(), "note: {notice}")?;
     }
-    writeln!(out, "{}", ending.summary)?;
-    if let Some(violation) = &ending.violation {
-        write!(out, "{violation}")?;
-        return Ok(Exit::FAILURES);
+    writeln!(out, "{}", report.summary)?;
+    match &report.violation {
+        Some(found) => write!(out, "{}", found.text)?,
+        None => writeln!(out, "no violation")?,
     }
-    writeln!(out, "no violation")?;
-    Ok(if ending.is_interrupted { Exit::INTERRUPTED } else { Exit::CONFORMANT })
+    Ok(())
+}
+
+fn save(path: &Path, content: &str) -> Result<(), Error> {
+    let failed = |source| Error::Write { path: path.to_owned(), source };
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory).map_err(failed)?;
+    }
+    std::fs::write(path, content).map_err(failed)
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use kubeproof_cases::plural;
 use kubeproof_harness::generated::stress::{StressReport, stress, svg, text};
 
-use super::generated::{Ending, Setup, finish, start};
+use super::generated::{self, Found, Report, Setup};
 use crate::args::high;
 use crate::error::Error;
 use crate::exit_code::Exit;
@@ -13,23 +13,14 @@ use crate::exit_code::Exit;
 pub(super) async fn run(options: high::Stress, out: &mut dyn Write) -> Result<Exit, Error> {
     let high::Stress { target, catalogue, options, limits, svg: file } = options;
     let catalogue = catalogue.load()?;
-    let setup = Setup { title: "stress", target, limits, options: options.run.clone() };
-    let stressed = start(setup, out, |client, interrupt| async move {
-        stress(&catalogue, &client, &options, &interrupt).await
-    });
-    let Some((report, is_interrupted)) = stressed.await? else { return Ok(Exit::INTERRUPTED) };
-    let ending = Ending {
-        notices: &report.notices,
-        summary: summary(&report),
-        violation: report.failure.as_ref().map(text),
-        is_interrupted,
+    let setup = Setup { title: "stress", target, limits, options: options.run.clone(), file };
+    let work = async |client, interrupt| {
+        let report = stress(&catalogue, &client, &options, &interrupt).await?;
+        let violation = report.failure.as_ref();
+        let violation = violation.map(|one| Found { text: text(one), file: svg(one) });
+        Ok(Report { summary: summary(&report), violation, notices: report.notices })
     };
-    let exit = finish(&ending, out)?;
-    if let (Some(failure), Some(path)) = (&report.failure, file) {
-        let failed = |source| Error::Write { path: path.clone(), source };
-        std::fs::write(&path, svg(failure)).map_err(failed)?;
-    }
-    Ok(exit)
+    generated::run(setup, out, work).await
 }
 
 fn summary(report: &StressReport) -> String {
