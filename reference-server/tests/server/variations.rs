@@ -8,10 +8,14 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::support::{CONFIG_MAPS, Reply, TestServer, config_map};
+use crate::support::{CONFIG_MAPS, Reply, TestServer, Watch, config_map};
 
 const ONE: &str = "/api/v1/namespaces/default/configmaps/a";
 const PAGE: &str = "/api/v1/namespaces/default/configmaps?limit=1";
+/// One config map, and its changes.
+const STREAMING_LIST: &str = "/api/v1/namespaces/default/configmaps?watch=true&\
+                              sendInitialEvents=true&resourceVersionMatch=NotOlderThan&\
+                              allowWatchBookmarks=true&fieldSelector=metadata.name=a";
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 
 /// Starts a server with two config maps and a service account.
@@ -256,15 +260,20 @@ async fn few_bookmarks_sends_only_mandatory_bookmarks(
     #[case] expected: Option<&str>,
 ) {
     let server = server(variations).await;
-    let query = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&\
-                 allowWatchBookmarks=true";
-    let watch =
-        format!("{CONFIG_MAPS}?{query}&fieldSelector=metadata.name=a&timeoutSeconds={seconds}");
+    let watch = format!("{STREAMING_LIST}&timeoutSeconds={seconds}");
     let mut watch = server.watch(&watch).await;
     assert_eq!(watch.take(2).await, ["ADDED a", "BOOKMARK "]);
     server.merge(&format!("{CONFIG_MAPS}/b"), &json!({ "data": { "a": "2" } })).await.expect(200);
     let event = watch.next().await;
     assert_eq!(event.as_ref().and_then(|event| event["type"].as_str()), expected);
+}
+
+#[tokio::test]
+async fn few_bookmarks_ends_the_initial_events_of_a_table() {
+    let server = server(only(Variation::FewBookmarks)).await;
+    let accept = [("accept", "application/json;as=Table;g=meta.k8s.io;v=v1")];
+    let response = server.open("GET", STREAMING_LIST, &accept, "").await;
+    assert_eq!(Watch::new(response.into_body()).take(2).await, ["ADDED ", "BOOKMARK "]);
 }
 
 #[tokio::test]

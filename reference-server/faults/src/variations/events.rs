@@ -97,8 +97,7 @@ impl Events {
             return;
         };
         self.rewriter.document(&mut event["object"]);
-        let ends_initial =
-            event.pointer("/object/metadata/annotations/k8s.io~1initial-events-end").is_some();
+        let ends_initial = ends_initial_events(&event["object"]);
         if ends_initial {
             self.initial = false;
         }
@@ -135,4 +134,12 @@ impl Events {
             self.framed(&json!({ "type": "BOOKMARK", "object": bare }))
         })
     }
+}
+
+/// Reports whether the object of a bookmark ends the initial events. In a Table, it is in a row.
+fn ends_initial_events(object: &Value) -> bool {
+    ["", "/rows/0/object"].iter().any(|at| {
+        let annotation = format!("{at}/metadata/annotations/k8s.io~1initial-events-end");
+        object.pointer(&annotation).is_some()
+    })
 }
