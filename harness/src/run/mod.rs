@@ -20,6 +20,7 @@ mod schedule;
 mod schema_steps;
 mod scope;
 pub(crate) mod setup;
+mod shown;
 mod steps;
 mod stream_data;
 mod stream_steps;

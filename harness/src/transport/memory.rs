@@ -393,6 +393,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn half_of_the_memory_becomes_free_when_buffers_go() {
+        let budget = MemoryBudget::new(1 << 20, 1 << 20);
+        let mut growth = GrowingReservation::new(&budget, 1 << 20);
+        growth.add(3 << 18).await.expect("there is room");
+        let mut waiting = Box::pin(budget.half_free());
+        assert!(futures_util::poll!(&mut waiting).is_pending());
+        let _held = growth.into_held(1 << 19);
+        waiting.await;
+        assert_eq!(budget.free(), 1 << 19);
+    }
+
+    #[tokio::test]
     async fn nobody_waits_for_more_than_there_is() {
         let budget = MemoryBudget::new(1 << 20, 1 << 20);
         let _other = budget.hold(1 << 10, 0).await.expect("there is room");

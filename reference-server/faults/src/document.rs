@@ -76,6 +76,16 @@ pub(crate) fn edit_objects(document: &mut Value, edit: &mut dyn FnMut(&mut Value
     }
 }
 
+/// Returns whether an event is the bookmark that ends the initial events. In a Table, its object is
+/// in a row.
+pub(crate) fn ends_initial_events(event: &Value) -> bool {
+    event["type"] == "BOOKMARK"
+        && ["/object", "/object/rows/0/object"].iter().any(|at| {
+            let annotation = format!("{at}/metadata/annotations/k8s.io~1initial-events-end");
+            event.pointer(&annotation).is_some()
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -25,6 +25,7 @@
 mod admission;
 mod admission_policies;
 mod apply;
+mod apply_merges;
 mod authentication;
 mod authorization;
 mod config_maps;
@@ -96,6 +97,7 @@ const PARTS: &[Part] = &[
     admission::of,
     admission_policies::of,
     apply::of,
+    apply_merges::of,
     authentication::of,
     authorization::of,
     config_maps::of,

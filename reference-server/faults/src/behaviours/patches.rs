@@ -6,31 +6,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::{Method, StatusCode};
 use serde_json::{Map, Value};
 
-use super::support::{everywhere, set_media_type};
+use super::support::{MERGE_PATCH, everywhere, set_media_type};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, around, edit_objects, requests, uncompressed};
 use crate::set::Fault;
 
 const JSON: &str = "application/json-patch+json";
-const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
         Fault::MergePatchAsStrategic => requests(|request| {
-            if is_patch(request, MERGE) && !request.target().is_custom() {
+            if is_patch(request, MERGE_PATCH) && !request.target().is_custom() {
                 set_media_type(request, STRATEGIC);
             }
         }),
         Fault::StrategicPatchAsMerge => requests(|request| {
             if is_patch(request, STRATEGIC) {
-                set_media_type(request, MERGE);
+                set_media_type(request, MERGE_PATCH);
             }
         }),
         Fault::MergePatchRefused => around(|request, next| {
             Box::pin(async move {
-                if is_patch(&request, MERGE) {
+                if is_patch(&request, MERGE_PATCH) {
                     return unsupported_media_type();
                 }
                 next.send(request).await
@@ -156,7 +155,7 @@ fn not_atomic() -> Box<dyn Middleware> {
 fn appends_lists() -> Box<dyn Middleware> {
     around(|mut request, next| {
         Box::pin(async move {
-            if is_patch(&request, MERGE)
+            if is_patch(&request, MERGE_PATCH)
                 && let Some(mut patch) = request.json()
                 && let Some(current) = next.server.read(&request.path).await
             {
@@ -245,7 +244,7 @@ fn keeps_null() -> Box<dyn Middleware> {
         Box::pin(async move {
             uncompressed(&mut request);
             let mut pointers = Vec::new();
-            if is_patch(&request, MERGE) {
+            if is_patch(&request, MERGE_PATCH) {
                 request.edit_json(|patch| take_nulls(patch, "", &mut pointers));
             }
             let mut response = next.send(request.clone()).await;

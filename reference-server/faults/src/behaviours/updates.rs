@@ -6,13 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::support::{is_update, meta};
+use super::support::{MERGE_PATCH, is_update, meta};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, around, edit_objects, requests, uncompressed};
 use crate::patch;
 use crate::set::Fault;
-
-const MERGE: &str = "application/merge-patch+json";
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
@@ -220,7 +218,8 @@ pub(super) fn also_writes(
             };
             let path = target.object(&target.name) + other;
             let edit = json!({ part: value });
-            let written = next.server.as_admin(Method::PATCH, &path, Some((MERGE, &edit))).await;
+            let written =
+                next.server.as_admin(Method::PATCH, &path, Some((MERGE_PATCH, &edit))).await;
             if !written.status.is_success() {
                 return response;
             }
@@ -246,8 +245,10 @@ fn load_balancer_in_spec() -> Box<dyn Middleware> {
             let path = target.object(&target.name);
             let spec = json!({ "spec": { "loadBalancerIP": address } });
             let status = json!({ "status": { "loadBalancer": null } });
-            next.server.as_admin(Method::PATCH, &path, Some((MERGE, &spec))).await;
-            next.server.as_admin(Method::PATCH, &(path + "/status"), Some((MERGE, &status))).await;
+            next.server.as_admin(Method::PATCH, &path, Some((MERGE_PATCH, &spec))).await;
+            next.server
+                .as_admin(Method::PATCH, &(path + "/status"), Some((MERGE_PATCH, &status)))
+                .await;
             next.send(request.by_same_client(Method::GET, &request.path)).await
         })
     })

@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt as _;
 
 use super::support::{admin_headers, current_version};
 use super::watch_streams::{set_events, take_events};
-use super::watches::ends_initial_events;
+use crate::document::ends_initial_events;
 use crate::exchange::{Body, Request, Response};
 use crate::frames;
 use crate::middleware::{Middleware, Next, around, edit_events, requests, uncompressed};

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::support::{is_deleting, meta, remove_meta};
+use crate::document::ends_initial_events;
 use crate::exchange::Request;
 use crate::middleware::{Middleware, events, requests};
 use crate::set::Fault;
@@ -76,6 +77,21 @@ fn changed(fault: Fault) -> Option<Box<dyn Middleware>> {
         }),
         Fault::WatchWithoutOwners => each(|event| {
             remove_meta(&mut event["object"], "ownerReferences");
+        }),
+        Fault::DeletedWithoutAnnotations => each(|event| {
+            if event["type"] == "DELETED" {
+                remove_meta(&mut event["object"], "annotations");
+            }
+        }),
+        Fault::InitialEventsWithoutManagedFields => events(|request| {
+            let mut is_initial = request.query().flag("sendInitialEvents");
+            move |mut event| {
+                is_initial &= !ends_initial_events(&event);
+                if is_initial {
+                    remove_meta(&mut event["object"], "managedFields");
+                }
+                vec![event]
+            }
         }),
         Fault::WatchMarksAsDeleted => events(|_| {
             let mut marked = HashSet::new();
@@ -174,12 +190,6 @@ fn every(nth: usize, edit: fn(Value) -> Vec<Value>) -> Box<dyn Middleware> {
 /// Returns whether an event reports a change of an object.
 pub(super) fn is_change(event: &Value) -> bool {
     matches!(event["type"].as_str(), Some("ADDED" | "MODIFIED" | "DELETED"))
-}
-
-/// Returns whether an event is the bookmark that ends the initial events.
-pub(super) fn ends_initial_events(event: &Value) -> bool {
-    event["type"] == "BOOKMARK"
-        && event["object"]["metadata"]["annotations"].get("k8s.io/initial-events-end").is_some()
 }
 
 /// Returns whether a watch starts at a version that the client names, without initial events.

@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::responses::ResponseRewriter;
 use super::{Variation, Variations};
+use crate::document::ends_initial_events;
 
 /// The number of events after which a watch may end.
 const LAST_EVENT: std::ops::Range<usize> = 4..40;
@@ -97,7 +98,7 @@ impl Events {
             return;
         };
         self.rewriter.document(&mut event["object"]);
-        let ends_initial = ends_initial_events(&event["object"]);
+        let ends_initial = ends_initial_events(&event);
         if ends_initial {
             self.initial = false;
         }
@@ -134,12 +135,4 @@ impl Events {
             self.framed(&json!({ "type": "BOOKMARK", "object": bare }))
         })
     }
-}
-
-/// Reports whether the object of a bookmark ends the initial events. In a Table, it is in a row.
-fn ends_initial_events(object: &Value) -> bool {
-    ["", "/rows/0/object"].iter().any(|at| {
-        let annotation = format!("{at}/metadata/annotations/k8s.io~1initial-events-end");
-        object.pointer(&annotation).is_some()
-    })
 }
