@@ -14,22 +14,25 @@ use crate::yaml::{self, Content, Key, Node, Source, YamlError};
 pub(crate) fn read<T: DeserializeOwned + JsonSchema>(
     source: &Source,
 ) -> Result<T, Vec<Diagnostic>> {
-    yaml::read(source).map_err(|first| {
-        let errors = compare(source, &schemars::schema_for!(T).to_value());
+    let node = yaml::read(source).map_err(|error| vec![parser_error(source, error)])?;
+    node.to_type().map_err(|first| {
+        let errors = differences(source, &node, &schemars::schema_for!(T).to_value());
         if errors.is_empty() { vec![parser_error(source, first)] } else { errors }
     })
 }
 
 /// Reports where a file differs from a schema.
 pub(crate) fn compare(source: &Source, schema: &Value) -> Vec<Diagnostic> {
-    match yaml::read::<Node>(source) {
-        Ok(node) => {
-            let mut comparison = Comparison { source, root: schema, errors: Vec::new() };
-            comparison.node(&node, schema);
-            comparison.errors
-        }
+    match yaml::read(source) {
+        Ok(node) => differences(source, &node, schema),
         Err(error) => vec![parser_error(source, error)],
     }
+}
+
+fn differences(source: &Source, node: &Node, schema: &Value) -> Vec<Diagnostic> {
+    let mut comparison = Comparison { source, root: schema, errors: Vec::new() };
+    comparison.node(node, schema);
+    comparison.errors
 }
 
 fn parser_error(source: &Source, error: YamlError) -> Diagnostic {

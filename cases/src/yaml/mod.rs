@@ -1,20 +1,23 @@
 //! YAML with the place of everything in it.
 //!
 //! This is the only module that uses serde-saphyr. [`documents`] reads any YAML into a tree of
-//! [`Node`]s. Case files are read straight into their types; only when that fails are they read
-//! into a tree, so that all mistakes are found and not just the first one.
+//! [`Node`]s. Types of files are deserialized from such a tree.
 
+mod deserializer;
 mod located;
 mod source;
 mod span;
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::Range;
 
-use serde::de::{DeserializeOwned, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Number, Value};
 use serde_saphyr::{Location, Spanned};
+
+use deserializer::{PLACED, Part};
 
 pub(crate) use located::Located;
 pub(crate) use source::{Scalar, Source};
@@ -116,8 +119,8 @@ pub(crate) struct YamlError {
     pub(crate) place: Range<usize>,
 }
 
-/// Reads a file into a type.
-pub(crate) fn read<T: DeserializeOwned>(source: &Source) -> Result<T, YamlError> {
+/// Reads a file.
+pub(crate) fn read(source: &Source) -> Result<Node, YamlError> {
     let budget = serde_saphyr::budget! { max_depth: DEEPEST };
     let options =
         serde_saphyr::options! { budget: budget, strict_booleans: true, with_snippet: false };
@@ -161,6 +164,14 @@ fn place_of(location: Location) -> Range<usize> {
 }
 
 impl Node {
+    /// Reads the value into a type.
+    pub(crate) fn to_type<T: DeserializeOwned>(&self) -> Result<T, YamlError> {
+        T::deserialize(Part::Node(self)).map_err(|error| YamlError {
+            message: error.message,
+            place: error.place.unwrap_or_else(|| self.place.clone()),
+        })
+    }
+
     /// Returns the value as JSON.
     pub fn to_value(&self) -> Value {
         match &self.content {
@@ -204,16 +215,55 @@ impl Node {
 
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Spanned { value, referenced, .. } = Spanned::deserialize(deserializer)?;
-        Ok(Self { content: value, span: span_of(referenced), place: place_of(referenced) })
+        let visitor = PlacedVisitor(PhantomData);
+        let (content, span, place) = deserializer.deserialize_newtype_struct(PLACED, visitor)?;
+        Ok(Self { content, span, place })
     }
 }
 
 impl<'de> Deserialize<'de> for Key {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Spanned { value, referenced, .. } = Spanned::deserialize(deserializer)?;
-        Ok(Self { value, span: span_of(referenced), place: place_of(referenced) })
+        let visitor = PlacedVisitor(PhantomData);
+        let (value, span, place) = deserializer.deserialize_newtype_struct(PLACED, visitor)?;
+        Ok(Self { value, span, place })
     }
+}
+
+/// Reads a value and its place from the parser, or from another tree.
+struct PlacedVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for PlacedVisitor<T> {
+    type Value = (T, Span, Range<usize>);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value with its place")
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(
+        self,
+        deserializer: D,
+    ) -> Result<Self::Value, D::Error> {
+        let Spanned { value, referenced, .. } = Spanned::deserialize(deserializer)?;
+        Ok((value, span_of(referenced), place_of(referenced)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
+        let (span, place) = next_place(&mut parts)?;
+        let value = parts.next_element()?;
+        Ok((value.ok_or_else(|| A::Error::invalid_length(4, &self))?, span, place))
+    }
+}
+
+/// Reads the numbers of a place.
+fn next_place<'de, A: SeqAccess<'de>>(parts: &mut A) -> Result<(Span, Range<usize>), A::Error> {
+    let mut next = || {
+        let number: Option<u64> = parts.next_element()?;
+        number.ok_or_else(|| A::Error::custom("expected a place"))
+    };
+    let (line, column, start, end) = (next()?, next()?, next()?, next()?);
+    let short = |number| u32::try_from(number).unwrap_or(u32::MAX);
+    let long = |number| usize::try_from(number).unwrap_or(usize::MAX);
+    Ok((Span { line: short(line), column: short(column) }, long(start)..long(end)))
 }
 
 impl<'de> Deserialize<'de> for Content {

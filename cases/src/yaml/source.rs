@@ -128,7 +128,8 @@ mod tests {
     #[case::folded_block("x: >\n  a\n  b !\n")]
     fn values_are_found_in_the_file(#[case] text: &str) {
         let source = Source::new("f.yaml", text);
-        let file: File = yaml::read(&source).expect("the file is YAML");
+        let node = yaml::read(&source).expect("the file is YAML");
+        let file: File = node.to_type().expect("the file has a text");
         let scalar = Scalar { source: &source, value: &file.x.value, place: &file.x.place };
         let index = file.x.value.find('!').expect("the value has a mark");
         assert_eq!(scalar.offset(index), text.find('!').expect("the file has a mark"));
@@ -137,7 +138,8 @@ mod tests {
     #[test]
     fn behind_an_escape_the_start_of_the_scalar_is_the_answer() {
         let source = Source::new("f.yaml", "x: \"a\\tb !\"\n");
-        let file: File = yaml::read(&source).expect("the file is YAML");
+        let node = yaml::read(&source).expect("the file is YAML");
+        let file: File = node.to_type().expect("the file has a text");
         let scalar = Scalar { source: &source, value: &file.x.value, place: &file.x.place };
         assert_eq!(scalar.offset(4), 3);
     }
