@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustls::client::WantsClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::{
     ClientConfig, ConfigBuilder, DigitallySignedStruct, RootCertStore, SignatureScheme,
     WantsVerifier,
@@ -72,7 +72,7 @@ impl PreparedTls {
 }
 
 fn builder() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, TargetError> {
-    ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+    ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| TargetError::Client(error.to_string()))
 }

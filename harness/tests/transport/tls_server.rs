@@ -17,7 +17,7 @@ use hyper_util::server::conn::auto;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
 };
-use rustls::crypto::aws_lc_rs;
+use rustls::crypto::ring;
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use rustls_pki_types::PrivateKeyDer;
@@ -81,7 +81,7 @@ impl TlsServer {
             leaf(&issuer, &setup.names, ExtendedKeyUsagePurpose::ServerAuth, setup.expired);
         let (client, client_key) =
             leaf(&issuer, &["jane"], ExtendedKeyUsagePurpose::ClientAuth, false);
-        let provider = Arc::new(aws_lc_rs::default_provider());
+        let provider = Arc::new(ring::default_provider());
         let mut roots = RootCertStore::empty();
         roots.add(issuer.der().clone()).unwrap();
         let verifier =

@@ -31,7 +31,7 @@ pub(crate) fn server_config(
     client_ca_pem: Option<&str>,
 ) -> Result<Arc<ServerConfig>, TlsError> {
     let CertifiedKey { cert, signing_key } = rcgen::generate_simple_self_signed(names)?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
     let clients: Arc<dyn ClientCertVerifier> = match client_ca_pem {
         None => WebPkiClientVerifier::no_client_auth(),
         Some(pem) => {

@@ -109,7 +109,7 @@ fn configuration(client_ca_pem: &str) -> (ServerConfig, String) {
     let names = NAMES.map(str::to_owned);
     let certified = rcgen::generate_simple_self_signed(names).expect("a certificate");
     let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).expect("a key");
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .expect("TLS");

@@ -12,6 +12,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
     SigningKey as _,
 };
+use ring::rand::{SecureRandom as _, SystemRandom};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::FromDer as _;
@@ -97,7 +98,7 @@ impl CertificateAuthority {
         validity: Validity,
     ) -> Result<String, SignError> {
         let mut serial = [0; 16];
-        aws_lc_rs::rand::fill(&mut serial).map_err(|_| SignError::Random)?;
+        SystemRandom::new().fill(&mut serial).map_err(|_| SignError::Random)?;
         serial[0] &= 0x7f;
         let content = yasna::construct_der(|writer| {
             writer.write_sequence(|writer| {

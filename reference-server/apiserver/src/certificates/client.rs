@@ -41,7 +41,7 @@ impl ClientCa {
         for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
             roots.add(certificate?)?;
         }
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
             .allow_unauthenticated()
             .build()?;

@@ -102,7 +102,7 @@ fn server_config(
     let chain = chain.map_err(|source| TlsError::Pem { what: "certificate", source })?;
     let key = PrivateKeyDer::from_pem_slice(certificate.key_pem.as_bytes())
         .map_err(|source| TlsError::Pem { what: "private key", source })?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder =
         ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
     let builder = match client_ca {

@@ -2,16 +2,15 @@
 
 use std::fmt;
 
-use aws_lc_rs::encoding::{AsDer as _, PublicKeyX509Der};
-use aws_lc_rs::error::Unspecified;
-use aws_lc_rs::rand::SystemRandom;
-use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _,
-    RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaKeyPair, UnparsedPublicKey,
-    VerificationAlgorithm,
-};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::error::Unspecified;
+use ring::rand::SystemRandom;
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _,
+    RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaKeyPair, RsaPublicKeyComponents,
+    UnparsedPublicKey,
+};
 use rustls_pki_types::pem::{PemObject, SectionKind};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -19,6 +18,8 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 use x509_parser::public_key::PublicKey;
 use x509_parser::x509::SubjectPublicKeyInfo;
+use yasna::models::ObjectIdentifier;
+use yasna::{DERWriter, construct_der};
 
 /// The reason why a key cannot sign or verify tokens.
 #[derive(Debug, thiserror::Error)]
@@ -51,8 +52,11 @@ enum Pair {
 impl SigningKey {
     /// Generates an ECDSA key, which takes much less time than an RSA key.
     pub(super) fn generate() -> Result<Self, KeyError> {
-        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING);
-        Self::new(Pair::Ecdsa(pair.map_err(|Unspecified| KeyError::Generate)?))
+        let der =
+            EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
+        let der = der.map_err(|Unspecified| KeyError::Generate)?;
+        let pair = Pair::from_der(SectionKind::PrivateKey, der.as_ref());
+        Self::new(pair.ok_or(KeyError::Generate)?)
     }
 
     /// Reads the first private key of a PEM text.
@@ -67,8 +71,7 @@ impl SigningKey {
     }
 
     fn new(pair: Pair) -> Result<Self, KeyError> {
-        let spki = pair.public_key().map_err(|Unspecified| KeyError::Unsupported)?;
-        let public = VerificationKey::from_spki(spki.as_ref()).ok_or(KeyError::Unsupported)?;
+        let public = VerificationKey::from_spki(&pair.spki()).ok_or(KeyError::Unsupported)?;
         Ok(Self { pair, public })
     }
 
@@ -77,7 +80,7 @@ impl SigningKey {
         let random = SystemRandom::new();
         match &self.pair {
             Pair::Rsa(pair) => {
-                let mut signature = vec![0; pair.public_modulus_len()];
+                let mut signature = vec![0; pair.public().modulus_len()];
                 pair.sign(&RSA_PKCS1_SHA256, &random, message, &mut signature)?;
                 Ok(signature)
             }
@@ -88,26 +91,67 @@ impl SigningKey {
 
 impl Pair {
     fn from_der(kind: SectionKind, der: &[u8]) -> Option<Self> {
-        let curve = &ECDSA_P256_SHA256_FIXED_SIGNING;
+        let ecdsa = |der: &[u8]| {
+            let random = SystemRandom::new();
+            EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der, &random).ok()
+        };
         match kind {
             SectionKind::RsaPrivateKey => RsaKeyPair::from_der(der).ok().map(Self::Rsa),
-            SectionKind::EcPrivateKey => {
-                EcdsaKeyPair::from_private_key_der(curve, der).ok().map(Self::Ecdsa)
-            }
+            SectionKind::EcPrivateKey => ecdsa(&pkcs8_of_p256(der)).map(Self::Ecdsa),
             SectionKind::PrivateKey => {
                 let rsa = RsaKeyPair::from_pkcs8(der).ok().map(Self::Rsa);
-                rsa.or_else(|| EcdsaKeyPair::from_pkcs8(curve, der).ok().map(Self::Ecdsa))
+                rsa.or_else(|| ecdsa(der).map(Self::Ecdsa))
             }
             _ => None,
         }
     }
 
-    fn public_key(&self) -> Result<PublicKeyX509Der<'static>, Unspecified> {
-        match self {
-            Self::Rsa(pair) => pair.public_key().as_der(),
-            Self::Ecdsa(pair) => pair.public_key().as_der(),
-        }
+    /// Returns the public key as SubjectPublicKeyInfo (RFC 5280, section 4.1).
+    fn spki(&self) -> Vec<u8> {
+        let key = match self {
+            Self::Rsa(pair) => pair.public_key().as_ref(),
+            Self::Ecdsa(pair) => pair.public_key().as_ref(),
+        };
+        construct_der(|writer| {
+            writer.write_sequence(|writer| {
+                match self {
+                    Self::Rsa(_) => writer.next().write_sequence(|writer| {
+                        writer.next().write_oid(&oid(RSA_ENCRYPTION));
+                        writer.next().write_null();
+                    }),
+                    Self::Ecdsa(_) => write_p256(writer.next()),
+                }
+                writer.next().write_bitvec_bytes(key, key.len() * 8);
+            });
+        })
     }
+}
+
+const RSA_ENCRYPTION: &[u64] = &[1, 2, 840, 113_549, 1, 1, 1];
+const EC_PUBLIC_KEY: &[u64] = &[1, 2, 840, 10_045, 2, 1];
+const PRIME256V1: &[u64] = &[1, 2, 840, 10_045, 3, 1, 7];
+
+fn oid(parts: &[u64]) -> ObjectIdentifier {
+    ObjectIdentifier::from_slice(parts)
+}
+
+fn write_p256(writer: DERWriter<'_>) {
+    writer.write_sequence(|writer| {
+        writer.next().write_oid(&oid(EC_PUBLIC_KEY));
+        writer.next().write_oid(&oid(PRIME256V1));
+    });
+}
+
+/// Wraps an EC private key (RFC 5915) as PKCS #8, the only form that the library reads. It rejects
+/// keys of other curves.
+fn pkcs8_of_p256(key: &[u8]) -> Vec<u8> {
+    construct_der(|writer| {
+        writer.write_sequence(|writer| {
+            writer.next().write_u8(0);
+            write_p256(writer.next());
+            writer.next().write_bytes(key);
+        });
+    })
 }
 
 impl fmt::Debug for SigningKey {
@@ -126,7 +170,7 @@ pub(super) struct VerificationKey {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Material {
-    Rsa { spki: Vec<u8>, modulus: Vec<u8>, exponent: Vec<u8> },
+    Rsa { modulus: Vec<u8>, exponent: Vec<u8> },
     Ecdsa { point: Vec<u8> },
 }
 
@@ -155,7 +199,6 @@ impl VerificationKey {
         let id = URL_SAFE_NO_PAD.encode(Sha256::digest(der));
         let material = match spki.parsed().ok()? {
             PublicKey::RSA(key) => Material::Rsa {
-                spki: der.to_vec(),
                 modulus: unsigned(key.modulus).to_vec(),
                 exponent: unsigned(key.exponent).to_vec(),
             },
@@ -178,11 +221,16 @@ impl VerificationKey {
 
     /// Returns whether this key signed the message.
     pub(super) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
-        let (algorithm, key): (&'static dyn VerificationAlgorithm, _) = match &self.material {
-            Material::Rsa { spki, .. } => (&RSA_PKCS1_2048_8192_SHA256, spki),
-            Material::Ecdsa { point } => (&ECDSA_P256_SHA256_FIXED, point),
-        };
-        UnparsedPublicKey::new(algorithm, key).verify(message, signature).is_ok()
+        let result =
+            match &self.material {
+                Material::Rsa { modulus: n, exponent: e } => RsaPublicKeyComponents { n, e }
+                    .verify(&RSA_PKCS1_2048_8192_SHA256, message, signature),
+                Material::Ecdsa { point } => {
+                    UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point)
+                        .verify(message, signature)
+                }
+            };
+        result.is_ok()
     }
 
     /// Returns the JSON Web Key.
@@ -190,7 +238,7 @@ impl VerificationKey {
         let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
         let (kid, alg) = (&self.id, self.algorithm());
         match &self.material {
-            Material::Rsa { modulus, exponent, .. } => json!({
+            Material::Rsa { modulus, exponent } => json!({
                 "use": "sig", "kty": "RSA", "kid": kid, "alg": alg,
                 "n": encode(modulus), "e": encode(exponent),
             }),
@@ -216,7 +264,7 @@ fn sections(
 
 #[cfg(test)]
 mod tests {
-    use rcgen::{KeyPair, PKCS_ECDSA_P384_SHA384, PKCS_RSA_SHA256};
+    use rstest::rstest;
 
     use super::*;
 
@@ -232,30 +280,50 @@ mod tests {
         assert_eq!(x.len(), 32);
     }
 
-    #[test]
-    fn private_keys_public_keys_and_certificates_are_the_same_key() {
-        for algorithm in [&PKCS_RSA_SHA256, &rcgen::PKCS_ECDSA_P256_SHA256] {
-            let pair = KeyPair::generate_for(algorithm).expect("a key");
-            let key = SigningKey::from_pem(&pair.serialize_pem()).expect("a private key");
-            let params = rcgen::CertificateParams::default();
-            let certificate = params.self_signed(&pair).expect("a certificate").pem();
-            for pem in [pair.serialize_pem(), pair.public_key_pem(), certificate] {
-                let keys = VerificationKey::all_from_pem(&pem).expect("a key");
-                assert_eq!(keys, std::slice::from_ref(&key.public));
-            }
+    #[rstest]
+    #[case::rsa(
+        "RS256",
+        [
+            include_str!("test-keys/rsa-pkcs1.pem"),
+            include_str!("test-keys/rsa-pkcs8.pem"),
+            include_str!("test-keys/rsa-public.pem"),
+            include_str!("test-keys/rsa-certificate.pem"),
+        ]
+    )]
+    #[case::p256(
+        "ES256",
+        [
+            include_str!("test-keys/p256-sec1.pem"),
+            include_str!("test-keys/p256-pkcs8.pem"),
+            include_str!("test-keys/p256-public.pem"),
+            include_str!("test-keys/p256-certificate.pem"),
+        ]
+    )]
+    fn all_forms_of_a_key_are_the_same_key(#[case] algorithm: &str, #[case] pems: [&str; 4]) {
+        let [private, other_private, ..] = pems;
+        let key = SigningKey::from_pem(private).expect("a private key");
+        assert_eq!(key.public.algorithm(), algorithm);
+        for pem in pems {
+            let keys = VerificationKey::all_from_pem(pem).expect("a key");
+            assert_eq!(keys, std::slice::from_ref(&key.public));
+        }
+        for private in [private, other_private] {
+            let key = SigningKey::from_pem(private).expect("a private key");
             let signature = key.sign(b"message").expect("a signature");
             assert!(key.public.verifies(b"message", &signature));
+            assert!(!key.public.verifies(b"other", &signature));
         }
     }
 
     #[test]
     fn other_keys_are_unsupported() {
-        let pair = KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384).expect("a key");
-        for pem in ["", "text", &pair.serialize_pem(), &pair.public_key_pem()] {
+        let p384 = include_str!("test-keys/p384-sec1.pem");
+        let public = include_str!("test-keys/p384-public.pem");
+        for pem in ["", "text", p384, public] {
             let error = VerificationKey::all_from_pem(pem).expect_err("no usable key");
             assert!(matches!(error, KeyError::Unsupported), "{error}");
         }
-        let error = SigningKey::from_pem(&pair.public_key_pem()).expect_err("no private key");
+        let error = SigningKey::from_pem(public).expect_err("no private key");
         assert!(error.to_string().contains("expected RSA"), "{error}");
     }
 }

@@ -41,7 +41,7 @@ pub(crate) struct Security<'a> {
 
 /// Returns the configuration of TLS.
 pub(super) fn configuration(security: Security<'_>) -> Result<ClientConfig, TrustError> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()?;
     let builder = if security.ca_pem.is_empty() && !security.insecure {

@@ -16,7 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex as Turn, OwnedMutexGuard, watch};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::server::TlsStream;
 
@@ -79,7 +79,7 @@ fn acceptor() -> TlsAcceptor {
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
     let key = PrivateKeyDer::Pkcs8(signing_key.serialize_der().into());
-    let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("versions")
         .with_no_client_auth()
