@@ -6,6 +6,7 @@ mod cel;
 mod claims;
 pub(crate) mod curl;
 mod decode;
+mod diff;
 mod pattern;
 mod reported;
 
@@ -13,11 +14,11 @@ use std::collections::BTreeMap;
 
 use kubeproof_cases::case::{Check, Edition, EventPattern, Level};
 use serde_json::{Map, Value, json};
-use similar::TextDiff;
 
 pub(crate) use self::cel::{evaluate, to_cel};
 use self::claims::Evidence;
 pub(crate) use self::decode::{Explanation, explain, missing_member, missing_variable, short};
+use self::diff::diff;
 pub(crate) use self::pattern::{Mismatch, describe, matches};
 pub(crate) use self::pattern::{describe_text, text_matches};
 pub(crate) use self::reported::{Defect, Reported};
@@ -25,9 +26,6 @@ use self::reported::{Tolerance, matches_but_reported};
 use crate::event::{CheckResult, Symptom, Verdict};
 use crate::exchange::{Exchange, Outcome, Received, WatchEnd, WatchEvent, sha256};
 use crate::values::{Undefined, Values};
-
-/// Limit on values in a diff.
-const MAX_DIFF: usize = 64 << 10;
 
 /// The settings for judging.
 #[derive(Clone, Debug)]
@@ -269,24 +267,6 @@ fn settle(
 fn no_json(exchange: &Exchange) -> Option<&str> {
     let answer = exchange.response().filter(|answer| answer.json.is_none())?;
     answer.json_fault.as_deref()
-}
-
-/// Returns a unified diff of two objects or two lists.
-fn diff(expected: &Value, actual: &Value) -> Option<String> {
-    let same_shape =
-        (expected.is_object() && actual.is_object()) || (expected.is_array() && actual.is_array());
-    // The expression of a check is no value to compare with.
-    if !same_shape || expected.get("cel").is_some() {
-        return None;
-    }
-    let (expected, actual) =
-        (serde_json::to_string_pretty(expected).ok()?, serde_json::to_string_pretty(actual).ok()?);
-    // The cost grows with the square of the differences.
-    if expected.len().max(actual.len()) > MAX_DIFF {
-        return None;
-    }
-    let diff = TextDiff::from_lines(&expected, &actual);
-    Some(diff.unified_diff().context_radius(3).header("expected", "actual").to_string())
 }
 
 #[cfg(test)]

@@ -5,21 +5,26 @@
 //! cargo bench --package kubeproof --bench comparison -- --kube-apiserver PATH --etcd PATH
 //! ```
 //!
-//! Without the paths, the table has only the reference server. All requests use TLS and HTTP/2, as
-//! those of client-go do. The rounds of the servers alternate, and the table has the median. Both
-//! columns depend on the machine, so compare the ratios. `docs/comparison.md` has a run.
+//! Without the paths, the table has only the reference server, in memory and on disk. All requests
+//! use TLS. The rounds of the servers alternate, and the table has the median. All columns depend
+//! on the machine, so compare the ratios. The client uses the same cores, and it often needs more
+//! time than the reference server. So the table also has the requests for each second of CPU time
+//! of the server's processes. `docs/comparison.md` has a run.
 
 mod load;
 mod servers;
+mod table;
 
 use std::io;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use reqwest::Client;
+use tokio_rustls::rustls::crypto::ring;
 
-use self::load::{creates, lists, reads};
+use self::load::{Load, Sample};
 use self::servers::{Kind, Server, TOKEN};
+use self::table::{Row, Unit, conditions, median, table};
 
 /// Rounds of each measurement.
 const ROUNDS: usize = 5;
@@ -30,22 +35,10 @@ const STARTS: usize = 3;
 /// How long a server is idle before its memory is read.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// One row of the table: the values of all servers.
-struct Row {
-    name: &'static str,
-    unit: Unit,
-    values: Vec<f64>,
-}
-
-#[derive(Clone, Copy)]
-enum Unit {
-    Seconds,
-    Mebibytes,
-    PerSecond,
-}
-
 #[tokio::main]
 async fn main() -> ExitCode {
+    // Only a second call fails.
+    let _ = ring::default_provider().install_default();
     match measure().await {
         Ok(table) => {
             print(&table);
@@ -66,7 +59,7 @@ fn print(text: &str) {
 async fn measure() -> io::Result<String> {
     let kinds = kinds(std::env::args().skip(1))?;
     let client = client()?;
-    let mut rows = vec![Row::new("ready after", Unit::Seconds)];
+    let mut ready = Row::new("ready after", Unit::Seconds);
     let mut running = Vec::new();
     for kind in &kinds {
         let mut times = Vec::new();
@@ -75,7 +68,7 @@ async fn measure() -> io::Result<String> {
         }
         let server = Server::start(kind, &client).await?;
         times.push(server.ready_after.as_secs_f64());
-        rows[0].values.push(median(times));
+        ready.values.push(median(times));
         running.push(server);
     }
 
@@ -85,29 +78,39 @@ async fn measure() -> io::Result<String> {
         #[expect(clippy::cast_precision_loss, reason = "memory has less than 2^52 bytes")]
         memory.values.push(server.memory()? as f64 / f64::from(1 << 20));
     }
-    rows.push(memory);
 
     let mut suite = Row::new("`kubeproof run`, all cases", Unit::Seconds);
     for server in &running {
         suite.values.push(run_cases(server)?.as_secs_f64());
     }
-    rows.push(suite);
 
-    let mut rates: [Vec<Vec<f64>>; 3] = std::array::from_fn(|_| vec![Vec::new(); running.len()]);
-    for round in 0..ROUNDS {
-        for (index, server) in running.iter().enumerate() {
-            rates[0][index].push(creates(&client, server, round).await?);
-            rates[1][index].push(reads(&client, server).await?);
-            rates[2][index].push(lists(&client, server).await?);
-        }
-    }
-    let names = ["POST of a ConfigMap", "GET of a ConfigMap", "LIST of 500 ConfigMaps"];
-    for (name, rates) in names.into_iter().zip(rates) {
-        let mut row = Row::new(name, Unit::PerSecond);
-        row.values = rates.into_iter().map(median).collect();
-        rows.push(row);
-    }
+    let mut rows = vec![ready, memory, suite];
+    rows.extend(loads(&client, &running).await?);
     Ok(format!("{}\n\n{}", conditions(&kinds)?, table(&kinds, &rows)))
+}
+
+/// Measures each load on all servers in turn.
+async fn loads(client: &Client, servers: &[Server]) -> io::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for load in Load::ALL {
+        let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); servers.len()];
+        for server in servers {
+            load.prepare(client, server).await?;
+        }
+        for round in 0..ROUNDS {
+            for (server, samples) in servers.iter().zip(&mut samples) {
+                samples.push(load.run(client, server, round).await?);
+            }
+        }
+        let median_of = |value: fn(&Sample) -> f64| {
+            samples.iter().map(|samples| median(samples.iter().map(value).collect())).collect()
+        };
+        let rate = Row::new(load.name(), Unit::PerSecond);
+        let of_cpu = Row::new("… for each second of its CPU time", Unit::PerSecond);
+        rows.push(rate.with(median_of(|sample| sample.per_second)));
+        rows.push(of_cpu.with(median_of(|sample| sample.per_cpu_second)));
+    }
+    Ok(rows)
 }
 
 /// Parses the command line. cargo adds `--bench`.
@@ -122,9 +125,10 @@ fn kinds(arguments: impl Iterator<Item = String>) -> io::Result<Vec<Kind>> {
         };
         *value = arguments.next();
     }
-    let mut kinds = vec![Kind::ReferenceServer];
+    let mut kinds = vec![Kind::InMemory, Kind::OnDisk];
     match (apiserver, etcd) {
         (Some(apiserver), Some(etcd)) => {
+            kinds.push(Kind::OnEtcd { etcd: etcd.clone().into() });
             kinds.push(Kind::KubeApiserver { apiserver: apiserver.into(), etcd: etcd.into() });
         }
         (None, None) => {}
@@ -152,60 +156,4 @@ fn run_cases(server: &Server) -> io::Result<Duration> {
         Some(0 | 1) => Ok(started.elapsed()),
         _ => Err(io::Error::other(format!("kubeproof run ended with {status}"))),
     }
-}
-
-/// Describes the machine and the programs.
-fn conditions(kinds: &[Kind]) -> io::Result<String> {
-    let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let processor = processor.lines().find_map(|line| line.strip_prefix("model name"));
-    let processor = processor.unwrap_or_default().trim_start_matches(['\t', ' ', ':']);
-    let cores = std::thread::available_parallelism()?;
-    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
-    let mut versions = Vec::new();
-    for kind in kinds {
-        versions.extend(kind.versions()?);
-    }
-    Ok(format!("{cores} cores, {processor}; {profile} build; {}", versions.join(", ")))
-}
-
-fn table(kinds: &[Kind], rows: &[Row]) -> String {
-    let names = kinds.iter().map(|kind| kind.name().to_owned());
-    let ratio = (kinds.len() > 1).then(|| "ratio".to_owned());
-    let head: Vec<String> =
-        std::iter::once("figure".to_owned()).chain(names).chain(ratio).collect();
-    let mut alignment = vec!["--:"; head.len()];
-    alignment[0] = "---";
-    let lines = [head.join(" | "), alignment.join(" | ")];
-    let rows = rows.iter().map(|row| {
-        let mut cells = vec![row.name.to_owned()];
-        cells.extend(row.values.iter().map(|value| row.unit.show(*value)));
-        if let [ours, theirs] = row.values[..] {
-            cells.push(format!("{:.1}", ours.max(theirs) / ours.min(theirs)));
-        }
-        cells.join(" | ")
-    });
-    let lines = lines.into_iter().chain(rows).map(|line| format!("| {line} |"));
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-impl Row {
-    fn new(name: &'static str, unit: Unit) -> Self {
-        Self { name, unit, values: Vec::new() }
-    }
-}
-
-impl Unit {
-    fn show(self, value: f64) -> String {
-        match self {
-            Self::Seconds if value < 1.0 => format!("{:.0} ms", value * 1000.0),
-            Self::Seconds => format!("{value:.1} s"),
-            Self::Mebibytes => format!("{value:.0} MiB"),
-            Self::PerSecond => format!("{value:.0}/s"),
-        }
-    }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
 }

@@ -22,7 +22,14 @@ const POLL: Duration = Duration::from_millis(2);
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     /// `kubeproof serve`.
-    ReferenceServer,
+    InMemory,
+    /// `kubeproof serve --data-dir`.
+    OnDisk,
+    /// `kubeproof serve --etcd-servers`.
+    OnEtcd {
+        /// The path of etcd.
+        etcd: PathBuf,
+    },
     /// The programs that envtest starts.
     KubeApiserver {
         /// The path of kube-apiserver.
@@ -36,15 +43,19 @@ impl Kind {
     /// Returns the heading of the column.
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            Self::ReferenceServer => "reference server",
+            Self::InMemory => "in memory",
+            Self::OnDisk => "on disk",
+            Self::OnEtcd { .. } => "on etcd",
             Self::KubeApiserver { .. } => "kube-apiserver and etcd",
         }
     }
 
     /// Returns the versions of the programs.
     pub(crate) fn versions(&self) -> io::Result<Vec<String>> {
+        let kubeproof = || PathBuf::from(env!("CARGO_BIN_EXE_kubeproof"));
         let programs = match self {
-            Self::ReferenceServer => vec![PathBuf::from(env!("CARGO_BIN_EXE_kubeproof"))],
+            Self::InMemory | Self::OnDisk => vec![kubeproof()],
+            Self::OnEtcd { etcd } => vec![kubeproof(), etcd.clone()],
             Self::KubeApiserver { apiserver, etcd } => vec![apiserver.clone(), etcd.clone()],
         };
         let versions = programs.iter().map(|program| {
@@ -80,7 +91,18 @@ impl Server {
         };
         let path = server.directory.path().to_owned();
         let mut commands = match kind {
-            Kind::ReferenceServer => vec![reference_server(port)],
+            Kind::InMemory => vec![reference_server(port)],
+            Kind::OnDisk => {
+                let mut command = reference_server(port);
+                command.arg("--data-dir").arg(path.join("data"));
+                vec![command]
+            }
+            Kind::OnEtcd { etcd } => {
+                let etcd_port = free_port()?;
+                let mut command = reference_server(port);
+                command.arg("--etcd-servers").arg(format!("http://127.0.0.1:{etcd_port}"));
+                vec![etcd_command(etcd, &path, etcd_port, free_port()?), command]
+            }
             Kind::KubeApiserver { apiserver, etcd } => {
                 write_credentials(&path)?;
                 let etcd_port = free_port()?;
@@ -111,6 +133,11 @@ impl Server {
     async fn is_ready(&self, client: &Client) -> bool {
         let request = client.get(format!("{}/readyz", self.url)).bearer_auth(TOKEN);
         request.send().await.is_ok_and(|response| response.status() == 200)
+    }
+
+    /// Returns the CPU time of all processes.
+    pub(crate) fn cpu_time(&self) -> io::Result<Duration> {
+        self.processes.iter().map(|process| cpu_time(process.id())).sum()
     }
 
     /// Returns the resident memory of all processes in bytes.
@@ -186,4 +213,16 @@ fn resident(process: u32) -> io::Result<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
     kilobytes.map(|kilobytes| kilobytes * 1024).ok_or_else(|| io::Error::other("no VmRSS"))
+}
+
+/// Returns the time that a process used so far in user and kernel mode, on Linux.
+fn cpu_time(process: u32) -> io::Result<Duration> {
+    /// Linux counts in hundredths of a second on all platforms.
+    const TICK: Duration = Duration::from_millis(10);
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The name of the program is in parentheses and can have spaces.
+    let fields = stat.rsplit_once(')').map(|(_, fields)| fields.split_whitespace().skip(11));
+    let ticks = fields.map(|fields| fields.take(2).filter_map(|field| field.parse::<u32>().ok()));
+    let ticks = ticks.map(Iterator::sum::<u32>);
+    ticks.map(|ticks| TICK * ticks).ok_or_else(|| io::Error::other("no CPU time"))
 }

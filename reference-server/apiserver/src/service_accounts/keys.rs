@@ -106,7 +106,7 @@ impl Pair {
         }
     }
 
-    /// Returns the public key as SubjectPublicKeyInfo (RFC 5280, section 4.1).
+    /// Returns the public key as `SubjectPublicKeyInfo` (RFC 5280, section 4.1).
     fn spki(&self) -> Vec<u8> {
         let key = match self {
             Self::Rsa(pair) => pair.public_key().as_ref(),

@@ -40,7 +40,7 @@ pub(super) async fn run(mut run: high::Run) -> Result<Exit, Error> {
     let oracle = run.oracle.take();
     let running = async {
         match oracle {
-            Some(oracle) => oracle::run(run, oracle, &interrupt).await,
+            Some(oracle) => Box::pin(oracle::run(run, oracle, &interrupt)).await,
             None => open_and_run(run, &interrupt).await,
         }
     };
