@@ -298,7 +298,8 @@ async fn subresource(
             Err(error) => Err(error),
         },
         ("binding", "POST") if known => pods::bind(&call, body).await,
-        ("finalize", "PUT") if known => update::handle(&call, update::Part::Finalize, body).await,
+        // This subresource has PUT only.
+        ("finalize", "GET" | "PATCH") if known => return None,
         (_, method) if known => {
             let part = update::Part::Subresource(call.part()?);
             match method {

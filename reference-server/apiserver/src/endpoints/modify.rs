@@ -281,16 +281,6 @@ fn prepare(call: &Call, part: Part, new: &mut Value, old: &Value) {
         Part::Status => {
             (ty.hooks.prepare_status_update)(new, old);
         }
-        Part::Finalize => {
-            let finalizers = new.pointer("/spec/finalizers").cloned();
-            *new = old.clone();
-            if let Some(spec) = new["spec"].as_object_mut() {
-                match finalizers {
-                    Some(finalizers) => spec.insert("finalizers".to_owned(), finalizers),
-                    None => spec.remove("finalizers"),
-                };
-            }
-        }
     }
     ty.default(new);
 }
@@ -311,7 +301,7 @@ fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), A
             }
             errors
         }
-        Part::Whole | Part::Finalize => ty.validate_update(new, old),
+        Part::Whole => ty.validate_update(new, old),
         Part::Subresource(hooks) => {
             let mut errors = ty.schema.validate(new, Some(old));
             errors.extend((hooks.validate)(new, old));

@@ -22,7 +22,6 @@ pub(super) enum Part {
     /// Everything except the status, if the type has the status subresource.
     Whole,
     Status,
-    Finalize,
     /// The node of a pod. Other endpoints must not change it.
     Binding,
     /// The part of another subresource, which has hooks for it.

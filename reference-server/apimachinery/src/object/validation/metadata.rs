@@ -11,6 +11,8 @@ const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
 /// Finalizers without a domain.
 const STANDARD_FINALIZERS: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
+const UNQUALIFIED_FINALIZER: &str =
+    "name is neither a standard finalizer name nor is it fully qualified";
 
 /// The parameters of the checks of `metadata`.
 #[derive(Clone, Copy, Debug)]
@@ -165,6 +167,17 @@ fn validate_owners(owners: Option<&Value>, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Returns the errors in the name of a finalizer of a built-in type.
+pub fn finalizer_name(name: &str) -> Vec<String> {
+    let mut errors = qualified_name(name);
+    errors.extend(is_unqualified(name).then(|| UNQUALIFIED_FINALIZER.to_owned()));
+    errors
+}
+
+fn is_unqualified(name: &str) -> bool {
+    !name.contains('/') && !STANDARD_FINALIZERS.contains(&name)
+}
+
 fn validate_finalizers(finalizers: Option<&Value>, rules: MetaRules, errors: &mut Vec<FieldError>) {
     let finalizers = finalizers.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     for (index, finalizer) in finalizers.iter().enumerate() {
@@ -172,14 +185,13 @@ fn validate_finalizers(finalizers: Option<&Value>, rules: MetaRules, errors: &mu
             break;
         }
         let name = finalizer.as_str().unwrap_or_default();
-        let place = format!("metadata.finalizers[{index}]");
+        // kube-apiserver checks the syntax without the index, and then built-in types with it.
         for why in qualified_name(name) {
-            errors.push(FieldError::invalid(&place, finalizer, &why));
+            errors.push(FieldError::invalid("metadata.finalizers", finalizer, &why));
         }
-        if rules.qualified_finalizers && !name.contains('/') && !STANDARD_FINALIZERS.contains(&name)
-        {
-            let why = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid(&place, finalizer, why));
+        if rules.qualified_finalizers && is_unqualified(name) {
+            let place = format!("metadata.finalizers[{index}]");
+            errors.push(FieldError::invalid(place, finalizer, UNQUALIFIED_FINALIZER));
         }
     }
     if finalizers.contains(&json!("orphan")) && finalizers.contains(&json!("foregroundDeletion")) {

@@ -5,8 +5,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::registry::builtin::data::resource;
-use crate::registry::builtin::{BuiltinType, FieldLabel, Hooks, NameRule, Subresource, restore};
+use crate::registry::builtin::{
+    BuiltinType, FieldLabel, Hooks, NameRule, PartHooks, Subresource, restore,
+};
 use crate::registry::strategy::Strategy;
+use kubeproof_apimachinery::object::Object as _;
+use kubeproof_apimachinery::object::validation::metadata::finalizer_name;
+use kubeproof_apimachinery::schema::FieldError;
 use kubeproof_apimachinery::table::column::{Cell, age, column};
 
 /// The label with the name of the namespace.
@@ -14,20 +19,15 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 pub(super) fn namespaces() -> BuiltinType {
     BuiltinType {
-        subresources: &[Subresource {
-            name: "finalize",
-            verbs: &["update"],
-            group: "",
-            version: "v1",
-            kind: "Namespace",
-            part: None,
-        }],
+        subresources: SUBRESOURCES,
         name_rule: NameRule::DnsLabel,
         field_labels: &[FieldLabel { label: "status.phase", pointer: "/status/phase", absent: "" }],
         columns: vec![column("Status", "string", Cell::Pointer("/status/phase")), age()],
         strategy: || Arc::new(NamespaceStrategy),
         hooks: Hooks {
             default: carry_name_label,
+            validate: |namespace| finalizer_names(namespace, |_| "spec.finalizers".to_owned()),
+            validate_status,
             prepare_create,
             prepare_update,
             is_new_generation: |_, _| false,
@@ -37,6 +37,22 @@ pub(super) fn namespaces() -> BuiltinType {
         ..resource("", "v1", "namespaces")
     }
 }
+
+static SUBRESOURCES: &[Subresource] = &[Subresource {
+    name: "finalize",
+    verbs: &["update"],
+    group: "",
+    version: "v1",
+    kind: "Namespace",
+    part: Some(&FINALIZE),
+}];
+
+/// The subresource `finalize`: everything but the status.
+static FINALIZE: PartHooks = PartHooks {
+    prepare: |new, old| restore(new, old, "status"),
+    validate: |new, _| finalizer_names(new, |index| format!("spec.finalizers[{index}]")),
+    fields: &[&["metadata"], &["spec"]],
+};
 
 /// The namespaces that cannot be deleted.
 const PROTECTED: [&str; 3] = ["default", "kube-system", "kube-public"];
@@ -81,6 +97,30 @@ fn prepare_create(namespace: &mut Value) {
     namespace["status"] = json!({"phase": "Active"});
 }
 
+/// Returns the errors in the finalizers of the namespace itself.
+fn finalizer_names(namespace: &Value, place: impl Fn(usize) -> String) -> Vec<FieldError> {
+    let finalizers = namespace["spec"]["finalizers"].as_array().into_iter().flatten();
+    let of_one = |(index, name): (usize, &Value)| {
+        let whys = finalizer_name(name.as_str().unwrap_or_default());
+        whys.into_iter().map(move |why| (index, name.clone(), why)).collect::<Vec<_>>()
+    };
+    let mistakes = finalizers.enumerate().flat_map(of_one);
+    mistakes.map(|(index, name, why)| FieldError::invalid(place(index), &name, &why)).collect()
+}
+
+fn validate_status(new: &Value, _: &Value) -> Vec<FieldError> {
+    let (phase, when) = match new.is_deleting() {
+        true => ("Terminating", "not empty"),
+        false => ("Active", "empty"),
+    };
+    if new["status"]["phase"] == phase {
+        return Vec::new();
+    }
+    let why = format!("may only be '{phase}' if `deletionTimestamp` is {when}");
+    // kube-apiserver writes the field with a capital letter.
+    vec![FieldError::invalid("status.Phase", &new["status"]["phase"], &why)]
+}
+
 /// Only `/finalize` can remove a finalizer, and only the server deletes a namespace.
 fn prepare_update(new: &mut Value, old: &Value) {
     restore(new, old, "spec");
@@ -104,6 +144,36 @@ mod tests {
                 "status": {"phase": "Active"},
             })
         );
+    }
+
+    #[test]
+    fn finalizing_changes_all_but_the_status() {
+        let old = json!({"spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}});
+        let metadata = json!({"annotations": {"a": "b"}});
+        let mut new = json!({"metadata": metadata, "spec": {}, "status": {"phase": "Odd"}});
+        (FINALIZE.prepare)(&mut new, &old);
+        let expected = json!({"metadata": metadata, "spec": {}, "status": {"phase": "Active"}});
+        assert_eq!(new, expected);
+    }
+
+    #[test]
+    fn finalizers_have_qualified_names() {
+        let namespace = json!({"spec": {"finalizers": ["kubernetes", "a.b/c", "odd"]}});
+        let errors = (FINALIZE.validate)(&namespace, &namespace);
+        assert_eq!(
+            errors.iter().map(|error| &*error.field).collect::<Vec<_>>(),
+            ["spec.finalizers[2]"]
+        );
+    }
+
+    #[test]
+    fn the_phase_follows_the_deletion() {
+        let namespace = |phase: &str| json!({"metadata": {}, "status": {"phase": phase}});
+        assert_eq!(validate_status(&namespace("Active"), &Value::Null), []);
+        assert_eq!(validate_status(&namespace("Terminating"), &Value::Null).len(), 1);
+        let mut deleting = namespace("Active");
+        deleting["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert_eq!(validate_status(&deleting, &Value::Null).len(), 1);
     }
 
     #[test]
