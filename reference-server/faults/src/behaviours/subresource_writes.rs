@@ -24,6 +24,9 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::BuiltinStatusSendsNoEvent => silent(is_builtin_status),
         Fault::ScaleSendsNoEvent => silent(is_scale),
         Fault::BindingSendsNoEvent => silent(|request| subresource(request) == "binding"),
+        Fault::ResizeSendsNoEvent => silent(|request| updates(request, "resize")),
+        Fault::ApprovalSendsNoEvent => silent(|request| updates(request, "approval")),
+        Fault::FinalizeSendsNoEvent => silent(|request| updates(request, "finalize")),
         Fault::BuiltinStatusKeepsVersion => kept(is_builtin_status),
         Fault::ScaleKeepsVersion => kept(is_scale),
         Fault::ConflictAfterStatusWrite => conflicts(|request| subresource(request) == "status"),
@@ -37,8 +40,12 @@ fn subresource(request: &Request) -> String {
     request.target().subresource
 }
 
+fn updates(request: &Request, name: &str) -> bool {
+    is_update(request) && subresource(request) == name
+}
+
 fn is_scale(request: &Request) -> bool {
-    is_update(request) && subresource(request) == "scale"
+    updates(request, "scale")
 }
 
 /// Returns whether a request writes the status of a resource that the suite does not define.
