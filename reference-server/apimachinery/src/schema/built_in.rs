@@ -117,8 +117,10 @@ impl Builder<'_> {
         let mut schema = Schema::clone(&base);
         let default = rule.default.or(field.default).filter(|_| !need);
         schema.default = default.and_then(|text| serde_json::from_str(text).ok());
-        schema.keep_empty = field.keep_empty && !need;
-        schema.omit_zero = !field.keep_empty;
+        // In Go, a field with a published default is no pointer: zero counts as absent.
+        let is_replaced = rule.default.is_some() && field.default.is_some();
+        schema.keep_empty = field.keep_empty && !need && !is_replaced;
+        schema.omit_zero = !field.keep_empty || is_replaced;
         schema.list_type = match field.list_type {
             // The validation of each type checks the keys, with its own messages.
             ListType::Map => ListType::Unset,

@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn a_level_is_filled_in() {
         let ty = priority_levels();
-        let queue = json!({"type": "Queue", "queuing": {}});
+        let queue = json!({"type": "Queue", "queuing": {"queues": 0}});
         let mut level = json!({"spec": {"type": "Limited", "limited": {"limitResponse": queue}}});
         ty.schema().prune(&mut level);
         ty.schema().apply_defaults(&mut level);

@@ -1,5 +1,6 @@
 //! The core group, `v1`.
 
+mod cluster_ips;
 pub(crate) mod components;
 mod configmap;
 mod endpoints;

@@ -11,8 +11,9 @@ use kubeproof_apimachinery::status::{ApiError, Subject};
 use kubeproof_storage::Store;
 use serde_json::Value;
 
+use super::cluster_ips::{ClusterIps, cluster_ip};
 use super::node_ports::{self, NodePorts};
-use super::service::{ClusterIps, cluster_ip, drop_address};
+use super::service::drop_address;
 use crate::registry::strategy::{Context, ProxyTarget, Strategy, Update};
 
 const TABLE: &str = "services";
