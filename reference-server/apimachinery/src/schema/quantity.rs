@@ -58,6 +58,13 @@ impl Quantity {
         self.nanos
     }
 
+    /// Returns this amount divided by another. Large amounts lose digits.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a quotient needs no more digits")]
+    pub fn ratio(self, other: Self) -> f64 {
+        self.nanos as f64 / other.nanos as f64
+    }
+
     /// Returns the sum. It has the suffixes of the first amount that is not zero.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {

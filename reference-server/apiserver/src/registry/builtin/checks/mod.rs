@@ -5,6 +5,8 @@
 
 mod containers;
 mod environment;
+mod flows;
+mod limits;
 mod objects;
 mod resources;
 mod scheduling;
@@ -13,6 +15,7 @@ mod selectors;
 mod volumes;
 
 pub(super) use self::containers::port_number_or_name;
+pub(super) use self::resources::quantity_of;
 
 use serde_json::Value;
 
@@ -24,6 +27,8 @@ pub(super) fn all() -> impl Iterator<Item = (&'static str, Check)> {
     let parts = [
         containers::CHECKS,
         environment::CHECKS,
+        flows::CHECKS,
+        limits::CHECKS,
         objects::CHECKS,
         resources::CHECKS,
         scheduling::CHECKS,

@@ -77,7 +77,7 @@ pub(in crate::registry::builtin) fn requirements(
 }
 
 fn request(resources: &Value, name: &str, amount: &str, path: Path<'_>) -> Vec<FieldError> {
-    let can_overcommit = is_native(name) && !name.starts_with(HUGE);
+    let can_overcommit = can_overcommit(name);
     let place = path.field("requests");
     let Some(limit) = resources["limits"][name].as_str() else {
         let why = "Limit must be set for non overcommitable resources";
@@ -92,6 +92,11 @@ fn request(resources: &Value, name: &str, amount: &str, path: Path<'_>) -> Vec<F
         _ => return Vec::new(),
     };
     vec![FieldError::invalid(place, &json!(amount), &why)]
+}
+
+/// Reports whether the request of a resource may be less than its limit.
+pub(super) fn can_overcommit(name: &str) -> bool {
+    is_native(name) && !name.starts_with(HUGE)
 }
 
 /// Returns the errors in the amount of a resource.
