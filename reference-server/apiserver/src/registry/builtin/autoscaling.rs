@@ -1,7 +1,10 @@
 //! The group `autoscaling`: horizontal pod autoscalers in two versions, stored as `v2`.
 
+mod versions;
+
 use serde_json::{Value, json};
 
+use self::versions::{DEFAULT_CPU, cpu, to_version_1, to_version_2};
 use super::data::{hooks, resource};
 use super::{BuiltinType, Hooks, NameRule, Storage};
 use kubeproof_apimachinery::schema::FieldError;
@@ -11,9 +14,6 @@ pub(super) fn types() -> Vec<BuiltinType> {
     vec![version_1(), version_2()]
 }
 
-/// The average utilization of an autoscaler without metrics.
-const DEFAULT_CPU: i32 = 80;
-
 fn version_2() -> BuiltinType {
     BuiltinType {
         columns: columns(metrics_of_version_2),
@@ -21,6 +21,8 @@ fn version_2() -> BuiltinType {
         hooks: Hooks {
             default: complete,
             validate,
+            validate_create,
+            validate_update,
             is_new_generation: |_, _| false,
             ..hooks(true)
         },
@@ -33,7 +35,13 @@ fn version_1() -> BuiltinType {
         columns: columns(metrics_of_version_1),
         has_generation: false,
         name_rule: NameRule::DnsSubdomain,
-        hooks: Hooks { validate, is_new_generation: |_, _| false, ..hooks(true) },
+        hooks: Hooks {
+            validate,
+            validate_create,
+            validate_update,
+            is_new_generation: |_, _| false,
+            ..hooks(true)
+        },
         storage: Some(Storage { ty: version_2, encode: to_version_2, decode: to_version_1 }),
         ..resource("autoscaling", "v1", "horizontalpodautoscalers")
     }
@@ -61,9 +69,7 @@ fn columns(metrics: fn(&Value) -> Value) -> Vec<Column> {
 fn complete(autoscaler: &mut Value) {
     let spec = &mut autoscaler["spec"];
     if spec["metrics"].as_array().is_none_or(Vec::is_empty) {
-        let target = json!({"type": "Utilization", "averageUtilization": DEFAULT_CPU});
-        let resource = json!({"name": "cpu", "target": target});
-        spec["metrics"] = json!([{"type": "Resource", "resource": resource}]);
+        spec["metrics"] = json!([cpu(&json!(DEFAULT_CPU))]);
     }
     let Some(behavior) = spec.get_mut("behavior").filter(|behavior| behavior.is_object()) else {
         return;
@@ -104,60 +110,50 @@ fn validate(autoscaler: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Converts the utilization of `v1` into a metric.
-fn to_version_2(autoscaler: &mut Value) {
-    let Some(spec) = autoscaler.get_mut("spec").and_then(Value::as_object_mut) else { return };
-    let percent = spec.remove("targetCPUUtilizationPercentage");
-    if let Some(percent) = percent.filter(|percent| !percent.is_null()) {
-        let target = json!({"type": "Utilization", "averageUtilization": percent});
-        let resource = json!({"name": "cpu", "target": target});
-        spec.insert("metrics".to_owned(), json!([{"type": "Resource", "resource": resource}]));
-    }
-    let Some(status) = autoscaler.get_mut("status").and_then(Value::as_object_mut) else { return };
-    let percent = status.remove("currentCPUUtilizationPercentage");
-    if let Some(percent) = percent.filter(|percent| !percent.is_null()) {
-        let current = json!({"averageUtilization": percent, "averageValue": "0"});
-        let resource = json!({"name": "cpu", "current": current});
-        let metrics = json!([{"type": "Resource", "resource": resource}]);
-        status.insert("currentMetrics".to_owned(), metrics);
-    }
+fn validate_create(autoscaler: &Value) -> Vec<FieldError> {
+    validate_update(autoscaler, &Value::Null)
 }
 
-/// The annotations of `v1` with the fields that it lacks.
-const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
-const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
-const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
+/// Versions that were stored before kube-apiserver checked them stay valid.
+fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
+    let (new, old) = (&new["spec"], &old["spec"]);
+    let target = &new["scaleTargetRef"];
+    let is_changed = |field: &str| target[field] != old["scaleTargetRef"][field];
+    let mut errors = Vec::new();
+    if is_changed("apiVersion") || is_changed("kind") {
+        // Only this kind of the core group has replicas.
+        let is_core = target["kind"] == "ReplicationController";
+        errors.extend(invalid_version(target, is_core, "spec.scaleTargetRef"));
+    }
+    if validate_described(old).is_empty() {
+        errors.extend(validate_described(new));
+    }
+    errors
+}
 
-/// Converts the metric for the processor into the utilization of `v1`. Annotations show the rest.
-fn to_version_1(autoscaler: &mut Value) {
-    let take = |autoscaler: &mut Value, part: &str, field: &str| {
-        autoscaler.get_mut(part).and_then(Value::as_object_mut).and_then(|it| it.remove(field))
+/// Returns the errors in the versions of objects that metrics describe.
+fn validate_described(spec: &Value) -> Vec<FieldError> {
+    let metrics = spec["metrics"].as_array().into_iter().flatten().enumerate();
+    let objects = metrics.filter(|(_, metric)| metric["type"] == "Object");
+    let error = |(index, metric): (usize, &Value)| {
+        let place = format!("spec.metrics[{index}].object.describedObject");
+        invalid_version(&metric["object"]["describedObject"], true, &place)
     };
-    let is_cpu = |metric: &Value| {
-        metric["resource"]["name"] == "cpu"
-            && metric["resource"]["target"]["averageUtilization"].is_number()
+    objects.filter_map(error).collect()
+}
+
+/// Returns the error in the version of a reference, which is in the core group only if `is_core`.
+fn invalid_version(reference: &Value, is_core: bool, place: &str) -> Option<FieldError> {
+    let version = reference["apiVersion"].as_str().unwrap_or_default();
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    let why = if version != "/" && version.matches('/').count() > 1 {
+        format!("unexpected GroupVersion string: {version}")
+    } else if group.is_empty() && !is_core {
+        "apiVersion must specify API group".to_owned()
+    } else {
+        return None;
     };
-    let metrics = take(autoscaler, "spec", "metrics").unwrap_or_default();
-    let mut others = metrics.as_array().cloned().unwrap_or_default();
-    if let Some(at) = others.iter().position(is_cpu) {
-        let metric = others.remove(at);
-        let percent = metric["resource"]["target"]["averageUtilization"].clone();
-        autoscaler["spec"]["targetCPUUtilizationPercentage"] = percent;
-    }
-    let behavior = take(autoscaler, "spec", "behavior").unwrap_or_default();
-    let conditions = take(autoscaler, "status", "conditions").unwrap_or_default();
-    let current = take(autoscaler, "status", "currentMetrics").unwrap_or_default();
-    let percent = &current[0]["resource"]["current"]["averageUtilization"];
-    if percent.is_number() {
-        autoscaler["status"]["currentCPUUtilizationPercentage"] = percent.clone();
-    }
-    for (name, value) in [(METRICS, json!(others)), (BEHAVIOR, behavior), (CONDITIONS, conditions)]
-    {
-        let is_empty = value.is_null() || value.as_array().is_some_and(Vec::is_empty);
-        if !is_empty {
-            autoscaler["metadata"]["annotations"][name] = json!(value.to_string());
-        }
-    }
+    Some(FieldError::invalid(format!("{place}.apiVersion"), &json!(version), &why))
 }
 
 fn reference(autoscaler: &Value) -> Value {
@@ -229,25 +225,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_convert_without_loss() {
-        let old = json!({"spec": {"maxReplicas": 3, "targetCPUUtilizationPercentage": 70}});
-        let mut new = old.clone();
-        to_version_2(&mut new);
-        assert_eq!(new["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], 70);
-        to_version_1(&mut new);
-        assert_eq!(new, old);
-    }
-
-    #[test]
-    fn other_metrics_become_an_annotation() {
-        let pods = json!({"type": "Pods", "pods": {"metric": {"name": "m"}}});
-        let mut autoscaler = json!({"metadata": {}, "spec": {"metrics": [pods]}});
-        to_version_1(&mut autoscaler);
-        let text = autoscaler["metadata"]["annotations"][METRICS].as_str().unwrap();
-        assert_eq!(serde_json::from_str::<Value>(text).unwrap(), json!([pods]));
-    }
-
-    #[test]
     fn defaults_depend_on_each_other() {
         let policies = json!([{"type": "Pods", "value": 1, "periodSeconds": 60}]);
         let mut autoscaler = json!({"spec": {"behavior": {"scaleDown": {"policies": policies}}}});
@@ -281,5 +258,21 @@ mod tests {
     fn mistakes_name_their_field(#[case] spec: Value, #[case] expected: &str) {
         let errors = validate(&json!({ "spec": spec }));
         assert_eq!(errors.iter().map(|error| &*error.field).collect::<Vec<_>>(), [expected]);
+    }
+
+    #[rstest]
+    #[case(json!({"kind": "Deployment", "apiVersion": "apps/v1"}), 0)]
+    #[case(json!({"kind": "Deployment"}), 1)]
+    #[case(json!({"kind": "Deployment", "apiVersion": "v1"}), 1)]
+    #[case(json!({"kind": "Deployment", "apiVersion": "a/b/c"}), 1)]
+    #[case(json!({"kind": "ReplicationController", "apiVersion": "v1"}), 0)]
+    fn the_target_has_a_version(#[case] target: Value, #[case] expected: usize) {
+        let described = json!({"type": "Object", "object": {"describedObject": target}});
+        let new = json!({"spec": {"scaleTargetRef": target, "metrics": [described]}});
+        let is_malformed = target["apiVersion"] == "a/b/c";
+        let all = expected + usize::from(is_malformed);
+        assert_eq!(validate_create(&new).len(), all);
+        assert_eq!(validate_update(&new, &json!({"spec": {}})).len(), all);
+        assert_eq!(validate_update(&new, &new), []);
     }
 }
