@@ -3,6 +3,8 @@
 //! A body that cannot be an object of the type is a bad request. Validation checks the values.
 //! Unknown and duplicate fields are ignored, a warning, or an error, as the client requested.
 
+use std::collections::HashSet;
+
 use kubeproof_apimachinery::schema::FieldError;
 use kubeproof_apimachinery::serializer::json;
 use kubeproof_apimachinery::status::ApiError;
@@ -35,10 +37,11 @@ pub(crate) fn decode(
         }
     };
     check_type_meta(ty, &mut object)?;
-    let warnings =
+    let mut warnings =
         complaints(ty, &object, &duplicates, validation).map_err(|why| cannot_handle(ty, &why))?;
     ty.schema.check_types(&object).map_err(|error| cannot_handle(ty, &error.message))?;
     ty.schema.prune(&mut object);
+    warnings.extend(drop_duplicate_owners(&mut object));
     Ok(Decoded { object, warnings })
 }
 
@@ -56,11 +59,29 @@ pub(crate) fn recast(
     if object.get("apiVersion").and_then(Value::as_str) != Some(&ty.api_version()) {
         return Err(invalid(&object, &format!("apiVersion must be {}", ty.api_version())));
     }
-    let warnings =
+    let mut warnings =
         complaints(ty, &object, duplicates, validation).map_err(|why| invalid(&object, &why))?;
     ty.schema.check_types(&object).map_err(|error| invalid(&object, &error.message))?;
     ty.schema.prune(&mut object);
+    warnings.extend(drop_duplicate_owners(&mut object));
     Ok(Decoded { object, warnings })
+}
+
+/// Keeps the first of owners that are equal, and returns a warning about the others.
+fn drop_duplicate_owners(object: &mut Value) -> Option<String> {
+    let owners = object.pointer_mut("/metadata/ownerReferences")?.as_array_mut()?;
+    let mut known = HashSet::new();
+    let mut duplicates = Vec::new();
+    owners.retain(|owner| {
+        let is_new = known.insert(owner.clone());
+        if !is_new {
+            duplicates.push(owner["uid"].as_str().unwrap_or_default().to_owned());
+        }
+        is_new
+    });
+    let uids = duplicates.join(", ");
+    let why = "metadata.ownerReferences contains duplicate entries, which the server removes";
+    (!duplicates.is_empty()).then(|| format!("{why}; duplicate UIDs: {uids}"))
 }
 
 /// Reports unknown and duplicate fields: warnings, or the text of an error.
@@ -145,5 +166,23 @@ fn kind_of(value: &Value) -> &'static str {
         Value::String(_) => "a string",
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn equal_owners_count_once() {
+        let owner = |name: &str| json!({"kind": "Pod", "name": name, "uid": "u"});
+        let owners = json!([owner("a"), owner("b"), owner("a")]);
+        let mut object = json!({"metadata": {"ownerReferences": owners}});
+        let warning = drop_duplicate_owners(&mut object).expect("a warning");
+        assert!(warning.ends_with("duplicate UIDs: u"), "{warning}");
+        assert_eq!(object["metadata"]["ownerReferences"], json!([owner("a"), owner("b")]));
+        assert_eq!(drop_duplicate_owners(&mut object), None);
     }
 }
