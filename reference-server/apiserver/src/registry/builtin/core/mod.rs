@@ -13,6 +13,7 @@ pub(crate) mod pod;
 mod replicationcontroller;
 mod secret;
 pub(crate) mod service;
+mod service_network;
 mod service_strategy;
 mod serviceaccount;
 mod volume_claims;

@@ -6,6 +6,8 @@ use std::ops::RangeInclusive;
 use kubeproof_apimachinery::schema::{FieldError, Path};
 use serde_json::{Value, json};
 
+use super::service_network::needs_health_port;
+
 const RANGE: RangeInclusive<u16> = 30000..=32767;
 const OUT_OF_RANGE: &str =
     "provided port is not in the valid range. The range of valid ports is 30000-32767";
@@ -57,6 +59,24 @@ impl NodePorts {
                 }
             }
         }
+        if needs_health_port(service) {
+            match health_port(service) {
+                None => {
+                    let next =
+                        free.next().ok_or_else(|| reject_health(service, "range is full"))?;
+                    service["spec"]["healthCheckNodePort"] = json!(next);
+                    added.insert(next);
+                }
+                Some(given) if held.contains(&given) => {}
+                Some(given) if !RANGE.contains(&given) => {
+                    return Err(reject_health(service, OUT_OF_RANGE));
+                }
+                Some(given) if !is_free(&given) => return Err(reject_health(service, ALLOCATED)),
+                Some(given) => {
+                    added.insert(given);
+                }
+            }
+        }
         if !dry_run {
             self.taken.extend(added);
         }
@@ -87,6 +107,17 @@ pub(super) fn carry_over(new: &mut Value, old: &Value) {
         return;
     }
     let keep = has_node_ports(new);
+    let field = "healthCheckNodePort";
+    match (needs_health_port(new), needs_health_port(old)) {
+        (true, true) if new["spec"].get(field).is_none() => {
+            new["spec"][field] = old["spec"][field].clone();
+        }
+        // The client did not choose the port, so it need not remove it.
+        (false, true) if new["spec"].get(field) == old["spec"].get(field) => {
+            new["spec"].as_object_mut().and_then(|spec| spec.remove(field));
+        }
+        _ => {}
+    }
     let unchanged = numbers(new).eq(numbers(old));
     let mut used: BTreeSet<u16> = numbers(new).collect();
     let ports = old["spec"]["ports"].as_array().into_iter().flatten();
@@ -122,9 +153,19 @@ pub(super) fn validate(service: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Returns the node ports of a service.
+/// Returns the node ports of a service, including that for its health.
 pub(super) fn numbers(service: &Value) -> impl Iterator<Item = u16> {
-    service["spec"]["ports"].as_array().into_iter().flatten().filter_map(number)
+    let ports = service["spec"]["ports"].as_array().into_iter().flatten();
+    ports.filter_map(number).chain(health_port(service))
+}
+
+fn health_port(service: &Value) -> Option<u16> {
+    let port = service["spec"]["healthCheckNodePort"].as_u64();
+    port.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0)
+}
+
+fn reject_health(service: &Value, why: &str) -> FieldError {
+    FieldError::invalid("spec.healthCheckNodePort", &service["spec"]["healthCheckNodePort"], why)
 }
 
 /// Returns the node port, unless it is absent or 0. Larger numbers fail the schema.

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::cluster_ips::cluster_ip;
-use super::node_ports;
+use super::{node_ports, service_network};
 use crate::registry::builtin::checks::port_number_or_name;
 use crate::registry::builtin::data::resource;
 use crate::registry::builtin::{BuiltinType, FieldLabel, Hooks, NameRule, Subresource, meta};
-use kubeproof_apimachinery::table::column::{Cell, age, column, wide};
-
+use kubeproof_apimachinery::object::validation::syntax::Syntax;
 use kubeproof_apimachinery::schema::{FieldError, Path};
+use kubeproof_apimachinery::table::column::{Cell, age, column, wide};
 
 pub(super) fn services() -> BuiltinType {
     BuiltinType {
@@ -63,7 +63,6 @@ const MAX_AFFINITY: i64 = 86_400;
 
 fn complete(service: &mut Value) {
     let spec = &mut service["spec"];
-    let kind = spec["type"].as_str().unwrap_or_default().to_owned();
     for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
         if port.get("targetPort").is_none_or(|target| *target == json!(0) || *target == json!("")) {
             port["targetPort"] = port["port"].clone();
@@ -77,31 +76,10 @@ fn complete(service: &mut Value) {
     if spec["sessionAffinity"] == "None" {
         spec.as_object_mut().and_then(|spec| spec.remove("sessionAffinityConfig"));
     }
-    // Both fields contain the same address.
-    match (
-        spec["clusterIP"].as_str().map(str::to_owned),
-        spec["clusterIPs"][0].as_str().map(str::to_owned),
-    ) {
-        (Some(address), None) => spec["clusterIPs"] = json!([address]),
-        (None, Some(address)) => spec["clusterIP"] = json!(address),
-        _ => {}
+    if let (Some(address), true) = (spec["clusterIP"].as_str(), spec["clusterIPs"].is_null()) {
+        spec["clusterIPs"] = json!([address]);
     }
-    let mut or = |field: &str, value: Value| {
-        if spec.get(field).is_none() {
-            spec[field] = value;
-        }
-    };
-    if kind != "ExternalName" {
-        or("internalTrafficPolicy", json!("Cluster"));
-        or("ipFamilies", json!(["IPv4"]));
-        or("ipFamilyPolicy", json!("SingleStack"));
-    }
-    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
-        or("externalTrafficPolicy", json!("Cluster"));
-    }
-    if kind == "LoadBalancer" {
-        or("allocateLoadBalancerNodePorts", json!(true));
-    }
+    service_network::complete(spec);
 }
 
 /// An update may omit the address that the server allocated.
@@ -161,10 +139,15 @@ fn validate(service: &Value) -> Vec<FieldError> {
         let name = spec["externalName"].as_str().unwrap_or_default();
         if name.is_empty() {
             errors.push(FieldError::required("spec.externalName", ""));
+        } else {
+            // The name of a domain may end with a dot.
+            let name = name.strip_suffix('.').unwrap_or(name);
+            errors.extend(Syntax::DnsSubdomain.errors(name, spec_path.field("externalName")));
         }
     }
     validate_load_balancer(spec, spec_path, &mut errors);
     validate_affinity(spec, spec_path, &mut errors);
+    errors.extend(service_network::validate(service));
     node_ports::validate(service, &mut errors);
     errors.extend(meta::validate_labels(spec.get("selector"), spec_path.field("selector")));
     errors

@@ -1,0 +1,255 @@
+//! The families of addresses of services, and the traffic that they accept.
+//!
+//! The cluster has addresses of IP version 4 only.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use kubeproof_apimachinery::object::validation::syntax::Syntax;
+use kubeproof_apimachinery::schema::{FieldError, Path};
+
+const FAMILY: &str = "IPv4";
+const OTHER_FAMILY: &str = "IPv6";
+const SINGLE: &str = "SingleStack";
+
+/// Fills in the fields that depend on the type of the service.
+pub(super) fn complete(spec: &mut Value) {
+    let kind = spec["type"].as_str().unwrap_or_default().to_owned();
+    let is_open = is_external(spec);
+    let is_dual = is_headless(spec) && !has_items(spec, "selector");
+    let families = if is_dual { json!([FAMILY, OTHER_FAMILY]) } else { json!([FAMILY]) };
+    let policy = if is_dual { "RequireDualStack" } else { SINGLE };
+    let mut or = |field: &str, value: Value| {
+        if spec.get(field).is_none() {
+            spec[field] = value;
+        }
+    };
+    if kind != "ExternalName" {
+        or("internalTrafficPolicy", json!("Cluster"));
+        or("ipFamilyPolicy", json!(policy));
+    }
+    if is_open {
+        or("externalTrafficPolicy", json!("Cluster"));
+    }
+    if kind == "LoadBalancer" {
+        or("allocateLoadBalancerNodePorts", json!(true));
+    }
+    if kind != "ExternalName" {
+        let is_single = spec["ipFamilyPolicy"] == SINGLE;
+        let families = if is_single { json!([FAMILY]) } else { families };
+        if spec.get("ipFamilies").is_none() {
+            spec["ipFamilies"] = families;
+        }
+    }
+}
+
+/// Returns whether a service needs a node port where a load balancer asks for its health.
+pub(super) fn needs_health_port(service: &Value) -> bool {
+    let spec = &service["spec"];
+    spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
+}
+
+/// Returns the errors in the addresses and their families.
+pub(super) fn validate(service: &Value) -> Vec<FieldError> {
+    let spec = &service["spec"];
+    let root = Path::Root;
+    let path = root.field("spec");
+    let mut errors = validate_traffic(service, path);
+    if spec["type"] == "ExternalName" {
+        let fields = ["clusterIPs", "ipFamilies", "ipFamilyPolicy"];
+        let why = "may not be set for ExternalName services";
+        let given = fields.into_iter().filter(|field| !spec[field].is_null());
+        let given = given.filter(|field| spec[field] != json!([""]));
+        errors.extend(given.map(|field| FieldError::forbidden(path.field(field), why)));
+        return errors;
+    }
+    errors.extend(validate_addresses(spec, path.field("clusterIPs")));
+    if errors.is_empty() {
+        errors.extend(validate_families(spec, path));
+    }
+    errors
+}
+
+fn validate_addresses(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let first = spec["clusterIP"].as_str().unwrap_or_default();
+    let all: Vec<&str> = texts(spec, "clusterIPs").collect();
+    let invalid = |why: &str| FieldError::invalid(path, &spec["clusterIPs"], why);
+    let mut errors = Vec::new();
+    if !first.is_empty() && all.first() != Some(&first) {
+        errors.push(invalid("first value must match `clusterIP`"));
+    } else if first.is_empty() && !all.is_empty() {
+        errors.push(invalid("must be empty when `clusterIP` is not specified"));
+    }
+    for (index, address) in all.iter().enumerate() {
+        if index == 0 && *address == "None" {
+            if all.len() > 1 {
+                errors.push(invalid("'None' must be the first and only value"));
+            }
+            continue;
+        }
+        errors.extend(Syntax::Ip.errors(address, path.index(index)));
+    }
+    if all.len() > 2 {
+        errors.push(invalid("may only hold up to 2 values"));
+    }
+    let kind = spec["type"].as_str().unwrap_or_default();
+    if first == "None" && matches!(kind, "NodePort" | "LoadBalancer") {
+        let why = format!("may not be set to 'None' for {kind} services");
+        errors.push(FieldError::invalid(path.index(0), &json!("None"), &why));
+    }
+    let of_version_6 = all.iter().filter(|address| address.contains(':')).count();
+    if errors.is_empty() && (of_version_6 > 1 || all.len() - of_version_6 > 1) {
+        errors.push(invalid("may specify no more than one IP for each IP family"));
+    }
+    errors
+}
+
+fn validate_families(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let list = path.field("ipFamilies");
+    let mut known = HashSet::new();
+    for (index, family) in texts(spec, "ipFamilies").enumerate() {
+        if !known.insert(family) {
+            errors.push(FieldError::duplicate(list.index(index), &json!(family)));
+        }
+    }
+    // Nothing routes to a headless service without a selector, so it may have all families.
+    if !errors.is_empty() || is_headless(spec) && !has_items(spec, "selector") {
+        return errors;
+    }
+    let policy = &spec["ipFamilyPolicy"];
+    let place = path.field("ipFamilyPolicy");
+    if policy == SINGLE && known.len() > 1 {
+        let why = "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are \
+                   specified";
+        errors.push(FieldError::invalid(place, policy, why));
+        return errors;
+    }
+    for (index, family) in texts(spec, "ipFamilies").enumerate() {
+        if family == OTHER_FAMILY {
+            let why = "not configured on this cluster";
+            errors.push(FieldError::invalid(list.index(index), &json!(family), why));
+        }
+    }
+    if policy == "RequireDualStack" {
+        let why = "this cluster is not configured for dual-stack services";
+        errors.push(FieldError::invalid(place, policy, why));
+    }
+    errors
+}
+
+fn validate_traffic(service: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let spec = &service["spec"];
+    let mut errors = Vec::new();
+    let policy = &spec["externalTrafficPolicy"];
+    if !is_external(spec) && !policy.is_null() {
+        let why = "may only be set for externally-accessible services";
+        errors.push(FieldError::invalid(path.field("externalTrafficPolicy"), policy, why));
+    }
+    let port = &spec["healthCheckNodePort"];
+    let place = path.field("healthCheckNodePort");
+    let number = port.as_i64().unwrap_or(0);
+    if number == 0 {
+        return errors;
+    }
+    if !needs_health_port(service) {
+        let why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is \
+                   'Local'";
+        errors.push(FieldError::invalid(place, port, why));
+    } else if !(1..=65535).contains(&number) {
+        errors.push(FieldError::invalid(place, port, "must be between 1 and 65535, inclusive"));
+    }
+    errors
+}
+
+/// Returns whether clients outside of the cluster can reach a service.
+fn is_external(spec: &Value) -> bool {
+    match spec["type"].as_str().unwrap_or_default() {
+        "NodePort" | "LoadBalancer" => true,
+        "ClusterIP" => has_items(spec, "externalIPs"),
+        _ => false,
+    }
+}
+
+fn is_headless(spec: &Value) -> bool {
+    spec["clusterIP"] == "None" && spec["type"] != "ExternalName"
+}
+
+fn has_items(spec: &Value, field: &str) -> bool {
+    match &spec[field] {
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        _ => false,
+    }
+}
+
+fn texts<'v>(spec: &'v Value, field: &str) -> impl Iterator<Item = &'v str> {
+    spec[field].as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn mistakes(mut spec: Value) -> Vec<String> {
+        if spec["type"].is_null() {
+            spec["type"] = json!("ClusterIP");
+        }
+        complete(&mut spec);
+        let errors = validate(&json!({ "spec": spec }));
+        errors.into_iter().map(|error| error.field).collect()
+    }
+
+    #[rstest]
+    #[case(json!({"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"]}), &[])]
+    #[case(json!({"clusterIPs": ["10.0.0.1"]}), &["spec.clusterIPs"])]
+    #[case(json!({"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.2"]}), &["spec.clusterIPs"])]
+    #[case(json!({"clusterIP": "x", "clusterIPs": ["x"]}), &["spec.clusterIPs[0]"])]
+    #[case(json!({"clusterIP": "None", "clusterIPs": ["None", "None"]}),
+           &["spec.clusterIPs", "spec.clusterIPs[1]"])]
+    #[case(json!({"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1", "10.0.0.2"]}),
+           &["spec.clusterIPs"])]
+    #[case(json!({"clusterIP": "None", "clusterIPs": ["None"], "type": "NodePort"}),
+           &["spec.clusterIPs[0]"])]
+    #[case(json!({"ipFamilies": ["IPv6"]}), &["spec.ipFamilies[0]"])]
+    #[case(json!({"ipFamilies": ["IPv4", "IPv4"]}), &["spec.ipFamilies[1]"])]
+    #[case(json!({"ipFamilies": ["IPv4", "IPv6"]}), &["spec.ipFamilyPolicy"])]
+    #[case(json!({"ipFamilyPolicy": "RequireDualStack"}), &["spec.ipFamilyPolicy"])]
+    #[case(json!({"ipFamilyPolicy": "PreferDualStack"}), &[])]
+    #[case(json!({"type": "ExternalName", "ipFamilyPolicy": SINGLE, "clusterIPs": ["x"]}),
+           &["spec.clusterIPs", "spec.ipFamilyPolicy"])]
+    #[case(json!({"externalTrafficPolicy": "Local"}), &["spec.externalTrafficPolicy"])]
+    #[case(json!({"externalTrafficPolicy": "Local", "externalIPs": ["1.2.3.4"]}), &[])]
+    #[case(json!({"type": "LoadBalancer", "healthCheckNodePort": 1}), &["spec.healthCheckNodePort"])]
+    #[case(
+        json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": -1}),
+        &["spec.healthCheckNodePort"]
+    )]
+    fn addresses_and_traffic_are_validated(#[case] spec: Value, #[case] expected: &[&str]) {
+        assert_eq!(mistakes(spec), expected);
+    }
+
+    #[rstest]
+    #[case(json!({"clusterIP": "None"}), json!(["IPv4", "IPv6"]), "RequireDualStack")]
+    #[case(json!({"clusterIP": "None", "selector": {"a": "b"}}), json!(["IPv4"]), SINGLE)]
+    #[case(json!({}), json!(["IPv4"]), SINGLE)]
+    fn a_headless_service_without_selector_has_both_families(
+        #[case] mut spec: Value,
+        #[case] families: Value,
+        #[case] policy: &str,
+    ) {
+        spec["type"] = json!("ClusterIP");
+        complete(&mut spec);
+        assert_eq!((&spec["ipFamilies"], &spec["ipFamilyPolicy"]), (&families, &json!(policy)));
+    }
+
+    #[test]
+    fn external_addresses_accept_external_traffic() {
+        let mut spec = json!({"type": "ClusterIP", "externalIPs": ["1.2.3.4"]});
+        complete(&mut spec);
+        assert_eq!(spec["externalTrafficPolicy"], "Cluster");
+    }
+}
