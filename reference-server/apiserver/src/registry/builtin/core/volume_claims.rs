@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::registry::builtin::data::{hooks, resource};
 use crate::registry::builtin::{BuiltinType, Hooks};
-use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::object::validation::syntax::Syntax;
+use kubeproof_apimachinery::object::{Object, timestamp};
 use kubeproof_apimachinery::schema::{FieldError, Path};
 use kubeproof_apimachinery::table::column::{Cell, age, column, wide};
 
@@ -49,7 +49,10 @@ fn volumes() -> BuiltinType {
                 let why = "spec.persistentvolumesource is immutable after creation";
                 vec![FieldError::forbidden("spec.persistentvolumesource", why)]
             },
-            prepare_create: |volume| volume["status"] = json!({"phase": "Pending"}),
+            prepare_create: |volume| {
+                let now = timestamp(0);
+                volume["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": now});
+            },
             is_new_generation: |_, _| false,
             ..hooks(true)
         },
@@ -81,7 +84,10 @@ fn claims() -> BuiltinType {
         hooks: Hooks {
             validate: validate_claim,
             validate_update: validate_claim_update,
-            prepare_create: |claim| claim["status"] = json!({"phase": "Pending"}),
+            prepare_create: |claim| {
+                claim["status"] = json!({"phase": "Pending"});
+                complete_sources(&mut claim["spec"]);
+            },
             is_new_generation: |_, _| false,
             ..hooks(true)
         },
@@ -116,17 +122,38 @@ fn validate_volume(volume: &Value) -> Vec<FieldError> {
     if spec["capacity"].as_object().is_none_or(serde_json::Map::is_empty) {
         errors.push(FieldError::required("spec.capacity", ""));
     }
-    if spec["capacity"]["storage"].is_null() {
+    let amounts = spec["capacity"].as_object().map_or(0, serde_json::Map::len);
+    if spec["capacity"]["storage"].is_null() || amounts > 1 {
         let supported = [json!("storage")];
         errors.push(FieldError::not_supported("spec.capacity", &spec["capacity"], &supported));
     }
+    errors.extend(validate_attributes_class(spec, path));
     let sources = sources(spec);
     if sources.is_empty() {
         errors.push(FieldError::required("spec", "must specify a volume type"));
     }
-    for (name, _) in sources.iter().skip(1) {
+    // kube-apiserver does not count this source.
+    let counted = sources.iter().filter(|(name, _)| *name != "flexVolume");
+    for (name, _) in counted.skip(1) {
         let why = "may not specify more than 1 volume type";
         errors.push(FieldError::forbidden(format!("spec.{name}"), why));
+    }
+    errors
+}
+
+/// Only volumes of CSI have a class of attributes.
+fn validate_attributes_class(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let Some(name) = spec["volumeAttributesClassName"].as_str() else { return Vec::new() };
+    let mut errors = Vec::new();
+    let place = path.field("volumeAttributesClassName");
+    if name.is_empty() {
+        errors.push(FieldError::required(place, "an empty string is disallowed"));
+    } else {
+        errors.extend(Syntax::DnsSubdomain.errors(name, place));
+    }
+    if !spec["csi"].is_object() {
+        let why = "has to be specified when using volumeAttributesClassName";
+        errors.push(FieldError::required(path.field("csi"), why));
     }
     errors
 }
@@ -157,6 +184,32 @@ pub(in crate::registry::builtin) fn validate_claim_spec(
         }
     }
     errors
+}
+
+/// Makes both fields for the source of the data agree. The older field has only claims and
+/// snapshots. A source in another namespace needs a feature that is off by default.
+fn complete_sources(spec: &mut Value) {
+    let (old, new) = ("dataSource", "dataSourceRef");
+    let Some(fields) = spec.as_object_mut() else { return };
+    let is_supported = |source: &Value| {
+        let text = |field: &str| source[field].as_str().unwrap_or_default();
+        match text("kind") {
+            "PersistentVolumeClaim" => text("apiGroup").is_empty(),
+            "VolumeSnapshot" => text("apiGroup") == "snapshot.storage.k8s.io",
+            _ => false,
+        }
+    };
+    if fields.get(old).is_some_and(|source| !is_supported(source)) {
+        fields.remove(old);
+    }
+    if fields.get(new).is_some_and(|source| source["namespace"].is_string()) {
+        fields.remove(new);
+    }
+    for (from, to) in [(old, new), (new, old)] {
+        if let (Some(source), None) = (fields.get(from).cloned(), fields.get(to)) {
+            fields.insert(to.to_owned(), source);
+        }
+    }
 }
 
 fn validate_modes(spec: &Value, path: Path<'_>) -> Option<FieldError> {
@@ -263,7 +316,33 @@ mod tests {
     }
 
     #[rstest]
+    #[case(json!({"kind": "PersistentVolumeClaim"}), true)]
+    #[case(json!({"kind": "VolumeSnapshot", "apiGroup": "snapshot.storage.k8s.io"}), true)]
+    #[case(json!({"kind": "Odd", "apiGroup": "a.b"}), false)]
+    fn both_fields_for_sources_agree(#[case] source: Value, #[case] is_supported: bool) {
+        let mut spec = json!({"dataSource": source});
+        complete_sources(&mut spec);
+        assert_eq!(spec.get("dataSourceRef").is_some(), is_supported);
+        assert_eq!(spec.get("dataSource"), spec.get("dataSourceRef"));
+        let mut spec = json!({"dataSourceRef": source});
+        complete_sources(&mut spec);
+        assert_eq!(spec, json!({"dataSource": source, "dataSourceRef": source}));
+    }
+
+    #[test]
+    fn a_source_in_another_namespace_is_dropped() {
+        let mut spec = json!({"dataSourceRef": {"kind": "Odd", "namespace": "a"}});
+        complete_sources(&mut spec);
+        assert_eq!(spec, json!({}));
+    }
+
+    #[rstest]
     #[case(json!({"hostPath": {"path": "/"}}), &[])]
+    #[case(json!({"hostPath": {"path": "/"}, "flexVolume": {}}), &[])]
+    #[case(json!({"csi": {}, "volumeAttributesClassName": "a"}), &[])]
+    #[case(json!({"hostPath": {}, "volumeAttributesClassName": ""}),
+           &["spec.volumeAttributesClassName", "spec.csi"])]
+    #[case(json!({"hostPath": {}, "capacity": {"storage": "1", "cpu": "1"}}), &["spec.capacity"])]
     #[case(json!({}), &["spec"])]
     #[case(json!({"hostPath": {}, "nfs": {}}), &["spec.nfs"])]
     #[case(json!({"hostPath": {}, "accessModes": []}), &["spec.accessModes"])]
