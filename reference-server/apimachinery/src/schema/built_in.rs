@@ -136,6 +136,9 @@ impl Builder<'_> {
         let checks = std::mem::take(&mut schema.constraints.checks);
         schema.constraints = Constraints { checks, ..rule.constraints.clone() };
         enumerate(&mut schema, definition, field, rule);
+        if rule.unchecked {
+            uncheck(&mut schema);
+        }
         Arc::new(schema)
     }
 
@@ -161,6 +164,15 @@ impl Builder<'_> {
         };
         Arc::new(schema)
     }
+}
+
+/// Removes everything that makes a value of the right structure a mistake.
+fn uncheck(schema: &mut Schema) {
+    schema.constraints = Constraints::default();
+    schema.required.clear();
+    schema.enumeration.clear();
+    let parts = schema.properties.values_mut().chain(&mut schema.items);
+    parts.chain(&mut schema.additional_properties).for_each(|part| uncheck(Arc::make_mut(part)));
 }
 
 /// Sets the permitted values. Those of a status are published and not checked.
@@ -218,6 +230,7 @@ io.k8s.farm.v1.Barn kind=farm/v1/Barn
 io.k8s.farm.v1.BarnSpec
   1 animals []Animal required null list=map keys=name merge=name strategy=merge
   2 roof Roof inline
+  8 former Animal
   3 size int32 keep
   4 doors int32
   5 open bool keep
@@ -243,6 +256,7 @@ io.k8s.farm.v1.Meta
 BarnSpec
   size minimum=1 maximum=9 default=3
   note optional
+  former unchecked
 ";
 
     fn schema() -> Arc<Schema> {
@@ -258,6 +272,7 @@ BarnSpec
     #[case(json!({"spec": {"animals": []}}), &["spec.animals"])]
     #[case(json!({"spec": {"animals": [{"name": ""}]}}), &["spec.animals[0].name"])]
     #[case(json!({"spec": {"animals": [{"name": "a"}], "size": 0}}), &["spec.size"])]
+    #[case(json!({"spec": {"animals": [{"name": "a"}], "former": {"name": ""}}}), &[])]
     #[case(json!({"spec": {"animals": [{"name": "a"}], "material": "Tin"}}), &["spec.material"])]
     #[case(
         json!({"spec": {"animals": [{"name": "a"}]}, "status": {"phase": "Burnt"}}),

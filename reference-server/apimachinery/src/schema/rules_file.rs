@@ -14,6 +14,7 @@
 //! | --- | --- |
 //! | `needed` | an absent value is a mistake, also if the zero value is the published default |
 //! | `optional` | the value may be absent or empty, although the published schema requires it |
+//! | `unchecked` | the parts of the value are not checked |
 //! | `open` | other values than those of the published enumeration are valid |
 //! | `disabled` | the feature of the field is off by default, so the server removes the field |
 //! | `minimum=N`, `maximum=N` | the range of a number |
@@ -49,6 +50,7 @@ pub(super) struct Rule {
     pub(super) needed: bool,
     pub(super) optional: bool,
     pub(super) open: bool,
+    pub(super) unchecked: bool,
     pub(super) disabled: bool,
     pub(super) minimum: Option<f64>,
     pub(super) maximum: Option<f64>,
@@ -148,6 +150,7 @@ fn rule(line: &'static str) -> Result<Rule, &'static str> {
             "needed" => rule.needed = true,
             "optional" => rule.optional = true,
             "open" => rule.open = true,
+            "unchecked" => rule.unchecked = true,
             "strict" => rule.constraints.strict = true,
             "disabled" => rule.disabled = true,
             "syntax" => rule.constraints.syntax = Some(value.parse::<Syntax>().map_err(|_| word)?),

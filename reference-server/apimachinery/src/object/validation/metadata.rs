@@ -31,11 +31,9 @@ pub fn validate(object: &Value, rules: MetaRules) -> Vec<FieldError> {
     };
     let mut errors = Vec::new();
     validate_names(metadata, rules.name, &mut errors);
-    errors.extend(validate_labels(
-        metadata.get("labels"),
-        Path::Root.field("metadata").field("labels"),
-    ));
-    validate_annotations(metadata.get("annotations"), &mut errors);
+    let path = Path::Root.field("metadata");
+    errors.extend(validate_labels(metadata.get("labels"), path.field("labels")));
+    errors.extend(validate_annotations(metadata.get("annotations"), path.field("annotations")));
     validate_owners(metadata.get("ownerReferences"), &mut errors);
     validate_finalizers(metadata.get("finalizers"), rules, &mut errors);
     errors
@@ -109,7 +107,9 @@ fn validate_names(metadata: &Value, rule: NameRule, errors: &mut Vec<FieldError>
     }
 }
 
-fn validate_annotations(annotations: Option<&Value>, errors: &mut Vec<FieldError>) {
+/// Returns the mistakes in a map of annotations, also in a pod template.
+pub fn validate_annotations(annotations: Option<&Value>, path: Path<'_>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
     let mut size = 0;
     for (key, value) in annotations.and_then(Value::as_object).into_iter().flatten() {
         if errors.len() >= MAX_ERRORS {
@@ -117,14 +117,13 @@ fn validate_annotations(annotations: Option<&Value>, errors: &mut Vec<FieldError
         }
         // Upper case is permitted, because annotation prefixes are older than the rule for them.
         let wrong = qualified_name(&key.to_lowercase());
-        errors.extend(
-            wrong.iter().map(|why| FieldError::invalid("metadata.annotations", &json!(key), why)),
-        );
+        errors.extend(wrong.iter().map(|why| FieldError::invalid(path, &json!(key), why)));
         size += key.len() + value.as_str().map_or(0, str::len);
     }
     if size > ANNOTATIONS_LIMIT {
-        errors.push(FieldError::too_long("metadata.annotations", ANNOTATIONS_LIMIT as u64));
+        errors.push(FieldError::too_long(path, ANNOTATIONS_LIMIT as u64));
     }
+    errors
 }
 
 fn validate_owners(owners: Option<&Value>, errors: &mut Vec<FieldError>) {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::core::pod::{complete_spec, validate_spec};
 use super::data::{container_columns, hooks, of_containers, resource};
+use super::workload::selects;
 use super::{BuiltinType, FieldLabel, Hooks, NameRule};
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::schema::{FieldError, Path};
@@ -151,6 +152,14 @@ fn validate_job_spec(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
         let why = "valid values: \"OnFailure\", \"Never\"";
         errors.push(FieldError::required(pod.field("restartPolicy"), why));
     }
+    if !spec["selector"].is_null()
+        && !selects(&spec["selector"], spec["template"]["metadata"].get("labels"))
+    {
+        let metadata = template.field("metadata");
+        let labels = &spec["template"]["metadata"]["labels"];
+        let why = "`selector` does not match template `labels`";
+        errors.push(FieldError::invalid(metadata.field("labels"), labels, why));
+    }
     if spec["completionMode"] == "Indexed" && spec["completions"].is_null() {
         let why = "when completion mode is Indexed";
         errors.push(FieldError::required(path.field("completions"), why));
@@ -191,6 +200,11 @@ fn validate_cron_job(cron: &Value) -> Vec<FieldError> {
     let template = spec.field("jobTemplate");
     let job = template.field("spec");
     let mut errors = validate_job_spec(&cron["spec"]["jobTemplate"]["spec"], job);
+    let selector = &cron["spec"]["jobTemplate"]["spec"]["selector"];
+    if !selector.is_null() {
+        let why = "`selector` will be auto-generated";
+        errors.push(FieldError::invalid(job.field("selector"), selector, why));
+    }
     if cron["spec"]["jobTemplate"]["spec"]["manualSelector"] == true {
         let value = &cron["spec"]["jobTemplate"]["spec"]["manualSelector"];
         let supported = [json!("nil"), json!("false")];

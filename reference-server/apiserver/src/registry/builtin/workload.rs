@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::Scale;
 use super::core::pod::validate_spec;
-use super::{Scale, meta};
 
 use kubeproof_apimachinery::schema::{FieldError, Path};
 
@@ -36,7 +36,6 @@ pub(super) fn validate_template(object: &Value, selector: &Value) -> Vec<FieldEr
     let path = spec.field("template");
     let metadata = path.field("metadata");
     let labels = template["metadata"].get("labels");
-    errors.extend(meta::validate_labels(labels, metadata.field("labels")));
     if !is_empty(selector) && !selects(selector, labels) {
         let why = "`selector` does not match template `labels`";
         errors.push(FieldError::invalid(
@@ -47,6 +46,14 @@ pub(super) fn validate_template(object: &Value, selector: &Value) -> Vec<FieldEr
     }
     let pod = path.field("spec");
     errors.extend(validate_spec(&template["spec"], pod));
+    if template["spec"].get("activeDeadlineSeconds").is_some_and(|seconds| !seconds.is_null()) {
+        let kind = match object["kind"].as_str().unwrap_or_default() {
+            "Deployment" => "ReplicaSet",
+            other => other,
+        };
+        let why = format!("activeDeadlineSeconds in {kind} is not Supported");
+        errors.push(FieldError::forbidden(pod.field("activeDeadlineSeconds"), &why));
+    }
     let policy = &template["spec"]["restartPolicy"];
     if matches!(policy.as_str(), Some("Never" | "OnFailure")) {
         errors.push(FieldError::not_supported(
@@ -100,7 +107,8 @@ pub(super) fn is_empty(selector: &Value) -> bool {
     is_empty("matchLabels") && is_empty("matchExpressions")
 }
 
-fn selects(selector: &Value, labels: Option<&Value>) -> bool {
+/// Reports whether a selector selects these labels.
+pub(super) fn selects(selector: &Value, labels: Option<&Value>) -> bool {
     let label = |key: &str| labels.and_then(|labels| labels.get(key));
     let wanted = selector["matchLabels"].as_object().into_iter().flatten();
     let expressions = selector["matchExpressions"].as_array().into_iter().flatten();

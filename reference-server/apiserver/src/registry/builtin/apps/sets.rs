@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::registry::builtin::core::pod::complete_spec;
+use crate::registry::builtin::core::validate_claim_spec;
 use crate::registry::builtin::data::{container_columns, hooks, of_containers, resource};
 use crate::registry::builtin::{BuiltinType, Hooks, immutable, restore, workload};
 use kubeproof_apimachinery::schema::{FieldError, Path};
@@ -162,11 +163,12 @@ fn validate_stateful_set(set: &Value) -> Vec<FieldError> {
     for (index, claim) in
         set["spec"]["volumeClaimTemplates"].as_array().into_iter().flatten().enumerate()
     {
+        let at = claims.index(index);
         if claim["metadata"]["name"].as_str().unwrap_or_default().is_empty() {
-            let at = claims.index(index);
             let metadata = at.field("metadata");
             errors.push(FieldError::required(metadata.field("name"), ""));
         }
+        errors.extend(validate_claim_spec(&claim["spec"], at.field("spec")));
     }
     errors
 }
@@ -286,7 +288,9 @@ mod tests {
     )]
     #[case(
         |s: &mut Value| s["spec"]["volumeClaimTemplates"] = json!([{"spec": {}}]),
-        &["spec.volumeClaimTemplates[0].metadata.name"]
+        &["spec.volumeClaimTemplates[0].metadata.name",
+          "spec.volumeClaimTemplates[0].spec.accessModes",
+          "spec.volumeClaimTemplates[0].spec.resources[storage]"]
     )]
     fn stateful_sets_are_validated(#[case] vary: fn(&mut Value), #[case] expected: &[&str]) {
         let ty = stateful_sets();

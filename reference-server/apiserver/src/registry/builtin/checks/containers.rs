@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::{Checks, environment, has, items, one_of, text};
+use crate::registry::builtin::meta;
 use kubeproof_apimachinery::object::validation::syntax::Syntax;
 use kubeproof_apimachinery::schema::{FieldError, Path};
 
@@ -15,6 +16,7 @@ pub(super) const CHECKS: Checks = &[
     ("io.k8s.api.core.v1.GRPCAction", port),
     ("io.k8s.api.core.v1.HTTPGetAction", http_get),
     ("io.k8s.api.core.v1.LifecycleHandler", handler),
+    ("io.k8s.api.core.v1.PodTemplateSpec", template),
     ("io.k8s.api.core.v1.ProbeHandler", handler),
     ("io.k8s.api.core.v1.TCPSocketAction", port),
     ("io.k8s.api.core.v1.VolumeMount", mount),
@@ -32,10 +34,27 @@ fn container(container: &Value, path: Path<'_>) -> Vec<FieldError> {
         }
     }
     errors.extend(devices(container, path.field("volumeDevices")));
+    let mut names = HashSet::new();
+    let ports = path.field("ports");
+    for (index, port) in items(container, "ports").iter().enumerate() {
+        let name = text(port, "name");
+        if !name.is_empty() && !names.insert(name) {
+            let place = ports.index(index);
+            errors.push(FieldError::duplicate(place.field("name"), &json!(name)));
+        }
+    }
     if !items(container, "restartPolicyRules").is_empty() && !has(container, "restartPolicy") {
         let why = "must specify restartPolicy when restart rules are used";
         errors.push(FieldError::required(path.field("restartPolicy"), why));
     }
+    errors
+}
+
+/// Checks the labels of a template. kube-apiserver reports them without `metadata`.
+fn template(template: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let part = |field: &str| template["metadata"].get(field);
+    let mut errors = meta::validate_labels(part("labels"), path.field("labels"));
+    errors.extend(meta::validate_annotations(part("annotations"), path.field("annotations")));
     errors
 }
 
@@ -118,8 +137,12 @@ fn mount(mount: &Value, path: Path<'_>) -> Vec<FieldError> {
 }
 
 fn restart_rule(rule: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let place = path.field("exitCodes");
     if has(rule, "exitCodes") {
-        return Vec::new();
+        let operator = &rule["exitCodes"]["operator"];
+        let known = ["In", "NotIn"].map(Value::from);
+        let error = || FieldError::not_supported(place.field("operator"), &json!(""), &known);
+        return operator.as_str().unwrap_or_default().is_empty().then(error).into_iter().collect();
     }
     vec![FieldError::required(path.field("exitCodes"), "must be specified")]
 }

@@ -6,8 +6,12 @@
 mod containers;
 mod environment;
 mod flows;
+mod jobs;
 mod limits;
+mod metrics;
 mod objects;
+mod operating_system;
+mod pod_resources;
 mod resources;
 mod scheduling;
 mod security;
@@ -15,6 +19,7 @@ mod selectors;
 mod volumes;
 
 pub(super) use self::containers::port_number_or_name;
+pub(super) use self::pod_resources::aggregate;
 pub(super) use self::resources::quantity_of;
 
 use serde_json::Value;
@@ -28,8 +33,12 @@ pub(super) fn all() -> impl Iterator<Item = (&'static str, Check)> {
         containers::CHECKS,
         environment::CHECKS,
         flows::CHECKS,
+        jobs::CHECKS,
         limits::CHECKS,
+        metrics::CHECKS,
         objects::CHECKS,
+        operating_system::CHECKS,
+        pod_resources::CHECKS,
         resources::CHECKS,
         scheduling::CHECKS,
         security::CHECKS,
@@ -54,6 +63,16 @@ fn text<'a>(object: &'a Value, field: &str) -> &'a str {
 
 fn has(object: &Value, field: &str) -> bool {
     object.get(field).is_some_and(|value| !value.is_null())
+}
+
+/// Calls a function with each container of a pod and its path.
+fn each_container(spec: &Value, path: Path<'_>, mut visit: impl FnMut(&Value, Path<'_>)) {
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        let path = path.field(list);
+        for (index, container) in items(spec, list).iter().enumerate() {
+            visit(container, path.index(index));
+        }
+    }
 }
 
 /// Returns the mistakes in a text, also if it is empty.

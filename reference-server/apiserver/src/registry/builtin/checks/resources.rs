@@ -62,6 +62,7 @@ pub(in crate::registry::builtin) fn requirements(
             let amount = amount.as_str().unwrap_or_default();
             errors.extend(check_name(name, place.key(name)));
             errors.extend(quantity_of(name, amount, place.key(name)));
+            errors.extend(pages(name, amount, place.key(name)));
             if kind == "requests" {
                 errors.extend(request(resources, name, amount, path));
             }
@@ -111,6 +112,14 @@ pub(in crate::registry::builtin) fn quantity_of(
         errors.push(FieldError::invalid(path, &json!(amount), "must be an integer"));
     }
     errors
+}
+
+/// An amount of huge pages has whole pages.
+fn pages(name: &str, amount: &str, path: Path<'_>) -> Option<FieldError> {
+    let size = quantity::nanos(name.strip_prefix(HUGE)?);
+    let rest = quantity::nanos(amount).zip(size).map(|(all, size)| all.checked_rem(size));
+    let why = format!("{amount} is not positive integer multiple of {name}");
+    (rest != Some(Some(0))).then(|| FieldError::invalid(path, &json!(amount), &why))
 }
 
 /// Returns the error of a negative amount.
@@ -221,6 +230,8 @@ mod tests {
     #[case(json!({"requests": {"a.b/c": "1"}}), &["x.resources.limits"])]
     #[case(json!({"limits": {"a.b/c": "500m"}}), &["x.resources.limits[a.b/c]"])]
     #[case(json!({"limits": {"hugepages-2Mi": "2Mi"}}), &["x.resources"])]
+    #[case(json!({"limits": {"hugepages-2Mi": "3Mi", "cpu": "1"}}),
+           &["x.resources.limits[hugepages-2Mi]"])]
     #[case(json!({"limits": {"a.b/c": "1"}, "requests": {"a.b/c": "1"}}), &[])]
     fn amounts_are_checked(#[case] resources: Value, #[case] expected: &[&str]) {
         assert_eq!(mistakes("Container", &json!({"resources": resources})), expected);

@@ -214,12 +214,17 @@ fn spread(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
         }
         errors.extend(label_keys(constraint, &["matchLabelKeys"], place));
     }
-    let mut gates = HashSet::new();
+    let gates = items(spec, "schedulingGates");
+    if !gates.is_empty() && !text(spec, "nodeName").is_empty() {
+        let why = "cannot be set until all schedulingGates have been cleared";
+        errors.push(FieldError::forbidden(path.field("nodeName"), why));
+    }
+    let mut names = HashSet::new();
     let list = path.field("schedulingGates");
-    for (index, gate) in items(spec, "schedulingGates").iter().enumerate() {
+    for (index, gate) in gates.iter().enumerate() {
         let name = text(gate, "name");
         errors.extend(Syntax::LabelKey.errors(name, list.index(index)));
-        if !gates.insert(name) {
+        if !names.insert(name) {
             errors.push(FieldError::duplicate(list.index(index), &json!(name)));
         }
     }

@@ -2,12 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{Checks, has, items, text};
+use super::{Checks, each_container, has, items, text};
 use kubeproof_apimachinery::object::validation::syntax::Syntax;
 use kubeproof_apimachinery::schema::{FieldError, Path};
 
 pub(super) const CHECKS: Checks = &[
     ("io.k8s.api.core.v1.AppArmorProfile", app_armor),
+    ("io.k8s.api.core.v1.PodSecurityContext", groups),
+    ("io.k8s.api.core.v1.PodSpec", kernel_parameters),
     ("io.k8s.api.core.v1.PodSpec", pod),
     ("io.k8s.api.core.v1.SeccompProfile", seccomp),
     ("io.k8s.api.core.v1.SecurityContext", container),
@@ -38,27 +40,80 @@ fn pod(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
         errors.push(FieldError::invalid(context.field("shareProcessNamespace"), &json!(true), why));
     }
     if spec["hostUsers"] != false {
-        let lists = ["containers", "initContainers", "ephemeralContainers"];
-        for list in lists {
-            let place = path.field(list);
-            for (index, container) in items(spec, list).iter().enumerate() {
-                if container["securityContext"]["procMount"] == "Unmasked" {
-                    let place = place.index(index);
-                    let place = place.field("securityContext");
-                    let why = "`hostUsers` must be false to use `Unmasked`";
-                    let place = place.field("procMount");
-                    errors.push(FieldError::invalid(place, &json!("Unmasked"), why));
-                }
+        each_container(spec, path, |container, path| {
+            if container["securityContext"]["procMount"] == "Unmasked" {
+                let place = path.field("securityContext");
+                let why = "`hostUsers` must be false to use `Unmasked`";
+                let place = place.field("procMount");
+                errors.push(FieldError::invalid(place, &json!("Unmasked"), why));
             }
-        }
+        });
         return errors;
     }
-    for (field, name) in [("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
+    let why = "when `hostUsers` is false";
+    let fields = [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")];
+    for (field, name) in fields {
         if spec[field] == true {
-            errors.push(FieldError::forbidden(path.field(name), "when `hostUsers` is false"));
+            errors.push(FieldError::forbidden(path.field(name), why));
+        }
+    }
+    each_container(spec, path, |container, path| {
+        if !items(container, "volumeDevices").is_empty() {
+            errors.push(FieldError::forbidden(path.field("volumeDevices"), why));
+        }
+    });
+    errors
+}
+
+fn groups(context: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let list = path.field("supplementalGroups");
+    for (index, group) in items(context, "supplementalGroups").iter().enumerate() {
+        if group.as_i64().is_none_or(|id| !(0..=i64::from(i32::MAX)).contains(&id)) {
+            let why = "must be between 0 and 2147483647, inclusive";
+            errors.push(FieldError::invalid(list.index(index), group, why));
         }
     }
     errors
+}
+
+/// Checks `sysctls`. A pod on the network of its host cannot change the parameters of the network.
+fn kernel_parameters(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let context = path.field("securityContext");
+    let list = context.field("sysctls");
+    for (index, parameter) in items(&spec["securityContext"], "sysctls").iter().enumerate() {
+        let name = text(parameter, "name");
+        let place = list.index(index);
+        let mut invalid = |why: &str| {
+            errors.push(FieldError::invalid(place.field("name"), &json!(name), why));
+        };
+        if !name.is_empty() && !is_parameter(name) {
+            invalid(PARAMETER_SYNTAX);
+        }
+        let dotted = if name.contains('/') { name.replace('/', ".") } else { name.to_owned() };
+        let is_below = |namespaces: &[&str]| namespaces.iter().any(|it| dotted.starts_with(it));
+        if spec["hostNetwork"] == true && is_below(&["net."]) {
+            invalid("may not be specified when 'hostNetwork' is true");
+        }
+        let is_of_ipc = is_below(&["kernel.shm", "kernel.msg", "fs.mqueue."]);
+        if spec["hostIPC"] == true && (is_of_ipc || dotted == "kernel.sem") {
+            invalid("may not be specified when 'hostIPC' is true");
+        }
+    }
+    errors
+}
+
+const PARAMETER_SYNTAX: &str = r"must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
+
+fn is_parameter(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let is_part = |part: &str| {
+        part.starts_with(is_plain)
+            && part.ends_with(is_plain)
+            && part.chars().all(|c| is_plain(c) || matches!(c, '-' | '_'))
+    };
+    name.len() <= 253 && name.split(['.', '/']).all(is_part)
 }
 
 fn seccomp(profile: &Value, path: Path<'_>) -> Vec<FieldError> {
@@ -122,6 +177,18 @@ mod tests {
     #[case("AppArmorProfile", json!({"type": "Unconfined", "localhostProfile": "a"}),
            &["x.localhostProfile"])]
     #[case("PodSpec", json!({"hostUsers": false, "hostPID": true}), &["x.HostPID"])]
+    #[case("PodSpec", json!({"hostUsers": false, "hostNetwork": true}), &["x.hostNetwork"])]
+    #[case("PodSpec", json!({"hostUsers": false, "containers": [{"volumeDevices": [{}]}]}),
+           &["x.containers[0].volumeDevices"])]
+    #[case("PodSecurityContext", json!({"supplementalGroups": [0, -1]}),
+           &["x.supplementalGroups[1]"])]
+    #[case("PodSpec", json!({"securityContext": {"sysctls": [{"name": "kernel.shm_a"},
+                                                             {"name": "net/a-b"}]}}), &[])]
+    #[case("PodSpec", json!({"securityContext": {"sysctls": [{"name": "Net.a"}]}}),
+           &["x.securityContext.sysctls[0].name"])]
+    #[case("PodSpec", json!({"hostIPC": true, "hostNetwork": true, "securityContext":
+           {"sysctls": [{"name": "kernel.sem"}, {"name": "net/a"}, {"name": "vm.a"}]}}),
+           &["x.securityContext.sysctls[0].name", "x.securityContext.sysctls[1].name"])]
     #[case("PodSpec", json!({"shareProcessNamespace": true, "hostPID": true}),
            &["x.securityContext.shareProcessNamespace"])]
     #[case("PodSpec", json!({"containers": [{"securityContext": {"procMount": "Unmasked"}}]}),

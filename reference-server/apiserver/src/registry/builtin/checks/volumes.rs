@@ -5,11 +5,13 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::{Checks, has, items, text};
+use crate::registry::builtin::meta;
 use kubeproof_apimachinery::object::validation::syntax::Syntax;
 use kubeproof_apimachinery::schema::{FieldError, Path};
 
 pub(super) const CHECKS: Checks = &[
-    ("io.k8s.api.core.v1.CSIPersistentVolumeSource", secret),
+    ("io.k8s.api.core.v1.AzureDiskVolumeSource", azure_disk),
+    ("io.k8s.api.core.v1.CSIPersistentVolumeSource", driver_secrets),
     ("io.k8s.api.core.v1.CSIVolumeSource", local_secret),
     ("io.k8s.api.core.v1.CinderPersistentVolumeSource", secret),
     ("io.k8s.api.core.v1.CinderVolumeSource", local_secret),
@@ -23,6 +25,8 @@ pub(super) const CHECKS: Checks = &[
     ("io.k8s.api.core.v1.PersistentVolumeSpec", persistent),
     ("io.k8s.api.core.v1.ProjectedVolumeSource", projected),
     ("io.k8s.api.core.v1.QuobyteVolumeSource", quobyte),
+    ("io.k8s.api.core.v1.StorageOSPersistentVolumeSource", secret),
+    ("io.k8s.api.core.v1.StorageOSVolumeSource", local_secret),
 ];
 
 fn fibre_channel(source: &Value, path: Path<'_>) -> Vec<FieldError> {
@@ -135,6 +139,46 @@ fn projected(volume: &Value, path: Path<'_>) -> Vec<FieldError> {
     errors
 }
 
+/// The place of a disk follows from its kind.
+fn azure_disk(source: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let place = text(source, "diskURI");
+    let (prefix, form) = if text(source, "kind") == "Managed" {
+        ("/subscriptions", MANAGED_DISK)
+    } else {
+        ("https://", DISK)
+    };
+    if place.starts_with(prefix) {
+        return Vec::new();
+    }
+    vec![FieldError::not_supported(path.field("diskURI"), &json!(place), &[json!(form)])]
+}
+
+const DISK: &str = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
+const MANAGED_DISK: &str = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/\
+                            microsoft.compute/disks/{disk-id}";
+
+/// The drivers of CSI get these secrets by their names.
+fn driver_secrets(source: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let mut errors = secret(source, path);
+    for field in DRIVER_SECRETS.iter().filter(|field| has(source, field)) {
+        let place = path.field(field);
+        for (part, syntax) in [("name", Syntax::DnsSubdomain), ("namespace", Syntax::DnsLabel)] {
+            let name = text(&source[field], part);
+            if !name.is_empty() {
+                errors.extend(syntax.errors(name, place.field(part)));
+            }
+        }
+    }
+    errors
+}
+
+const DRIVER_SECRETS: [&str; 4] = [
+    "controllerExpandSecretRef",
+    "controllerPublishSecretRef",
+    "nodeExpandSecretRef",
+    "nodePublishSecretRef",
+];
+
 fn local_secret(source: &Value, path: Path<'_>) -> Vec<FieldError> {
     secrets(source, &["secretRef", "nodePublishSecretRef"], &["name"], path)
 }
@@ -194,10 +238,13 @@ fn claim_template(template: &Value, path: Path<'_>) -> Vec<FieldError> {
     let mut errors = crate::registry::builtin::core::validate_claim_spec(&template["spec"], spec);
     let metadata = path.field("metadata");
     for (field, _) in template["metadata"].as_object().into_iter().flatten() {
-        if !matches!(field.as_str(), "labels" | "annotations" | "creationTimestamp") {
+        if !matches!(field.as_str(), "labels" | "annotations") {
             errors.push(FieldError::forbidden(metadata.field(field), "cannot be set"));
         }
     }
+    let part = |field: &str| template["metadata"].get(field);
+    errors.extend(meta::validate_labels(part("labels"), metadata.field("labels")));
+    errors.extend(meta::validate_annotations(part("annotations"), metadata.field("annotations")));
     errors
 }
 
@@ -229,6 +276,13 @@ mod tests {
         json!({"nodePublishSecretRef": {}}), &["x.nodePublishSecretRef.name"])]
     #[case("CSIPersistentVolumeSource", json!({"nodePublishSecretRef": {"name": "a"}}),
            &["x.nodePublishSecretRef.namespace"])]
+    #[case("CSIPersistentVolumeSource",
+           json!({"nodePublishSecretRef": {"name": "A", "namespace": "a.b"}}),
+           &["x.nodePublishSecretRef.name", "x.nodePublishSecretRef.namespace"])]
+    #[case("AzureDiskVolumeSource", json!({"diskURI": "https://a"}), &[])]
+    #[case("AzureDiskVolumeSource", json!({"diskURI": "https://a", "kind": "Managed"}),
+           &["x.diskURI"])]
+    #[case("StorageOSVolumeSource", json!({"secretRef": {}}), &["x.secretRef.name"])]
     #[case("ConfigMapVolumeSource", json!({}), &["x.name"])]
     #[case("EmptyDirVolumeSource", json!({"sizeLimit": "-1"}), &["x.sizeLimit"])]
     #[case("PersistentVolumeSpec", json!({"local": {}, "capacity": {"storage": "0"}}),

@@ -3,6 +3,8 @@
 mod columns;
 mod defaults;
 mod ephemeral;
+mod label_keys;
+mod network;
 mod resize;
 mod strategy;
 mod update;
@@ -19,7 +21,7 @@ use crate::registry::builtin::{
     BuiltinType, FieldLabel, Hooks, PART_VERBS, PartHooks, Subresource, restore,
     take_status_and_metadata,
 };
-use kubeproof_apimachinery::object::Object;
+use kubeproof_apimachinery::object::{Object, timestamp};
 
 use kubeproof_apimachinery::schema::FieldError;
 
@@ -104,16 +106,22 @@ const FIELD_LABELS: &[FieldLabel] = &[
 ];
 
 fn complete(pod: &mut Value) {
-    // Only pods have these defaults. Templates do not.
-    defaults::request_the_limits(&mut pod["spec"]);
-    if pod["spec"].get("enableServiceLinks").is_none() {
-        pod["spec"]["enableServiceLinks"] = json!(true);
-    }
     complete_spec(&mut pod["spec"]);
+    defaults::complete_pod(&mut pod["spec"]);
 }
 
 fn prepare_create(pod: &mut Value) {
     pod["status"] = json!({"phase": "Pending", "qosClass": qos_class(&pod["spec"])});
+    if pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+        pod["status"]["conditions"] = json!([{
+            "type": "PodScheduled",
+            "status": "False",
+            "lastTransitionTime": timestamp(0),
+            "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+        }]);
+    }
+    label_keys::select(pod);
 }
 
 fn validate_create(pod: &Value) -> Vec<FieldError> {
@@ -124,14 +132,20 @@ fn validate_create(pod: &Value) -> Vec<FieldError> {
     is_given.then(error).into_iter().collect()
 }
 
+fn is_set(resources: &Value) -> bool {
+    let is_set = |kind: &str| resources[kind].as_object().is_some_and(|all| !all.is_empty());
+    is_set("requests") || is_set("limits")
+}
+
 /// Returns the `QoS` class of a pod. Guaranteed means that every container has limits for both
 /// resources and requests the same. Best effort means that no container requests anything.
 fn qos_class(spec: &Value) -> &'static str {
+    let own = Some(&spec["resources"]).filter(|own| is_set(own));
     let containers = || {
-        ["containers", "initContainers"]
-            .into_iter()
-            .flat_map(|list| spec[list].as_array().into_iter().flatten())
-            .map(|container| &container["resources"])
+        // The resources of the whole pod replace those of its containers.
+        let lists = ["containers", "initContainers"].into_iter().filter(|_| own.is_none());
+        let all = lists.flat_map(|list| spec[list].as_array().into_iter().flatten());
+        all.map(|container| &container["resources"]).chain(own)
     };
     // The default of a request is its limit.
     let amount = |resources: &Value, kind: &str, name: &str| {

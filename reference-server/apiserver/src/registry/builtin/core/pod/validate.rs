@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::{ephemeral, resize};
+use super::{ephemeral, network, resize};
 use kubeproof_apimachinery::schema::{FieldError, Path};
 
 /// Returns the errors of a pod.
@@ -52,7 +52,8 @@ fn check_spec(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
             check.host_ports(container, list, &mut host_ports, path.field("ports"));
         }
     }
-    check.dns(path.field("dnsConfig"));
+    check.claim_names(path.field("resourceClaims"));
+    check.errors.extend(network::validate(spec, path));
     check.errors
 }
 
@@ -155,6 +156,17 @@ impl<'s> Check<'s> {
         }
     }
 
+    fn claim_names(&mut self, path: Path<'_>) {
+        let mut known = HashSet::new();
+        for (index, claim) in items(self.spec, "resourceClaims").iter().enumerate() {
+            let name = text(claim, "name");
+            if !name.is_empty() && !known.insert(name) {
+                let place = path.index(index);
+                self.errors.push(FieldError::duplicate(place.field("name"), &json!(name)));
+            }
+        }
+    }
+
     /// Only containers that run as long as the pod have probes and a lifecycle.
     fn lifecycle(&mut self, container: &Value, list: &str, path: Path<'_>) {
         if list == "initContainers" && container["restartPolicy"] != "Always" {
@@ -227,33 +239,6 @@ impl<'s> Check<'s> {
             if on_host_network && port["containerPort"].as_i64() != Some(number) {
                 let why = "must match `containerPort` when `hostNetwork` is true";
                 self.errors.push(FieldError::invalid(place, &json!(number), why));
-            }
-        }
-    }
-
-    fn dns(&mut self, path: Path<'_>) {
-        let config = &self.spec["dnsConfig"];
-        if text(self.spec, "dnsPolicy") == "None" {
-            if config.is_null() {
-                let why = "must provide `dnsConfig` when `dnsPolicy` is None";
-                self.errors.push(FieldError::required(path, why));
-            } else if items(config, "nameservers").is_empty() {
-                let why = "must provide at least one DNS nameserver when `dnsPolicy` is None";
-                self.errors.push(FieldError::required(path.field("nameservers"), why));
-            }
-        }
-        for (field, most, what) in
-            [("nameservers", 3, "nameservers"), ("searches", 32, "search paths")]
-        {
-            if items(config, field).len() > most {
-                let why = format!("must not have more than {most} {what}");
-                self.errors.push(FieldError::invalid(path.field(field), &config[field], &why));
-            }
-        }
-        let list = path.field("options");
-        for (index, option) in items(config, "options").iter().enumerate() {
-            if text(option, "name").is_empty() {
-                self.errors.push(FieldError::required(list.index(index), "must not be empty"));
             }
         }
     }
