@@ -157,3 +157,53 @@ fn the_api_server_accepts_the_flags_of_envtest_and_stops() {
     let log = server.terminate();
     assert_eq!(log, "warning: kubeproof ignores the flag --feature-gates\n");
 }
+
+/// jenvtest writes flags and values as separate arguments, gives some flags twice, and uses a
+/// client certificate as its own authority.
+#[test]
+fn the_programs_accept_the_flags_of_jenvtest() {
+    let dir = tempfile::tempdir().expect("a directory");
+    assets(dir.path());
+    let (port, peer) = (free_port(), "http://localhost:0");
+    let url = format!("http://0.0.0.0:{port}");
+    let flags = [
+        ["-data-dir", "nowhere"],
+        ["-wal-dir", "nowhere"],
+        ["--listen-client-urls", &url],
+        ["--advertise-client-urls", &url],
+        ["--initial-cluster", "default=http://localhost:0"],
+        ["--initial-advertise-peer-urls", peer],
+        ["--listen-peer-urls", peer],
+    ];
+    let etcd = Program::start(&dir.path().join("etcd"), flags.as_flattened());
+    assert_eq!(etcd.address, format!("0.0.0.0:{port}"));
+    assert_eq!(etcd.terminate(), "");
+
+    let file = |name: &str| dir.path().join(name).display().to_string();
+    for (certificate, key) in [("apiserver.crt", "apiserver.key"), ("client.crt", "client.key")] {
+        let pair = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]);
+        let pair = pair.expect("a certificate");
+        fs::write(file(certificate), pair.cert.pem()).expect("written");
+        fs::write(file(key), pair.signing_key.serialize_pem()).expect("written");
+    }
+    let port = free_port().to_string();
+    let (key, client) = (file("apiserver.key"), file("client.crt"));
+    let flags = [
+        ["--cert-dir", dir.path().to_str().expect("a path")],
+        ["--secure-port", &port],
+        ["--etcd-servers", &url],
+        ["--authorization-mode", "RBAC"],
+        ["--service-account-issuer", "https://localhost"],
+        ["--service-account-signing-key-file", &key],
+        ["--service-account-signing-key-file", &key],
+        ["--service-account-key-file", &key],
+        ["--service-account-issuer", &file("apiserver.crt")],
+        ["--disable-admission-plugins", "ServiceAccount"],
+        ["--client-ca-file", &client],
+        ["--service-cluster-ip-range", "10.0.0.0/24"],
+    ];
+    let flags = [flags.as_flattened(), &["--allow-privileged"]].concat();
+    let server = Program::start(&dir.path().join("kube-apiserver"), &flags);
+    assert!(server.address.ends_with(&format!(":{port}")), "{}", server.address);
+    assert_eq!(server.terminate(), "");
+}

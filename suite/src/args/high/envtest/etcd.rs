@@ -25,8 +25,11 @@ const FLAGS: &[Flag] = &[
     Flag { name: "listen-client-urls", value: "URLS", help: "Addresses of the health endpoint" },
     Flag { name: "advertise-client-urls", value: "URLS", help: "No effect" },
     Flag { name: "data-dir", value: "DIR", help: "No effect, nothing is stored" },
+    Flag { name: "initial-advertise-peer-urls", value: "URLS", help: "No effect" },
+    Flag { name: "initial-cluster", value: "NAMES", help: "No effect, there are no peers" },
     Flag { name: "listen-peer-urls", value: "URLS", help: "No effect, there are no peers" },
     Flag { name: "name", value: "NAME", help: "No effect" },
+    Flag { name: "wal-dir", value: "DIR", help: "No effect, nothing is stored" },
     Flag { name: "unsafe-no-fsync", value: "", help: "No effect, nothing is stored" },
 ];
 
