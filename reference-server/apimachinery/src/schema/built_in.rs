@@ -204,9 +204,11 @@ fn is_needed(definition: &Definition, field: &Field, rule: &Rule) -> bool {
             }
 }
 
-/// Reports whether a definition belongs to a status, which controllers write.
+/// Reports whether a definition belongs to a status, which controllers write. Users write the
+/// conditions of webhooks and policies.
 fn is_status(definition: &Definition) -> bool {
-    definition.name.ends_with("Status") || definition.name.ends_with("Condition")
+    let name = definition.name;
+    name.ends_with("Status") || name.ends_with("Condition") && !name.ends_with(".MatchCondition")
 }
 
 #[cfg(test)]

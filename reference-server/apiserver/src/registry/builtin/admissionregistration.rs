@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::data::{hooks, resource};
 use super::{BuiltinType, Hooks, expressions};
+use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::object::validation::names;
+use kubeproof_apimachinery::object::validation::syntax::Syntax;
 use kubeproof_apimachinery::schema::{FieldError, Path};
 use kubeproof_apimachinery::table::column::{Cell, Column, age, column, count};
 
@@ -12,11 +14,13 @@ const GROUP: &str = "admissionregistration.k8s.io";
 
 pub(super) fn types() -> Vec<BuiltinType> {
     vec![
-        policies("mutatingadmissionpolicies", mutations()),
-        bindings("mutatingadmissionpolicybindings"),
+        policies("mutatingadmissionpolicies", mutations(), validate_mutating_policy),
+        bindings("mutatingadmissionpolicybindings", |binding| {
+            no_deletion(&binding["spec"], "matchResources")
+        }),
         webhooks("mutatingwebhookconfigurations"),
-        policies("validatingadmissionpolicies", validations()),
-        bindings("validatingadmissionpolicybindings"),
+        policies("validatingadmissionpolicies", validations(), validate_validating_policy),
+        bindings("validatingadmissionpolicybindings", |_| Vec::new()),
         webhooks("validatingwebhookconfigurations"),
     ]
 }
@@ -30,7 +34,10 @@ fn validations() -> Column {
     column("Validations", "integer", cell)
 }
 
-fn policies(plural: &str, expressions: Column) -> BuiltinType {
+/// Returns the errors of an object.
+type Validate = fn(&Value) -> Vec<FieldError>;
+
+fn policies(plural: &str, expressions: Column, validate: Validate) -> BuiltinType {
     let data = resource(GROUP, "v1", plural);
     BuiltinType {
         allows_unconditional_update: false,
@@ -39,12 +46,12 @@ fn policies(plural: &str, expressions: Column) -> BuiltinType {
             column("ParamKind", "string", Cell::Computed(param_kind)),
             age(),
         ],
-        hooks: Hooks { validate: expressions::validate_policy, ..hooks(data.has_status) },
+        hooks: Hooks { validate, ..hooks(data.has_status) },
         ..data
     }
 }
 
-fn bindings(plural: &str) -> BuiltinType {
+fn bindings(plural: &str, validate: Validate) -> BuiltinType {
     BuiltinType {
         allows_unconditional_update: false,
         columns: vec![
@@ -52,6 +59,7 @@ fn bindings(plural: &str) -> BuiltinType {
             column("ParamRef", "string", Cell::Computed(param_ref)),
             age(),
         ],
+        hooks: Hooks { validate, ..Hooks::NONE },
         ..resource(GROUP, "v1", plural)
     }
 }
@@ -96,18 +104,8 @@ fn validate_webhooks(configuration: &Value) -> Vec<FieldError> {
             known.push(name);
         }
         errors.extend(validate_client(&webhook["clientConfig"], place.field("clientConfig")));
-        let versions = webhook["admissionReviewVersions"].as_array().into_iter().flatten();
-        let knows_one = versions.into_iter().any(|version| version == "v1" || version == "v1beta1");
-        if !knows_one && webhook["admissionReviewVersions"].is_array() {
-            let at = place.field("admissionReviewVersions");
-            let why = "must include at least one of v1, v1beta1";
-            errors.push(FieldError::invalid(at, &webhook["admissionReviewVersions"], why));
-        }
+        errors.extend(validate_versions(webhook, place));
         errors.extend(expressions::validate_webhook(webhook, place));
-        let rules = place.field("rules");
-        for (index, rule) in webhook["rules"].as_array().into_iter().flatten().enumerate() {
-            errors.extend(validate_rule(rule, rules.index(index)));
-        }
     }
     errors
 }
@@ -125,27 +123,70 @@ fn validate_client(client: &Value, place: Path<'_>) -> Vec<FieldError> {
     vec![FieldError::invalid(place.field("url"), &json!(url), why)]
 }
 
-fn validate_rule(rule: &Value, place: Path<'_>) -> Vec<FieldError> {
+/// Webhooks name the versions of reviews that they understand.
+fn validate_versions(webhook: &Value, place: Path<'_>) -> Vec<FieldError> {
+    let Some(versions) = webhook["admissionReviewVersions"].as_array() else { return Vec::new() };
+    let at = place.field("admissionReviewVersions");
     let mut errors = Vec::new();
-    for field in ["operations", "apiGroups", "apiVersions", "resources"] {
-        let items = rule[field].as_array().map(Vec::as_slice).unwrap_or_default();
-        let at = place.field(field);
-        if items.is_empty() {
-            errors.push(FieldError::required(at, ""));
-        } else if items.len() > 1 && items.iter().any(|item| item == "*") && field != "resources" {
-            let why = format!("if '*' is present, must not specify other {}", words(field));
-            errors.push(FieldError::invalid(at, &rule[field], &why));
+    for (index, version) in versions.iter().enumerate() {
+        if versions[..index].contains(version) {
+            errors.push(FieldError::invalid(at.index(index), version, "duplicate version"));
+            continue;
         }
+        let text = version.as_str().unwrap_or_default();
+        errors.extend(Syntax::Rfc1035Label.errors(text, at.index(index)));
+    }
+    if !versions.iter().any(|version| version == "v1" || version == "v1beta1") {
+        let why = "must include at least one of v1, v1beta1";
+        errors.push(FieldError::invalid(at, &webhook["admissionReviewVersions"], why));
     }
     errors
 }
 
-fn words(field: &str) -> &str {
-    match field {
-        "apiGroups" => "API groups",
-        "apiVersions" => "API versions",
-        other => other,
+fn validate_validating_policy(policy: &Value) -> Vec<FieldError> {
+    let mut errors = expressions::validate_policy(policy);
+    errors.extend(resource_rules(policy));
+    let (spec, root) = (&policy["spec"], Path::Root);
+    let place = root.field("spec");
+    if count(policy, "/spec/validations") == 0 && count(policy, "/spec/auditAnnotations") == 0 {
+        let why = "validations or auditAnnotations must contain at least one item";
+        let fields = ["validations", "auditAnnotations"];
+        errors.extend(fields.map(|field| FieldError::required(place.field(field), why)));
     }
+    let name = policy.meta("name");
+    let list = place.field("auditAnnotations");
+    let annotations = spec["auditAnnotations"].as_array().into_iter().flatten();
+    for (index, annotation) in annotations.enumerate() {
+        let (at, key) = (list.index(index), &annotation["key"]);
+        // The key in the audit log starts with the name of the policy.
+        let full = format!("{name}/{}", key.as_str().unwrap_or_default());
+        errors.extend(Syntax::LabelKey.errors(&full, at.field("key")));
+    }
+    errors
+}
+
+fn validate_mutating_policy(policy: &Value) -> Vec<FieldError> {
+    let mut errors = expressions::validate_policy(policy);
+    errors.extend(resource_rules(policy));
+    errors.extend(no_deletion(&policy["spec"], "matchConstraints"));
+    errors
+}
+
+/// The rules name the types that the expressions are checked with.
+fn resource_rules(policy: &Value) -> Option<FieldError> {
+    let is_missing = policy["spec"]["matchConstraints"].is_object()
+        && count(policy, "/spec/matchConstraints/resourceRules") == 0;
+    is_missing.then(|| FieldError::required("spec.matchConstraints.resourceRules", ""))
+}
+
+/// Nothing can mutate a deletion. kube-apiserver reports each one at the list of all rules.
+fn no_deletion(spec: &Value, field: &str) -> Vec<FieldError> {
+    let supported = ["*", "CONNECT", "CREATE", "UPDATE"].map(Value::from);
+    let rules = spec[field]["resourceRules"].as_array().into_iter().flatten();
+    let operations = rules.flat_map(|rule| rule["operations"].as_array().into_iter().flatten());
+    let place = format!("spec.{field}.resourceRules.operations");
+    let wrong = operations.filter(|operation| !supported.contains(operation));
+    wrong.map(|operation| FieldError::not_supported(&place, operation, &supported)).collect()
 }
 
 fn param_kind(policy: &Value) -> Value {
@@ -202,6 +243,14 @@ mod tests {
         &["webhooks[0].admissionReviewVersions"]
     )]
     #[case(
+        |w: &mut Value| w["admissionReviewVersions"] = json!(["v1", "v1", "1"]),
+        &["webhooks[0].admissionReviewVersions[1]", "webhooks[0].admissionReviewVersions[2]"]
+    )]
+    #[case(
+        |w: &mut Value| w["matchConditions"] = json!([{"name": "a b"}]),
+        &["webhooks[0].matchConditions[0].expression", "webhooks[0].matchConditions[0].name"]
+    )]
+    #[case(
         |w: &mut Value| w["rules"][0]["apiGroups"] = json!(["*", "apps"]),
         &["webhooks[0].rules[0].apiGroups"]
     )]
@@ -215,6 +264,26 @@ mod tests {
         let mut errors = ty.schema().validate(&configuration, None);
         errors.extend((ty.hooks.validate)(&configuration));
         assert_eq!(errors.into_iter().map(|error| error.field).collect::<Vec<_>>(), expected);
+    }
+
+    #[rstest]
+    #[case(json!({"validations": [{"expression": "true"}]}), &[])]
+    #[case(json!({"matchConstraints": {}, "validations": [{"expression": "true"}]}),
+           &["spec.matchConstraints.resourceRules"])]
+    #[case(json!({}), &["spec.validations", "spec.auditAnnotations"])]
+    #[case(json!({"auditAnnotations": [{"key": "a b", "valueExpression": "'x'"}]}),
+           &["spec.auditAnnotations[0].key"])]
+    fn validating_policies_are_complete(#[case] spec: Value, #[case] expected: &[&str]) {
+        let errors = validate_validating_policy(&json!({"metadata": {"name": "p"}, "spec": spec}));
+        assert_eq!(errors.iter().map(|error| &*error.field).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_mutating_policy_does_not_see_deletions() {
+        let rules = json!([{"operations": ["CREATE"]}, {"operations": ["DELETE"]}]);
+        let errors = no_deletion(&json!({"matchConstraints": {"resourceRules": rules}}), "matchConstraints");
+        assert_eq!(errors.len(), 1);
+        assert_eq!(errors[0].field, "spec.matchConstraints.resourceRules.operations");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! A check sees the value of its definition alone. The schema calls it wherever the definition is
 //! used. Mistakes that data can express are rules of the crate `api`.
 
+mod admission;
 mod containers;
 mod environment;
 mod flows;
@@ -30,6 +31,7 @@ use kubeproof_apimachinery::schema::{Check, FieldError, Path};
 /// Returns the checks of all definitions, with the published names.
 pub(super) fn all() -> impl Iterator<Item = (&'static str, Check)> {
     let parts = [
+        admission::CHECKS,
         containers::CHECKS,
         environment::CHECKS,
         flows::CHECKS,

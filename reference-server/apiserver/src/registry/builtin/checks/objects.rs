@@ -7,32 +7,11 @@ use super::{Checks, containers, has, items, text};
 use kubeproof_apimachinery::schema::{FieldError, Path};
 
 pub(super) const CHECKS: Checks = &[
-    ("io.k8s.api.admissionregistration.v1.ParamRef", parameter),
     ("io.k8s.api.core.v1.EndpointSubset", endpoints),
     ("io.k8s.api.core.v1.ResourceQuotaSpec", quota),
     ("io.k8s.api.networking.v1.NetworkPolicyPort", policy_port),
     ("io.k8s.api.node.v1.Overhead", overhead),
 ];
-
-fn parameter(reference: &Value, path: Path<'_>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    match (!text(reference, "name").is_empty(), has(reference, "selector")) {
-        (false, false) => {
-            let why = "one of name or selector must be specified";
-            errors.push(FieldError::required(path, why));
-        }
-        (true, true) => {
-            let name = json!(text(reference, "name"));
-            let why = "name and selector are mutually exclusive";
-            errors.push(FieldError::invalid(path.field("name"), &name, why));
-        }
-        _ => {}
-    }
-    if text(reference, "parameterNotFoundAction").is_empty() {
-        errors.push(FieldError::required(path.field("parameterNotFoundAction"), ""));
-    }
-    errors
-}
 
 fn endpoints(subset: &Value, path: Path<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -101,7 +80,6 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case("ParamRef", json!({}), &["x", "x.parameterNotFoundAction"])]
     #[case("EndpointSubset", json!({"ports": [{"name": "a"}, {}]}), &["x", "x.ports[1].name"])]
     #[case("ResourceQuotaSpec", json!({"hard": {"pods": "-1", "odd": "1"}}),
            &["x.hard[odd]", "x.hard[odd]", "x.hard[pods]"])]
