@@ -294,13 +294,7 @@ fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), A
     errors.extend(metadata::validate(new, rules));
     errors.extend(new_finalizers(new, old));
     errors.extend(match part {
-        Part::Status => {
-            let mut errors = (ty.hooks.validate_status)(new, old);
-            if ty.custom {
-                errors.extend(ty.validate_update(new, old));
-            }
-            errors
-        }
+        Part::Status => ty.validate_status(new, old),
         Part::Whole => ty.validate_update(new, old),
         Part::Subresource(hooks) => {
             let mut errors = ty.schema.validate(new, Some(old));

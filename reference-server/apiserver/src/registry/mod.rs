@@ -251,6 +251,27 @@ impl ResourceType {
         errors
     }
 
+    /// Returns the errors of a new status. Controllers write it, so that of a built-in type has
+    /// only the ranges of its numbers in its schema.
+    pub(crate) fn validate_status(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+        let mut errors = (self.hooks.validate_status)(new, old);
+        if self.custom {
+            errors.extend(self.validate_update(new, old));
+            return errors;
+        }
+        let fields = self.schema.properties.get("status").into_iter();
+        for (name, field) in fields.flat_map(|status| &status.properties) {
+            let value = &new["status"][name];
+            if let Some(minimum) = field.limits.minimum
+                && value.as_f64().is_some_and(|number| number < minimum)
+            {
+                let why = format!("must be greater than or equal to {minimum}");
+                errors.push(FieldError::invalid(format!("status.{name}"), value, &why));
+            }
+        }
+        errors
+    }
+
     /// Returns the violated rules. If the structure is wrong, rules are not evaluated.
     fn check_rules(
         &self,

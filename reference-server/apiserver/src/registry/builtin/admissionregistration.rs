@@ -281,7 +281,8 @@ mod tests {
     #[test]
     fn a_mutating_policy_does_not_see_deletions() {
         let rules = json!([{"operations": ["CREATE"]}, {"operations": ["DELETE"]}]);
-        let errors = no_deletion(&json!({"matchConstraints": {"resourceRules": rules}}), "matchConstraints");
+        let errors =
+            no_deletion(&json!({"matchConstraints": {"resourceRules": rules}}), "matchConstraints");
         assert_eq!(errors.len(), 1);
         assert_eq!(errors[0].field, "spec.matchConstraints.resourceRules.operations");
     }

@@ -1,6 +1,7 @@
 //! The group `batch/v1`: jobs and cron jobs.
 
 mod schedule;
+mod status;
 
 use serde_json::{Value, json};
 
@@ -53,7 +54,9 @@ fn jobs() -> BuiltinType {
                 }
                 errors
             },
+            validate_create: validate_selector,
             validate_update: validate_job_update,
+            validate_status: status::validate,
             prepare_create: generate_selector,
             ..hooks(true)
         },
@@ -142,6 +145,18 @@ fn generate_selector(job: &mut Value) {
     spec["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid.into();
 }
 
+/// A client that does not select the pods itself has no selector.
+fn validate_selector(job: &Value) -> Vec<FieldError> {
+    let (spec, uid) = (&job["spec"], job.meta("uid"));
+    let generated = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
+    if spec["manualSelector"] == true || spec["selector"].is_null() || spec["selector"] == generated
+    {
+        return Vec::new();
+    }
+    let why = "`selector` not auto-generated";
+    vec![FieldError::invalid("spec.selector", &spec["selector"], why)]
+}
+
 fn validate_job_spec(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let template = path.field("template");
@@ -228,10 +243,7 @@ fn validate_cron_job(cron: &Value) -> Vec<FieldError> {
 }
 
 fn job_status(job: &Value) -> Value {
-    let is_true = |kind: &str| {
-        let conditions = job["status"]["conditions"].as_array().into_iter().flatten();
-        conditions.into_iter().any(|it| it["type"] == kind && it["status"] == "True")
-    };
+    let is_true = |kind: &str| status::is_true(job, kind);
     let kinds = [
         ("Complete", "Complete"),
         ("Failed", "Failed"),

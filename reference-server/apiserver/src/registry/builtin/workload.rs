@@ -65,36 +65,24 @@ pub(super) fn validate_template(object: &Value, selector: &Value) -> Vec<FieldEr
     errors
 }
 
-/// Returns the errors in the counts of a status.
+/// Returns the errors in the counts of a status. No part is larger than the whole.
 pub(super) fn validate_status(new: &Value, _: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let total = new["status"]["replicas"].as_i64().unwrap_or(0);
-    let counts = [
-        "replicas",
-        "updatedReplicas",
-        "readyReplicas",
-        "availableReplicas",
-        "unavailableReplicas",
+    let status = &new["status"];
+    let count = |field: &str| status[field].as_i64().unwrap_or(0);
+    let limits = [
+        ("fullyLabeledReplicas", "replicas", "status.replicas"),
+        ("updatedReplicas", "replicas", "status.replicas"),
+        ("currentReplicas", "replicas", "status.replicas"),
+        ("readyReplicas", "replicas", "status.replicas"),
+        ("availableReplicas", "replicas", "status.replicas"),
+        ("availableReplicas", "readyReplicas", "readyReplicas"),
     ];
-    for field in counts {
-        let count = new["status"][field].as_i64().unwrap_or(0);
-        let place = format!("status.{field}");
-        if count < 0 {
-            errors.push(FieldError::invalid(
-                &place,
-                &json!(count),
-                "must be greater than or equal to 0",
-            ));
-        }
-        if count > total && field != "unavailableReplicas" {
-            errors.push(FieldError::invalid(
-                &place,
-                &json!(count),
-                "cannot be greater than status.replicas",
-            ));
-        }
-    }
-    errors
+    let broken = limits.into_iter().filter(|(part, whole, _)| count(part) > count(whole).max(0));
+    let error = |(part, _, name): (&str, &str, &str)| {
+        let why = format!("cannot be greater than {name}");
+        FieldError::invalid(format!("status.{part}"), &json!(count(part)), &why)
+    };
+    broken.map(error).collect()
 }
 
 /// Returns whether a selector selects everything.
@@ -159,9 +147,7 @@ mod tests {
         let fields: Vec<_> =
             validate_status(&status, &Value::Null).into_iter().map(|e| e.field).collect();
         assert_eq!(fields, ["status.readyReplicas"]);
-        let status = json!({"status": {"replicas": -1}});
-        assert!(
-            validate_status(&status, &Value::Null).iter().any(|e| e.field == "status.replicas")
-        );
+        let status = json!({"status": {"replicas": 2, "availableReplicas": 1}});
+        assert_eq!(validate_status(&status, &Value::Null)[0].field, "status.availableReplicas");
     }
 }

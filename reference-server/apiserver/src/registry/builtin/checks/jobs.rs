@@ -182,7 +182,10 @@ fn success_policy(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
 }
 
 /// Returns the number of the indexes in a text such as `1,3-5`.
-fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
+pub(in crate::registry::builtin) fn count_indexes(
+    text: &str,
+    completions: i64,
+) -> Result<i64, String> {
     let mut total = 0;
     let mut last = None;
     if text.is_empty() {

@@ -20,6 +20,7 @@ mod selectors;
 mod volumes;
 
 pub(super) use self::containers::port_number_or_name;
+pub(super) use self::jobs::count_indexes;
 pub(super) use self::pod_resources::aggregate;
 pub(super) use self::resources::quantity_of;
 

@@ -25,7 +25,12 @@ pub(super) fn namespaces() -> BuiltinType {
         columns: vec![column("Status", "string", Cell::Pointer("/status/phase")), age()],
         strategy: || Arc::new(NamespaceStrategy),
         hooks: Hooks {
-            default: carry_name_label,
+            default: |namespace| {
+                carry_name_label(namespace);
+                if namespace["status"]["phase"].as_str().is_none_or(str::is_empty) {
+                    namespace["status"]["phase"] = json!("Active");
+                }
+            },
             validate: |namespace| finalizer_names(namespace, |_| "spec.finalizers".to_owned()),
             validate_status,
             prepare_create,
@@ -109,10 +114,8 @@ fn finalizer_names(namespace: &Value, place: impl Fn(usize) -> String) -> Vec<Fi
 }
 
 fn validate_status(new: &Value, _: &Value) -> Vec<FieldError> {
-    let (phase, when) = match new.is_deleting() {
-        true => ("Terminating", "not empty"),
-        false => ("Active", "empty"),
-    };
+    let (phase, when) =
+        if new.is_deleting() { ("Terminating", "not empty") } else { ("Active", "empty") };
     if new["status"]["phase"] == phase {
         return Vec::new();
     }

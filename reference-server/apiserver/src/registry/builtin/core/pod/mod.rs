@@ -6,6 +6,7 @@ mod ephemeral;
 mod label_keys;
 mod network;
 mod resize;
+mod status;
 mod strategy;
 mod update;
 mod validate;
@@ -19,9 +20,8 @@ pub(crate) use self::validate::validate_spec;
 use crate::registry::builtin::data::resource;
 use crate::registry::builtin::{
     BuiltinType, FieldLabel, Hooks, PART_VERBS, PartHooks, Subresource, restore,
-    take_status_and_metadata,
 };
-use kubeproof_apimachinery::object::{Object, timestamp};
+use kubeproof_apimachinery::object::timestamp;
 
 use kubeproof_apimachinery::schema::FieldError;
 
@@ -38,10 +38,8 @@ pub(super) fn pods() -> BuiltinType {
             validate_update: update::validate_update,
             prepare_create,
             prepare_update: |new, old| restore(new, old, "status"),
-            prepare_status_update: |new, old| {
-                take_status_and_metadata(new, old);
-                new.adopt_meta("ownerReferences", old);
-            },
+            prepare_status_update: status::prepare,
+            validate_status: status::validate,
             ..Hooks::NONE
         },
         ..resource("", "v1", "pods")
