@@ -16,7 +16,7 @@ use crate::endpoints::reviews;
 use crate::http::negotiate::Target;
 use crate::http::query::WriteOptions;
 use crate::http::respond::ApiResponse;
-use kubeproof_apimachinery::object::validation::metadata::{self, MetaRules};
+use kubeproof_apimachinery::object::validation::metadata;
 use kubeproof_apimachinery::object::{Object, timestamp, uuid};
 use kubeproof_apimachinery::patch::apply::Operation;
 use kubeproof_apimachinery::status::ApiError;
@@ -261,8 +261,7 @@ fn begin_life(object: &mut Value) {
 
 fn validate(call: &Call, object: &Value) -> Result<(), ApiError> {
     let ty = &*call.ty;
-    let rules = MetaRules { name: ty.name_rule, qualified_finalizers: !ty.custom };
-    let mut errors = metadata::validate(object, rules);
+    let mut errors = metadata::validate(object, ty.meta_rules());
     errors.extend(ty.validate(object));
     errors.extend((ty.hooks.validate_create)(object));
     if errors.is_empty() {

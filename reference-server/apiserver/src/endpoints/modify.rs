@@ -15,7 +15,7 @@ use crate::endpoints::commit::{Commit, commit_draft};
 use crate::http::respond::ApiResponse;
 use crate::registry::strategy::Update;
 use kubeproof_apimachinery::object::Object;
-use kubeproof_apimachinery::object::validation::metadata::{self, MetaRules};
+use kubeproof_apimachinery::object::validation::metadata;
 use kubeproof_apimachinery::patch::apply::Operation;
 use kubeproof_apimachinery::schema::FieldError;
 use kubeproof_apimachinery::status::ApiError;
@@ -290,8 +290,7 @@ fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), A
     prepare(call, part, new, old);
     let ty = &*call.ty;
     let mut errors = metadata::validate_update(new, old);
-    let rules = MetaRules { name: ty.name_rule, qualified_finalizers: !ty.custom };
-    errors.extend(metadata::validate(new, rules));
+    errors.extend(metadata::validate_changed(new, ty.meta_rules()));
     errors.extend(new_finalizers(new, old));
     errors.extend(match part {
         Part::Status => ty.validate_status(new, old),

@@ -30,11 +30,16 @@ use self::strategy::Strategy;
 use crate::config::KubernetesVersion;
 use crate::config::disabled::DisabledCapabilities;
 use kubeproof_apimachinery::object::Object;
+use kubeproof_apimachinery::object::validation::metadata::MetaRules;
 use kubeproof_apimachinery::schema::{CauseReason, FieldError, Schema};
 use kubeproof_apimachinery::serializer::json;
 use kubeproof_apimachinery::serializer::protobuf;
 use kubeproof_apimachinery::status::Subject;
 use kubeproof_storage::Stored;
+
+/// The groups that kube-apiserver checks finalizers of as those of custom resources.
+const LENIENT_GROUPS: [&str; 3] =
+    ["admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"];
 
 /// One version of one resource.
 #[derive(Clone, Debug)]
@@ -234,6 +239,14 @@ impl ResourceType {
     pub(crate) fn default(&self, object: &mut Value) {
         self.schema.apply_defaults(object);
         (self.hooks.default)(object);
+    }
+
+    /// Returns the rules for the metadata of the objects. The finalizers of some built-in types
+    /// need no domain, as those of custom resources.
+    pub(crate) fn meta_rules(&self) -> MetaRules {
+        let is_lenient = LENIENT_GROUPS.contains(&self.group.as_str())
+            || self.group.is_empty() && self.plural == "events";
+        MetaRules { name: self.name_rule, qualified_finalizers: !self.custom && !is_lenient }
     }
 
     pub(crate) fn validate(&self, object: &Value) -> Vec<FieldError> {

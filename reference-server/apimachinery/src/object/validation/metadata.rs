@@ -23,14 +23,24 @@ pub struct MetaRules {
     pub qualified_finalizers: bool,
 }
 
-/// Returns the mistakes in the `metadata` of an object. The name must already be set, even if it is
-/// generated.
+/// Returns the mistakes in the `metadata` of a new object. The name must already be set, even if it
+/// is generated.
 pub fn validate(object: &Value, rules: MetaRules) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if let Some(metadata) = object.get("metadata") {
+        validate_names(metadata, rules.name, &mut errors);
+    }
+    errors.extend(validate_changed(object, rules));
+    errors
+}
+
+/// Returns the mistakes in the `metadata` of a changed object. Its name is final, so nothing uses
+/// `generateName`.
+pub fn validate_changed(object: &Value, rules: MetaRules) -> Vec<FieldError> {
     let Some(metadata) = object.get("metadata") else {
         return vec![FieldError::required("metadata", "")];
     };
     let mut errors = Vec::new();
-    validate_names(metadata, rules.name, &mut errors);
     let path = Path::Root.field("metadata");
     errors.extend(validate_labels(metadata.get("labels"), path.field("labels")));
     errors.extend(validate_annotations(metadata.get("annotations"), path.field("annotations")));
@@ -242,6 +252,13 @@ mod tests {
     )]
     fn mistakes_have_their_path(#[case] metadata: Value, #[case] expected: &[&str]) {
         assert_eq!(fields(&metadata, RULES), expected);
+    }
+
+    #[test]
+    fn a_change_does_not_generate_a_name() {
+        let object = json!({"metadata": {"name": "a", "generateName": "B-"}});
+        assert_eq!(validate(&object, RULES).len(), 1);
+        assert_eq!(validate_changed(&object, RULES), []);
     }
 
     #[test]

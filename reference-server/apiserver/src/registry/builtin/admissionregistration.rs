@@ -20,7 +20,7 @@ pub(super) fn types() -> Vec<BuiltinType> {
         }),
         webhooks("mutatingwebhookconfigurations"),
         policies("validatingadmissionpolicies", validations(), validate_validating_policy),
-        bindings("validatingadmissionpolicybindings", |_| Vec::new()),
+        bindings("validatingadmissionpolicybindings", validate_actions),
         webhooks("validatingwebhookconfigurations"),
     ]
 }
@@ -179,6 +179,20 @@ fn resource_rules(policy: &Value) -> Option<FieldError> {
     is_missing.then(|| FieldError::required("spec.matchConstraints.resourceRules", ""))
 }
 
+/// A denied request needs no warning about the same mistake.
+fn validate_actions(binding: &Value) -> Vec<FieldError> {
+    let actions = &binding["spec"]["validationActions"];
+    let has = |action: &str| actions.as_array().is_some_and(|all| all.contains(&json!(action)));
+    if !(has("Deny") && has("Warn")) {
+        return Vec::new();
+    }
+    vec![FieldError::invalid(
+        "spec.validationActions",
+        actions,
+        "must not contain both Deny and Warn",
+    )]
+}
+
 /// Nothing can mutate a deletion. kube-apiserver reports each one at the list of all rules.
 fn no_deletion(spec: &Value, field: &str) -> Vec<FieldError> {
     let supported = ["*", "CONNECT", "CREATE", "UPDATE"].map(Value::from);
@@ -285,6 +299,13 @@ mod tests {
             no_deletion(&json!({"matchConstraints": {"resourceRules": rules}}), "matchConstraints");
         assert_eq!(errors.len(), 1);
         assert_eq!(errors[0].field, "spec.matchConstraints.resourceRules.operations");
+    }
+
+    #[test]
+    fn a_binding_denies_or_warns() {
+        let binding = |actions: Value| json!({"spec": {"validationActions": actions}});
+        assert_eq!(validate_actions(&binding(json!(["Deny", "Audit"]))), []);
+        assert_eq!(validate_actions(&binding(json!(["Deny", "Warn"]))).len(), 1);
     }
 
     #[test]

@@ -10,7 +10,8 @@ use super::{BuiltinType, FieldLabel, Hooks, immutable};
 use crate::registry::strategy::Strategy;
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::object::validation::names;
-use kubeproof_apimachinery::schema::FieldError;
+use kubeproof_apimachinery::object::validation::syntax::Syntax;
+use kubeproof_apimachinery::schema::{FieldError, Path};
 use kubeproof_apimachinery::table::column::{Cell, age, column};
 
 pub(super) fn types() -> Vec<BuiltinType> {
@@ -28,6 +29,7 @@ pub(super) fn types() -> Vec<BuiltinType> {
 fn api_services() -> BuiltinType {
     BuiltinType {
         has_generation: false,
+        allows_unconditional_update: false,
         columns: vec![
             column("Service", "string", Cell::Computed(service)),
             column("Available", "string", Cell::Computed(available)),
@@ -51,7 +53,25 @@ fn validate_api_service(service: &Value) -> Vec<FieldError> {
         let why = format!("must be `spec.version+\".\"+spec.group`: \"{expected}\"");
         errors.push(FieldError::invalid("metadata.name", &service["metadata"]["name"], &why));
     }
+    if text("group").is_empty() && text("version") != "v1" {
+        let why = "only v1 may have an empty group and it better be legacy kube";
+        errors.push(FieldError::required("spec.group", why));
+    }
+    let (root, group) = (Path::Root, text("group"));
+    let place = root.field("spec");
+    if !group.is_empty() {
+        errors.extend(Syntax::DnsSubdomain.errors(group, place.field("group")));
+    }
+    errors.extend(Syntax::Rfc1035Label.errors(text("version"), place.field("version")));
     if spec["service"].is_null() {
+        if !text("caBundle").is_empty() {
+            let why = "local APIServices may not have a caBundle";
+            errors.push(FieldError::invalid("spec.caBundle", &spec["caBundle"], why));
+        }
+        if spec["insecureSkipTLSVerify"] == true {
+            let why = "local APIServices may not have insecureSkipTLSVerify";
+            errors.push(FieldError::invalid("spec.insecureSkipTLSVerify", &json!(true), why));
+        }
         return errors;
     }
     let skips = spec["insecureSkipTLSVerify"] == true;

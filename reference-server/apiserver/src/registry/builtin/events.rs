@@ -7,9 +7,6 @@ use serde_json::{Map, Value, json};
 use super::core::event;
 use super::data::resource;
 use super::{BuiltinType, FieldLabel, Hooks, Storage};
-use kubeproof_apimachinery::object::validation::names::qualified_name;
-
-use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::schema::FieldError;
 
 /// Fields with different names in this group and in the core group.
@@ -23,21 +20,14 @@ const RENAMED: [(&str, &str); 7] = [
     ("reportingController", "reportingComponent"),
 ];
 
-/// Deprecated fields, which only events from the core group have.
-const DEPRECATED: [&str; 4] =
-    ["deprecatedCount", "deprecatedFirstTimestamp", "deprecatedLastTimestamp", "deprecatedSource"];
-
 /// The fields of an event that may change.
 const MUTABLE: [&str; 4] = ["apiVersion", "kind", "metadata", "series"];
-
-/// The longest note.
-const MAX_NOTE: usize = 1024;
 
 pub(super) fn types() -> Vec<BuiltinType> {
     vec![BuiltinType {
         field_labels: FIELD_LABELS,
         columns: event::columns(),
-        hooks: Hooks { validate, validate_update, ..Hooks::NONE },
+        hooks: Hooks { validate, validate_create, validate_update, ..Hooks::NONE },
         storage: Some(Storage { ty: event::events, encode: to_core, decode: from_core }),
         ..resource("events.k8s.io", "v1", "events")
     }]
@@ -60,35 +50,23 @@ const FIELD_LABELS: &[FieldLabel] = &[
     FieldLabel { label: "type", pointer: "/type", absent: "" },
 ];
 
-/// A new event must be complete. An event from the core group needs no more checks.
 fn validate(event: &Value) -> Vec<FieldError> {
-    if !event.meta("resourceVersion").is_empty() {
-        return Vec::new();
-    }
+    event::validate_either(event, "reportingController")
+}
+
+/// A new event has the new form. The errors name the fields of the core group.
+fn validate_create(event: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    if !event::lives_beside(event, &event["regarding"]) {
-        let about = &event["regarding"]["namespace"];
-        errors.push(FieldError::invalid("regarding.namespace", about, "must be that of the event"));
-    }
-    for field in ["eventTime", "reportingController", "reportingInstance", "action", "reason"] {
-        if event[field].as_str().unwrap_or_default().is_empty() {
-            errors.push(FieldError::required(field, ""));
-        }
-    }
-    let controller = event["reportingController"].as_str().unwrap_or_default();
-    for why in qualified_name(controller).iter().filter(|_| !controller.is_empty()) {
-        errors.push(FieldError::invalid("reportingController", &event["reportingController"], why));
+    if !event["eventTime"].is_string() {
+        errors.push(FieldError::required("eventTime", ""));
     }
     if !matches!(event["type"].as_str(), Some("Normal" | "Warning")) {
         errors.push(FieldError::invalid("type", &event["type"], "must be Normal or Warning"));
     }
-    if event["note"].as_str().is_some_and(|note| note.len() > MAX_NOTE) {
-        errors.push(FieldError::too_long("note", MAX_NOTE as u64));
-    }
-    for field in DEPRECATED {
+    for (field, core) in RENAMED.iter().filter(|(field, _)| field.starts_with("deprecated")) {
         let given = &event[field];
         if !(given.is_null() || *given == json!({})) {
-            errors.push(FieldError::invalid(field, given, "must not be set"));
+            errors.push(FieldError::invalid(core, given, "needs to be unset"));
         }
     }
     errors
@@ -167,18 +145,25 @@ mod tests {
     }
 
     #[rstest]
-    #[case("eventTime", Value::Null)]
-    #[case("action", json!(""))]
-    #[case("type", json!("Odd"))]
-    #[case("reportingController", json!("a b"))]
-    #[case("note", json!("x".repeat(1025)))]
-    #[case("deprecatedCount", json!(1))]
-    fn a_new_event_is_complete(#[case] field: &str, #[case] value: Value) {
-        assert_eq!(validate(&event()), []);
+    #[case("eventTime", Value::Null, &["eventTime"])]
+    #[case("action", json!(""), &["action"])]
+    #[case("type", json!("Odd"), &["type"])]
+    #[case("reportingController", json!("a b"), &["reportingController"])]
+    #[case("note", json!("x".repeat(1025)), &["message"])]
+    #[case("deprecatedCount", json!(1), &["count"])]
+    fn a_new_event_is_complete(
+        #[case] field: &str,
+        #[case] value: Value,
+        #[case] expected: &[&str],
+    ) {
+        let errors = |event: &Value| {
+            let errors = [validate(event), validate_create(event)].concat();
+            errors.into_iter().map(|error| error.field).collect::<Vec<_>>()
+        };
+        assert_eq!(errors(&event()), [""; 0]);
         let mut wrong = event();
         wrong[field] = value;
-        let errors = validate(&wrong);
-        assert_eq!(errors.iter().map(|error| error.field.as_str()).collect::<Vec<_>>(), [field]);
+        assert_eq!(errors(&wrong), expected);
     }
 
     #[test]

@@ -77,6 +77,10 @@ fn priority_levels() -> BuiltinType {
 fn validate_level(level: &Value) -> Vec<FieldError> {
     let spec = &level["spec"];
     let mut errors = Vec::new();
+    if (spec["type"] == "Exempt") != (level["metadata"]["name"] == "exempt") {
+        let why = "must be 'Exempt' if and only if `name` is 'exempt'";
+        errors.push(FieldError::invalid("spec.type", &spec["type"], why));
+    }
     let is_limited = spec["type"] == "Limited";
     if is_limited && spec["limited"].is_null() {
         let why = "must not be empty when type is Limited";

@@ -9,6 +9,7 @@ use super::data::{hooks, resource};
 use super::{BuiltinType, Hooks, immutable, restore};
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::object::validation::names;
+use kubeproof_apimachinery::object::validation::syntax::Syntax;
 use kubeproof_apimachinery::schema::{FieldError, Path};
 use kubeproof_apimachinery::table::column::{Cell, age, column};
 
@@ -27,7 +28,8 @@ fn ingress_classes() -> BuiltinType {
         ],
         hooks: Hooks {
             default: |class| {
-                if let Some(parameters) = class["spec"]["parameters"].as_object_mut() {
+                let parameters = class.pointer_mut("/spec/parameters");
+                if let Some(parameters) = parameters.and_then(Value::as_object_mut) {
                     parameters.entry("scope").or_insert_with(|| json!("Cluster"));
                 }
             },
@@ -73,6 +75,7 @@ fn ip_addresses() -> BuiltinType {
                 let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
                 vec![FieldError::invalid("metadata.name", &json!(name), why)]
             },
+            validate_update: |new, old| immutable(new, old, &["spec.parentRef"]),
             is_new_generation: |_, _| false,
             ..hooks(false)
         },
@@ -200,7 +203,7 @@ fn validate_backend(backend: &Value, place: Path<'_>) -> Vec<FieldError> {
             let why = "resource or service backend is required";
             return vec![FieldError::invalid(place, &json!(""), why)];
         }
-        (false, true) => return Vec::new(),
+        (false, true) => return validate_resource(resource, place.field("resource")),
         (true, false) => {}
     }
     let mut errors = Vec::new();
@@ -225,10 +228,28 @@ fn validate_backend(backend: &Value, place: Path<'_>) -> Vec<FieldError> {
     errors
 }
 
+/// Returns the errors of a reference to an object. Other rules require the kind and the name.
+fn validate_resource(resource: &Value, place: Path<'_>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if let Some(group) = resource["apiGroup"].as_str() {
+        errors.extend(Syntax::DnsSubdomain.errors(group, place.field("apiGroup")));
+    }
+    for field in ["kind", "name"] {
+        let text = resource[field].as_str().unwrap_or_default();
+        errors.extend(Syntax::PathSegment.errors(text, place.field(field)));
+    }
+    errors
+}
+
 fn validate_policy(policy: &Value) -> Vec<FieldError> {
     let root = Path::Root;
     let spec = root.field("spec");
     let mut errors = Vec::new();
+    let types = &policy["spec"]["policyTypes"];
+    if types.as_array().is_some_and(|types| types.len() > 2) {
+        let why = "may not specify more than two policyTypes";
+        errors.push(FieldError::invalid(spec.field("policyTypes"), types, why));
+    }
     for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
         let list = spec.field(direction);
         for (index, rule) in policy["spec"][direction].as_array().into_iter().flatten().enumerate()
@@ -272,7 +293,15 @@ fn validate_ranges(range: &Value) -> Vec<FieldError> {
         .enumerate()
         .filter(|(_, range)| range.as_str().is_none_or(|range| range.parse::<IpNet>().is_err()));
     let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-    wrong.map(|(at, range)| FieldError::invalid(format!("spec.cidrs[{at}]"), range, why)).collect()
+    let invalid = |(at, range)| FieldError::invalid(format!("spec.cidrs[{at}]"), range, why);
+    let mut errors: Vec<FieldError> = wrong.map(invalid).collect();
+    let of_version_6 =
+        ranges.iter().filter(|range| range.as_str().is_some_and(|it| it.contains(':'))).count();
+    if of_version_6 > 1 || ranges.len() - of_version_6 > 1 {
+        let why = "may specify no more than one IP for each IP family";
+        errors.push(FieldError::invalid("spec.cidrs", &range["spec"]["cidrs"], why));
+    }
+    errors
 }
 
 fn parameters(class: &Value) -> Value {

@@ -5,13 +5,16 @@ use serde_json::Value;
 use super::apps::wrong_amount;
 use super::data::resource;
 use super::names::qualified_name;
-use super::{BuiltinType, Hooks, restore};
+use super::{BuiltinType, Hooks, NameRule, restore};
 use kubeproof_apimachinery::table::column::{Cell, age, column};
 
 use kubeproof_apimachinery::schema::FieldError;
 
 pub(super) fn types() -> Vec<BuiltinType> {
     vec![BuiltinType {
+        // kube-apiserver does not check the names of budgets.
+        name_rule: NameRule::PathSegment,
+        allows_unconditional_update: false,
         columns: vec![
             column(
                 "Min Available",

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::checks::changed_drivers;
 use super::data::{created_at, hooks, resource};
 use super::{BuiltinType, Hooks, immutable};
 use kubeproof_apimachinery::schema::FieldError;
@@ -72,7 +73,11 @@ fn csi_nodes() -> BuiltinType {
             ),
             age(),
         ],
-        hooks: Hooks { is_new_generation: |_, _| false, ..hooks(false) },
+        hooks: Hooks {
+            validate_update: changed_drivers,
+            is_new_generation: |_, _| false,
+            ..hooks(false)
+        },
         ..resource(GROUP, "v1", "csinodes")
     }
 }

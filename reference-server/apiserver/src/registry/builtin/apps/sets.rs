@@ -20,7 +20,14 @@ fn controller_revisions() -> BuiltinType {
             column("Revision", "string", Cell::Pointer("/revision")),
             age(),
         ],
-        hooks: Hooks { validate_update: |new, old| immutable(new, old, &["data"]), ..Hooks::NONE },
+        hooks: Hooks {
+            validate: |revision| {
+                let error = || FieldError::required("data", "data is mandatory");
+                revision["data"].is_null().then(error).into_iter().collect()
+            },
+            validate_update: |new, old| immutable(new, old, &["data"]),
+            ..Hooks::NONE
+        },
         ..resource("apps", "v1", "controllerrevisions")
     }
 }

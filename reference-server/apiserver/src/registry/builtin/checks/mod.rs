@@ -13,16 +13,19 @@ mod metrics;
 mod objects;
 mod operating_system;
 mod pod_resources;
+mod quotas;
 mod resources;
 mod scheduling;
 mod security;
 mod selectors;
+mod storage;
 mod volumes;
 
 pub(super) use self::containers::port_number_or_name;
 pub(super) use self::jobs::count_indexes;
 pub(super) use self::pod_resources::aggregate;
 pub(super) use self::resources::quantity_of;
+pub(super) use self::storage::changed_drivers;
 
 use serde_json::Value;
 
@@ -42,10 +45,12 @@ pub(super) fn all() -> impl Iterator<Item = (&'static str, Check)> {
         objects::CHECKS,
         operating_system::CHECKS,
         pod_resources::CHECKS,
+        quotas::CHECKS,
         resources::CHECKS,
         scheduling::CHECKS,
         security::CHECKS,
         selectors::CHECKS,
+        storage::CHECKS,
         volumes::CHECKS,
     ];
     parts.into_iter().flatten().copied()

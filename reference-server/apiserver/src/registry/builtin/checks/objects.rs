@@ -2,13 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::resources::{container_resource, not_negative, quota_resource, requirements};
+use super::resources::{container_resource, requirements};
 use super::{Checks, containers, has, items, text};
+use kubeproof_apimachinery::object::validation::syntax::Syntax;
 use kubeproof_apimachinery::schema::{FieldError, Path};
 
 pub(super) const CHECKS: Checks = &[
     ("io.k8s.api.core.v1.EndpointSubset", endpoints),
-    ("io.k8s.api.core.v1.ResourceQuotaSpec", quota),
+    ("io.k8s.api.networking.v1.IngressClassParametersReference", class_parameters),
     ("io.k8s.api.networking.v1.NetworkPolicyPort", policy_port),
     ("io.k8s.api.node.v1.Overhead", overhead),
 ];
@@ -30,14 +31,19 @@ fn endpoints(subset: &Value, path: Path<'_>) -> Vec<FieldError> {
     errors
 }
 
-fn quota(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let hard = path.field("hard");
-    for (name, amount) in spec["hard"].as_object().into_iter().flatten() {
-        errors.extend(quota_resource(name, hard.key(name)));
-        errors.extend(not_negative(amount.as_str().unwrap_or_default(), hard.key(name)));
+/// Parameters of one namespace name it.
+fn class_parameters(reference: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let place = path.field("namespace");
+    match (text(reference, "scope"), reference["namespace"].as_str()) {
+        ("Namespace", None) => {
+            vec![FieldError::required(place, "`parameters.scope` is set to 'Namespace'")]
+        }
+        ("Namespace", Some(name)) => Syntax::DnsLabel.errors(name, place),
+        ("Cluster", Some(_)) => {
+            vec![FieldError::forbidden(place, "`parameters.scope` is set to 'Cluster'")]
+        }
+        _ => Vec::new(),
     }
-    errors
 }
 
 fn policy_port(port: &Value, path: Path<'_>) -> Vec<FieldError> {
@@ -81,8 +87,11 @@ mod tests {
 
     #[rstest]
     #[case("EndpointSubset", json!({"ports": [{"name": "a"}, {}]}), &["x", "x.ports[1].name"])]
-    #[case("ResourceQuotaSpec", json!({"hard": {"pods": "-1", "odd": "1"}}),
-           &["x.hard[odd]", "x.hard[odd]", "x.hard[pods]"])]
+    #[case("IngressClassParametersReference", json!({"scope": "Namespace"}), &["x.namespace"])]
+    #[case("IngressClassParametersReference", json!({"scope": "Namespace", "namespace": ""}),
+           &["x.namespace"])]
+    #[case("IngressClassParametersReference", json!({"scope": "Cluster", "namespace": "a"}),
+           &["x.namespace"])]
     #[case("NetworkPolicyPort", json!({"endPort": 1}), &["x.endPort"])]
     #[case("NetworkPolicyPort", json!({"port": 2, "endPort": 1}), &["x.endPort"])]
     #[case("NetworkPolicyPort", json!({"port": "Http"}), &["x.port"])]

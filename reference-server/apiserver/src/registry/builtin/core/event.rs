@@ -3,15 +3,18 @@
 use serde_json::{Value, json};
 
 use crate::registry::builtin::data::resource;
-use crate::registry::builtin::{BuiltinType, FieldLabel, Hooks};
+use crate::registry::builtin::{BuiltinType, FieldLabel, Hooks, NameRule};
 use kubeproof_apimachinery::table::column::{Cell, Column, column, wide};
 
-use kubeproof_apimachinery::schema::FieldError;
+use kubeproof_apimachinery::object::validation::syntax::Syntax;
+use kubeproof_apimachinery::schema::{FieldError, Path};
 
 pub(in crate::registry::builtin) fn events() -> BuiltinType {
     BuiltinType {
         field_labels: FIELD_LABELS,
         columns: columns(),
+        // kube-apiserver does not check the names of these events.
+        name_rule: NameRule::PathSegment,
         hooks: Hooks { validate, ..Hooks::NONE },
         ..resource("", "v1", "events")
     }
@@ -47,28 +50,57 @@ const FIELD_LABELS: &[FieldLabel] = &[
     FieldLabel { label: "type", pointer: "/type", absent: "" },
 ];
 
-/// Returns whether an event is in the namespace of its object. Events about cluster-scoped objects
-/// are in `default`.
-pub(in crate::registry::builtin) fn lives_beside(event: &Value, about: &Value) -> bool {
+/// The maximum number of bytes of the reporting instance, the action and the reason.
+const MAX_TEXT: usize = 128;
+/// The maximum number of bytes of the message.
+const MAX_MESSAGE: usize = 1024;
+
+/// Returns the errors of an event of either group. Events of the new form have a time of their own
+/// and say who reports them. As in kube-apiserver, errors name the fields of the core group.
+pub(in crate::registry::builtin) fn validate_either(
+    event: &Value,
+    controller: &str,
+) -> Vec<FieldError> {
     let own = text(&event["metadata"], "namespace");
-    match text(about, "namespace") {
-        "" => matches!(own, "" | "default" | "kube-system"),
-        about => about == own,
+    let about = text(either(event, "involvedObject", "regarding"), "namespace");
+    let is_new = event["eventTime"].is_string();
+    let mut errors = Vec::new();
+    let lives_beside = match about {
+        "" if is_new => matches!(own, "default" | "kube-system"),
+        "" => matches!(own, "" | "default"),
+        _ => is_new || about == own,
+    };
+    if !lives_beside {
+        let why = "does not match event.namespace";
+        errors.push(FieldError::invalid("involvedObject.namespace", &json!(about), why));
     }
+    if !is_new {
+        return errors;
+    }
+    let reporter = text(event, controller);
+    if reporter.is_empty() {
+        errors.push(FieldError::required(controller, ""));
+    }
+    errors.extend(Syntax::LabelKey.errors(reporter, Path::Root.field(controller)));
+    for field in ["reportingInstance", "action", "reason"] {
+        let value = text(event, field);
+        if value.is_empty() {
+            errors.push(FieldError::required(field, ""));
+        }
+        errors.extend(too_long(field, value, MAX_TEXT));
+    }
+    let message = either(event, "message", "note").as_str().unwrap_or_default();
+    errors.extend(too_long("message", message, MAX_MESSAGE));
+    errors
+}
+
+fn too_long(field: &str, value: &str, most: usize) -> Option<FieldError> {
+    let why = format!("can have at most {most} characters");
+    (value.len() > most).then(|| FieldError::invalid(field, &json!(""), &why))
 }
 
 fn validate(event: &Value) -> Vec<FieldError> {
-    let about = &event["involvedObject"]["namespace"];
-    if lives_beside(event, &event["involvedObject"]) {
-        Vec::new()
-    } else {
-        let about = if about.is_null() { &json!("") } else { about };
-        vec![FieldError::invalid(
-            "involvedObject.namespace",
-            about,
-            "does not match event.namespace",
-        )]
-    }
+    validate_either(event, "reportingComponent")
 }
 
 /// Returns the columns of events. The cells of an event are the same in both groups.
@@ -162,5 +194,27 @@ mod tests {
     ) {
         let event = json!({"metadata": {"namespace": own}, "involvedObject": about});
         assert_eq!(validate(&event).is_empty(), good);
+    }
+
+    #[rstest]
+    #[case("reportingComponent", json!(""), &["reportingComponent"; 3])]
+    #[case("reportingInstance", json!(""), &["reportingInstance"])]
+    #[case("action", json!("x".repeat(129)), &["action"])]
+    #[case("message", json!("x".repeat(1025)), &["message"])]
+    #[case("involvedObject", json!({"namespace": "other"}), &[])]
+    #[case("involvedObject", json!({}), &["involvedObject.namespace"])]
+    fn an_event_with_a_time_names_its_reporter(
+        #[case] field: &str,
+        #[case] value: Value,
+        #[case] expected: &[&str],
+    ) {
+        let mut event = json!({
+            "metadata": {"namespace": "a"}, "involvedObject": {"namespace": "a"}, "action": "Act",
+            "eventTime": "2024-05-06T07:08:09.000000Z", "reportingComponent": "example.com/c",
+            "reportingInstance": "i", "reason": "Because",
+        });
+        event[field] = value;
+        let errors = validate(&event);
+        assert_eq!(errors.iter().map(|error| &*error.field).collect::<Vec<_>>(), expected);
     }
 }

@@ -103,10 +103,46 @@ fn validate(node: &Value) -> Vec<FieldError> {
         // kube-apiserver names this field, although the taints are in `spec`.
         let place = format!("metadata.taints[{index}]");
         if !known.insert((&taint["key"], &taint["effect"])) {
-            errors.push(FieldError::duplicate(place, taint));
+            errors.push(FieldError::duplicate(&place, taint));
+        }
+        let value = taint["value"].as_str().unwrap_or_default();
+        let whys = Syntax::LabelValue.check(value);
+        let place = format!("{place}.value");
+        errors.extend(whys.iter().map(|why| FieldError::invalid(&place, &taint["value"], why)));
+    }
+    errors.extend(validate_features(node));
+    errors
+}
+
+/// The features are sorted, so none is twice.
+fn validate_features(node: &Value) -> Vec<FieldError> {
+    let features = node["status"]["declaredFeatures"].as_array();
+    let features = features.map(Vec::as_slice).unwrap_or_default();
+    let mut errors = Vec::new();
+    for (index, feature) in features.iter().enumerate() {
+        let place = format!("status.declaredFeatures[{index}]");
+        let name = feature.as_str().unwrap_or_default();
+        if !is_feature(name) {
+            let why = format!("invalid feature name {name:?}");
+            errors.push(FieldError::invalid(&place, feature, &why));
+        }
+        let last = index.checked_sub(1).and_then(|last| features[last].as_str());
+        if last == Some(name) {
+            errors.push(FieldError::duplicate(&place, feature));
+        } else if last.is_some_and(|last| last > name) {
+            let why = "list must be sorted alphabetically";
+            errors.push(FieldError::invalid(&place, feature, why));
         }
     }
     errors
+}
+
+/// Reports whether a name is like `MyFeature` or `MyFeature/mySubFeature`.
+fn is_feature(name: &str) -> bool {
+    let mut parts = name.split('/');
+    let is_word =
+        |part: &str| !part.is_empty() && part.chars().all(|letter| letter.is_ascii_alphanumeric());
+    name.starts_with(|first: char| first.is_ascii_uppercase()) && parts.all(is_word)
 }
 
 fn validate_ranges(node: &Value) -> Vec<FieldError> {
@@ -200,6 +236,11 @@ mod tests {
     #[case(json!({"spec": {"taints": [{"key": "a", "effect": "NoSchedule"},
                                       {"key": "a", "effect": "NoSchedule"}]}}),
            &["metadata.taints[1]"])]
+    #[case(json!({"spec": {"taints": [{"key": "a", "effect": "NoSchedule", "value": "b c"}]}}),
+           &["metadata.taints[0].value"])]
+    #[case(json!({"status": {"declaredFeatures": ["A", "B/c", "B/c", "A", "d"]}}),
+           &["status.declaredFeatures[2]", "status.declaredFeatures[3]",
+             "status.declaredFeatures[4]"])]
     fn nodes_are_validated(#[case] node: Value, #[case] expected: &[&str]) {
         let errors = validate(&node);
         assert_eq!(errors.iter().map(|error| &*error.field).collect::<Vec<_>>(), expected);

@@ -1,0 +1,95 @@
+//! Drivers, capacities and classes of volumes.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::resources::not_negative;
+use super::{Checks, items, text};
+use kubeproof_apimachinery::object::validation::syntax::Syntax;
+use kubeproof_apimachinery::schema::{FieldError, Path};
+
+pub(super) const CHECKS: Checks = &[
+    ("io.k8s.api.storage.v1.CSIDriverSpec", driver),
+    ("io.k8s.api.storage.v1.CSINodeDriver", node_driver),
+    ("io.k8s.api.storage.v1.CSIStorageCapacity", capacity),
+];
+
+fn driver(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let given = &spec["serviceAccountTokenInSecrets"];
+    if *given != true || !items(spec, "tokenRequests").is_empty() {
+        return Vec::new();
+    }
+    let why = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
+    vec![FieldError::invalid(path.field("serviceAccountTokenInSecrets"), given, why)]
+}
+
+/// Returns the errors of the topology. As in kube-apiserver, they are at the driver.
+fn node_driver(driver: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let mut known = HashSet::new();
+    for key in items(driver, "topologyKeys") {
+        let name = key.as_str().unwrap_or_default();
+        if name.is_empty() {
+            errors.push(FieldError::required(path, ""));
+        }
+        if !known.insert(name) {
+            errors.push(FieldError::duplicate(path, key));
+        }
+        errors.extend(Syntax::LabelKey.errors(name, path));
+    }
+    errors
+}
+
+fn capacity(object: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let fields = ["capacity", "maximumVolumeSize"];
+    fields.iter().flat_map(|field| not_negative(text(object, field), path.field(field))).collect()
+}
+
+/// Returns the errors of an update of drivers. Only the number of their volumes changes.
+pub(in crate::registry::builtin) fn changed_drivers(new: &Value, old: &Value) -> Vec<FieldError> {
+    let fixed = |driver: &Value| {
+        let mut driver = driver.clone();
+        driver["allocatable"] = Value::Null;
+        driver
+    };
+    let mut errors = Vec::new();
+    for before in items(&old["spec"], "drivers") {
+        let now = items(&new["spec"], "drivers").iter().find(|now| now["name"] == before["name"]);
+        if let Some(now) = now.filter(|now| fixed(now) != fixed(before)) {
+            errors.push(FieldError::invalid("spec.drivers", &json!(now), "field is immutable"));
+        }
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::super::tests::mistakes;
+    use super::*;
+
+    #[rstest]
+    #[case("CSIDriverSpec", json!({"serviceAccountTokenInSecrets": true}),
+           &["x.serviceAccountTokenInSecrets"])]
+    #[case("CSIDriverSpec",
+           json!({"serviceAccountTokenInSecrets": true, "tokenRequests": [{"audience": ""}]}), &[])]
+    #[case("CSINodeDriver", json!({"topologyKeys": ["a", "a"]}), &["x"])]
+    #[case("CSINodeDriver", json!({"topologyKeys": ["a b"]}), &["x"])]
+    #[case("CSIStorageCapacity", json!({"capacity": "-1", "maximumVolumeSize": "1"}),
+           &["x.capacity"])]
+    fn drivers_are_checked(#[case] name: &str, #[case] value: Value, #[case] expected: &[&str]) {
+        assert_eq!(mistakes(name, &value), expected);
+    }
+
+    #[test]
+    fn a_driver_of_a_node_changes_its_number_of_volumes() {
+        let node = |id: &str, count: i64| {
+            let driver = json!({"name": "a", "nodeID": id, "allocatable": {"count": count}});
+            json!({"spec": {"drivers": [driver]}})
+        };
+        assert_eq!(changed_drivers(&node("n", 2), &node("n", 1)), []);
+        assert_eq!(changed_drivers(&node("m", 1), &node("n", 1)).len(), 1);
+    }
+}
