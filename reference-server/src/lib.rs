@@ -71,9 +71,10 @@ pub use builder::ServerBuilder;
 pub use config::{Config, Controllers};
 pub use kubeproof_apiserver::config::disabled::{Capability, DisabledCapabilities};
 pub use kubeproof_apiserver::config::{
-    AdmissionPluginError, AdmissionPlugins, AuditOptions, AuditPolicy, AuthorizationMode,
-    EtcdOptions, EtcdTls, KubernetesVersion, Limits, PolicyError, ServiceAccountOptions,
-    ServingCertificate, Storage, Tls, TokenFileError, TokenUser, UnknownVersion,
+    AdmissionPluginError, AdmissionPlugins, AuditMode, AuditOptions, AuditPolicy,
+    AuthorizationMode, EtcdOptions, EtcdTls, KubernetesVersion, Limits, PolicyError, Rotation,
+    ServiceAccountOptions, ServingCertificate, Storage, Tls, TokenFileError, TokenUser,
+    UnknownVersion,
 };
 pub use kubeproof_apiserver::{SnapshotError, StorageError};
 pub use kubeproof_faults::{Fault, Faults, Variation, Variations};

@@ -111,6 +111,7 @@ impl Server {
         .await?;
         let client = Client::new(&api);
         kubeproof_controllers::start_custom_resources(&client);
+        kubeproof_controllers::start_api_services(&client).await;
         if config.controllers == Controllers::All {
             let ca_pem = identity.as_ref().map(|identity| identity.ca_pem.clone());
             start_controllers(&config, &client, (authority, ca_pem)).await;
@@ -147,6 +148,8 @@ async fn start_controllers(
     (authority, ca_pem): (CertificateAuthority, Option<String>),
 ) {
     kubeproof_controllers::start_namespaces(client);
+    kubeproof_controllers::start_releases(client);
+    kubeproof_controllers::start_policy_status(client);
     kubeproof_controllers::start_role_aggregation(client).await;
     kubeproof_controllers::start_certificates(client, authority);
     if config.admission_plugins.has("ResourceQuota") {

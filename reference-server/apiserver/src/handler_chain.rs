@@ -228,8 +228,7 @@ impl ApiServer {
         let authenticated = self.credentials().authenticate(&parts);
         if let Some(log) = &self.audit {
             let user = authenticated.as_ref().map(Arc::clone).unwrap_or_default();
-            let trail = log.begin(&origin(&user, &parts, (&info, &query)));
-            if let Some(trail) = trail {
+            if let Some(trail) = log.begin(&origin(&user, &parts, (&info, &query)))? {
                 record.set_trail(trail);
             }
         }
@@ -241,9 +240,17 @@ impl ApiServer {
             trail.impersonated(&user);
         }
         let allowed = authorization::authorize(&user, &parts.method, &info, &query, self.rights());
-        let decision = if allowed.is_ok() { "allow" } else { "forbid" };
-        record.annotate("authorization.k8s.io/decision", decision);
-        record.annotate("authorization.k8s.io/reason", "");
+        if record.trail().is_some() {
+            let (decision, reason) = match &allowed {
+                Ok(()) => {
+                    let rights = self.rights();
+                    ("allow", authorization::reason(&user, &parts.method, &info, &query, rights))
+                }
+                Err(_) => ("forbid", String::new()),
+            };
+            record.annotate("authorization.k8s.io/decision", decision);
+            record.annotate("authorization.k8s.io/reason", &reason);
+        }
         allowed?;
         if let Some(remote) = aggregation::find(&self, &info) {
             let request = (&parts, upgrade);

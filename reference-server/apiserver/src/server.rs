@@ -35,7 +35,7 @@ use crate::service_accounts::{KeyError, ServiceAccounts};
 pub struct ApiServer {
     /// The version of Kubernetes.
     pub version: KubernetesVersion,
-    pub(crate) store: Store,
+    pub(crate) store: Arc<Store>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) auth: Authenticator,
     pub(crate) authorization: AuthorizationMode,
@@ -43,7 +43,7 @@ pub struct ApiServer {
     pub(crate) admission: Chain,
     /// The requests that use quotas and have not finished.
     pub(crate) quotas: Arc<PendingRequests>,
-    roles: RoleIndex,
+    roles: Arc<RoleIndex>,
     pub(crate) service_accounts: ServiceAccounts,
     pub(crate) disabled_capabilities: DisabledCapabilities,
     /// The store has the roles of a new cluster.
@@ -85,21 +85,24 @@ impl ApiServer {
         (tasks, stop): (TaskTracker, CancellationToken),
     ) -> Result<Self, KeyError> {
         let quotas = Arc::new(PendingRequests::default());
+        let metrics = Metrics::new(options.version.numbers(), &git_version(options.version));
+        let storage = metrics.storage.clone();
+        store.observe(Box::new(move |request| storage.count(request)));
         Ok(Self {
             version: options.version,
-            store,
+            store: Arc::new(store),
             registry,
             auth: Authenticator::new(options),
             authorization: options.authorization,
             admission: Chain::new(options, &quotas),
             quotas,
-            roles: RoleIndex::default(),
+            roles: Arc::default(),
             service_accounts: ServiceAccounts::new(&options.service_accounts)?,
             disabled_capabilities: options.disabled_capabilities,
             cluster_defaults: options.cluster_defaults,
             deletion_returns_object: options.deletion_returns_object,
             documents: Documents::default(),
-            metrics: Metrics::new(options.version.numbers(), &git_version(options.version)),
+            metrics,
             audit,
             publisher: Publisher::new(options.version),
             bodies: Intake::new(&options.limits),

@@ -4,7 +4,8 @@ use kubeproof_apiserver::loopback::{CLEANUP_FINALIZER, Client, DeleteOptions, Ob
 
 use serde_json::Value;
 
-use crate::{finalizer, terminating};
+use crate::finalizer;
+use crate::terminating::{self, Progress};
 
 /// Starts the controller, which runs until the server stops.
 pub(crate) fn start(client: &Client) {
@@ -16,11 +17,10 @@ pub(crate) fn start(client: &Client) {
     }
 }
 
-/// Deletes the objects of a definition, and then removes its finalizer. Returns whether the work is
-/// complete.
-async fn finalize(client: &Client, definition: &Object) -> bool {
+/// Deletes the objects of a definition, and then removes its finalizer.
+async fn finalize(client: &Client, definition: &Object) -> Progress {
     if !definition.has_finalizer(CLEANUP_FINALIZER) {
-        return true;
+        return Progress::Complete;
     }
     if let Some(custom) = client.custom_resource(definition.name()) {
         for instance in client.list(&custom, None).items {
@@ -28,10 +28,10 @@ async fn finalize(client: &Client, definition: &Object) -> bool {
             let _ = client.delete(&instance, &DeleteOptions::default()).await;
         }
         if !client.list(&custom, None).items.is_empty() {
-            return false;
+            return Progress::Waits;
         }
     }
     let release = |object: &mut Value| finalizer::remove(object, CLEANUP_FINALIZER);
     client.modify(definition, None, release).await;
-    true
+    Progress::Complete
 }

@@ -1,14 +1,18 @@
 #![doc = include_str!("../README.md")]
 
+mod api_services;
 mod certificates;
 mod custom_resource;
 mod finalizer;
 mod garbage_collector;
 mod namespace;
+mod node_taints;
+mod policy_status;
 mod resource_quota;
 mod role_aggregation;
 mod service_accounts;
 mod terminating;
+mod volume_protection;
 
 use kubeproof_apiserver::certificates::CertificateAuthority;
 use kubeproof_apiserver::loopback::Client;
@@ -18,9 +22,26 @@ pub fn start_custom_resources(client: &Client) {
     custom_resource::start(client);
 }
 
+/// Registers the groups that the server itself serves, and starts the controller that registers
+/// those of definitions. It is part of kube-apiserver.
+pub async fn start_api_services(client: &Client) {
+    api_services::start(client).await;
+}
+
 /// Starts the controller that finishes the deletion of namespaces.
 pub fn start_namespaces(client: &Client) {
     namespace::start(client);
+}
+
+/// Starts the controller that checks the expressions of validating admission policies.
+pub fn start_policy_status(client: &Client) {
+    policy_status::start(client);
+}
+
+/// Starts the controllers that undo what admission adds to new nodes, volumes and claims.
+pub fn start_releases(client: &Client) {
+    node_taints::start(client);
+    volume_protection::start(client);
 }
 
 /// Collects the rules of roles that aggregate others, and starts the controller that repeats it.

@@ -2,6 +2,7 @@
 
 mod engine;
 mod object;
+mod observer;
 mod owners;
 mod saved;
 mod state;
@@ -10,13 +11,15 @@ mod write;
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::watch;
 
 pub use self::engine::{Codec, Disk, Etcd, EtcdError, EtcdOptions, EtcdTls, OpenError, WriteError};
 use self::engine::{DiskEngine, Engine, EtcdEngine, Memory};
 pub use self::object::{Change, Draft, EVENT_END, Facts, Key, Stored};
+use self::observer::Running;
+pub use self::observer::{Observer, Request};
 pub use self::owners::Place;
 pub use self::saved::{Saved, SavedObject};
 pub use self::state::MAX_HISTORY_BYTES;
@@ -28,6 +31,7 @@ pub use self::write::Write;
 pub struct Store {
     cache: Arc<Cache>,
     engine: Box<dyn Engine>,
+    observer: OnceLock<Observer>,
 }
 
 /// The reason why a version is not available.
@@ -99,7 +103,7 @@ impl Store {
     /// [`MAX_HISTORY_BYTES`] in total.
     pub fn new(history: usize) -> Self {
         let cache = Arc::new(Cache::new(history, FIRST_REVISION));
-        Self { engine: Box::new(Memory(cache.clone())), cache }
+        Self::with(Box::new(Memory(cache.clone())), cache)
     }
 
     /// Creates a store in memory with these objects. Versions before `revision` are expired.
@@ -110,7 +114,7 @@ impl Store {
     ) -> Self {
         let cache = Arc::new(Cache::new(history, revision));
         cache.restore(objects.into_iter().map(|(table, object)| (table, Arc::new(object))));
-        Self { engine: Box::new(Memory(cache.clone())), cache }
+        Self::with(Box::new(Memory(cache.clone())), cache)
     }
 
     /// Creates a store on a disk with the objects of the disk. Versions before `revision` are
@@ -123,13 +127,28 @@ impl Store {
     ) -> io::Result<Self> {
         let cache = Arc::new(Cache::new(history, revision));
         cache.restore(objects.into_iter().map(|(table, object)| (table, Arc::new(object))));
-        Ok(Self { engine: Box::new(DiskEngine::start(disk, cache.clone())?), cache })
+        Ok(Self::with(Box::new(DiskEngine::start(disk, cache.clone())?), cache))
     }
 
     /// Creates a store on etcd, which other servers can share.
     pub async fn on_etcd(etcd: Etcd, history: usize) -> Result<Self, EtcdError> {
         let (engine, cache) = EtcdEngine::start(etcd, history).await?;
-        Ok(Self { engine: Box::new(engine), cache })
+        Ok(Self::with(Box::new(engine), cache))
+    }
+
+    fn with(engine: Box<dyn Engine>, cache: Arc<Cache>) -> Self {
+        Self { cache, engine, observer: OnceLock::new() }
+    }
+
+    /// Reports each finished request to `observer`, which can be set once.
+    pub fn observe(&self, observer: Observer) {
+        // A second observer would replace nothing.
+        let _ = self.observer.set(observer);
+    }
+
+    /// Returns the size of the storage in bytes, if it has files.
+    pub fn size(&self) -> Option<u64> {
+        self.engine.size()
     }
 
     /// Returns the newest version.
@@ -279,9 +298,12 @@ impl Store {
         (range, revision): (Range<'_>, u64),
         filter: impl Fn(&Stored) -> bool,
     ) -> Result<Option<Page>, WriteError> {
-        let Some(objects) = self.engine.past(table, range.namespace, revision).await? else {
-            return Ok(None);
-        };
+        let running = self.observer.get().map(|observer| (observer, Running::list(table)));
+        let past = self.engine.past(table, range.namespace, revision).await;
+        if let Some((observer, running)) = running {
+            running.finish(observer, past.is_err());
+        }
+        let Some(objects) = past? else { return Ok(None) };
         let mut page = Page { revision, ..Page::default() };
         let rest = objects.iter().filter(|object| range.after.is_none_or(|key| object.key > *key));
         for object in rest.filter(|object| filter(object)) {
@@ -304,8 +326,18 @@ impl Store {
         mut change: impl FnMut(&mut Write<'_>) -> R + Send,
     ) -> Result<(R, Option<Arc<Stored>>), WriteError> {
         let mut result = None;
-        let mut run = |write: &mut Write<'_>| result = Some(change(write));
-        let object = self.engine.commit(&mut run).await?;
+        let mut running = self.observer.get().map(|observer| (observer, Running::start()));
+        let mut run = |write: &mut Write<'_>| {
+            result = Some(change(write));
+            if let Some((_, running)) = &mut running {
+                running.set(write.last());
+            }
+        };
+        let committed = self.engine.commit(&mut run).await;
+        if let Some((observer, running)) = running {
+            running.finish(observer, committed.is_err());
+        }
+        let object = committed?;
         let result = result.ok_or_else(|| WriteError::Failed("the write did not run".into()))?;
         Ok((result, object))
     }

@@ -346,3 +346,21 @@ fn a_closure_without_writes_creates_no_version() {
     assert_eq!(store.revision(), before);
     assert!(!write(&store, |write| write.has_namespace("n")).0);
 }
+
+#[test]
+fn an_observer_receives_each_write() {
+    let store = Store::new(10);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let sender = std::sync::Mutex::new(sender);
+    store.observe(Box::new(move |request| {
+        let text = format!("{} {} {}", request.operation, request.table, request.is_failed);
+        sender.lock().expect("a sender").send(text).expect("a receiver");
+    }));
+    put(&store, "", "a", "x");
+    put(&store, "", "a", "y");
+    delete(&store, TABLE, &Key::new("", "a"));
+    delete(&store, TABLE, &Key::new("", "a"));
+    drop(store);
+    let requests: Vec<String> = receiver.iter().collect();
+    assert_eq!(requests, ["create things false", "update things false", "delete things false"]);
+}

@@ -110,6 +110,11 @@ impl<'a> Write<'a> {
         });
     }
 
+    /// Returns the table and the change of the last operation.
+    pub(crate) fn last(&self) -> Option<(&str, Change)> {
+        self.operations.last().map(|operation| (operation.table.as_str(), operation.change))
+    }
+
     pub(crate) fn into_operations(self) -> Vec<Operation> {
         self.operations
     }

@@ -48,7 +48,7 @@ fn farm(request: &Received) -> (u16, Value) {
 }
 
 /// Registers an extension server behind a service with an external name.
-async fn register(server: &TestServer, port: u16, changes: &Value) {
+pub(crate) async fn register(server: &TestServer, port: u16, changes: &Value) {
     let service = json!({
         "metadata": {"name": "farm"}, "spec": {"type": "ExternalName", "externalName": "localhost"},
     });
@@ -78,7 +78,7 @@ async fn registered() -> (TestServer, HttpsServer) {
 }
 
 /// Waits for the reason of the condition, and returns the condition.
-async fn condition(server: &TestServer, reason: &str) -> Value {
+pub(crate) async fn condition(server: &TestServer, reason: &str) -> Value {
     let pointer = "/status/conditions/0/reason";
     let reply = server.until(FARM, |reply| reply.text_at(pointer) == reason).await;
     reply.json["status"]["conditions"][0].clone()
@@ -208,13 +208,13 @@ async fn an_untrusted_server_is_unavailable_unless_trust_is_not_required() {
 async fn a_group_without_a_service_stays_local() {
     let server = TestServer::start().await;
     let spec = json!({
-        "group": "apps", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10,
+        "group": "local.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10,
     });
-    let object = json!({"metadata": {"name": "v1.apps"}, "spec": spec});
+    let object = json!({"metadata": {"name": "v1.local.example.com"}, "spec": spec});
     server.post(API_SERVICES, &object).await.expect(201);
-    let path = format!("{API_SERVICES}/v1.apps");
+    let path = format!("{API_SERVICES}/v1.local.example.com");
     let is_local =
         |reply: &crate::support::Reply| reply.text_at("/status/conditions/0/reason") == "Local";
     server.until(&path, is_local).await;
-    server.get("/apis/apps/v1/deployments").await.expect(200);
+    server.get("/apis/local.example.com/v1").await.expect(404);
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use kubeproof_reference_server::{AuditOptions, AuditPolicy, Config};
+use kubeproof_reference_server::{AuditMode, AuditOptions, AuditPolicy, Config, Rotation, Storage};
 use serde_json::{Value, json};
 
 use crate::support::{CONFIG_MAPS, TIMEOUT, TestServer, config_map};
@@ -14,7 +14,7 @@ async fn audited(log: &Path, rules: &Value) -> TestServer {
     let policy =
         json!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules}).to_string();
     let policy = AuditPolicy::parse(policy.as_bytes()).expect("a policy");
-    let audit = Some(AuditOptions { path: log.to_owned(), policy });
+    let audit = Some(AuditOptions::new(log.to_owned(), policy));
     TestServer::with(Config { audit, ..Config::default() }).await
 }
 
@@ -147,6 +147,95 @@ async fn annotations_of_webhooks_and_impersonation_are_in_the_log() {
     assert!(metrics.contains(&format!("{count}{{{labels}}} 1")), "{metrics}");
     let plugin = r#"name="NamespaceLifecycle",operation="CREATE",rejected="false",type="validate""#;
     assert!(metrics.contains(plugin), "{metrics}");
+}
+
+#[tokio::test]
+async fn the_reason_of_an_authorization_names_the_binding() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let log = dir.path().join("audit.log");
+    let server = audited(&log, &json!([{"level": "Metadata"}])).await;
+    let binding = json!({
+        "metadata": {"name": "readers"},
+        "roleRef": {"kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "ServiceAccount", "name": "reader"}],
+    });
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
+    server.post(bindings, &binding).await.expect(201);
+    let user = "system:serviceaccount:default:reader";
+    server.send("GET", CONFIG_MAPS, &[("impersonate-user", user)], "").await.expect(200);
+    let event = events(&log, "ResponseComplete").pop().expect("an event");
+    let expected = r#"RBAC: allowed by RoleBinding "readers/default" of ClusterRole "view" to ServiceAccount "reader/default""#;
+    assert_eq!(event["annotations"]["authorization.k8s.io/reason"], expected);
+
+    let attributes = json!({"verb": "get", "resource": "pods", "namespace": "default"});
+    let review = json!({"spec": {"user": user, "resourceAttributes": attributes}});
+    let reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    let review = server.post(reviews, &review).await.expect(201);
+    assert_eq!(review.json["status"], json!({"allowed": true, "reason": expected}));
+}
+
+#[tokio::test]
+async fn a_log_in_batches_is_complete_when_the_server_has_stopped() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let log = dir.path().join("audit.log");
+    let policy = json!({
+        "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}],
+    });
+    let policy = AuditPolicy::parse(policy.to_string().as_bytes()).expect("a policy");
+    let options = AuditOptions {
+        mode: AuditMode::Batch,
+        rotation: Rotation { max_bytes: 2_000, ..Rotation::default() },
+        ..AuditOptions::new(log.clone(), policy)
+    };
+    let server = TestServer::with(Config { audit: Some(options), ..Config::default() }).await;
+    for _ in 0..10 {
+        server.get(CONFIG_MAPS).await.expect(200);
+    }
+    let TestServer { running, .. } = server;
+    running.shutdown().await;
+    let files = std::fs::read_dir(dir.path()).expect("a directory");
+    let files: Vec<_> = files.map(|entry| entry.expect("a file").path()).collect();
+    assert!(files.len() > 1, "{files:?}");
+    let complete: usize = files.iter().map(|file| events(file, "ResponseComplete").len()).sum();
+    assert_eq!(complete, 10);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_strict_log_that_is_full_fails_requests() {
+    let policy = json!({
+        "apiVersion": "audit.k8s.io/v1", "kind": "Policy",
+        "rules": [{"level": "Metadata", "resources": [{"group": "", "resources": ["secrets"]}]}],
+    });
+    let policy = AuditPolicy::parse(policy.to_string().as_bytes()).expect("a policy");
+    let options = AuditOptions {
+        mode: AuditMode::BlockingStrict,
+        ..AuditOptions::new("/dev/full".into(), policy)
+    };
+    let server = TestServer::with(Config { audit: Some(options), ..Config::default() }).await;
+    server.get(CONFIG_MAPS).await.expect(200);
+    let failed = server.get("/api/v1/namespaces/default/secrets").await.expect(500);
+    assert_eq!(failed.reason(), "InternalError");
+    let metrics = server.get("/metrics").await.expect(200).text;
+    assert!(metrics.contains("apiserver_audit_error_total 1"), "{metrics}");
+}
+
+#[tokio::test]
+async fn metrics_count_the_requests_to_the_storage() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let storage = Storage::Disk(dir.path().to_owned());
+    let server = TestServer::with(Config { storage, ..Config::default() }).await;
+    server.post(CONFIG_MAPS, &config_map("a")).await.expect(201);
+    server.delete(&format!("{CONFIG_MAPS}/a"), "").await.expect(200);
+    let metrics = server.get("/metrics").await.expect(200).text;
+    for operation in ["create", "delete"] {
+        let labels = format!(r#"{{group="",operation="{operation}",resource="configmaps"}}"#);
+        for name in ["etcd_requests_total", "etcd_request_duration_seconds_count"] {
+            assert!(metrics.contains(&format!("{name}{labels} ")), "{name}{labels} in {metrics}");
+        }
+    }
+    assert!(metrics.contains(r#"apiserver_storage_objects{resource="namespaces"} 4"#), "{metrics}");
+    assert!(metrics.contains(r#"apiserver_storage_size_bytes{storage_cluster_id="default"} "#));
 }
 
 #[tokio::test]

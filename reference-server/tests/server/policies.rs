@@ -222,3 +222,51 @@ async fn a_mutation_that_fails_rejects_the_request() {
     let message = reply.text_at("/message");
     assert!(message.starts_with("policy 'p' with binding 'b' denied request: "), "{message}");
 }
+
+#[rstest]
+#[case::of_the_user("authorizer.requestResource.check('create').allowed()", true)]
+#[case::of_an_account(
+    "authorizer.serviceAccount('default', 'reader').group('').resource('configmaps')
+     .namespace('default').check('get').allowed()",
+    true
+)]
+#[case::of_another_verb(
+    "authorizer.serviceAccount('default', 'reader').group('').resource('configmaps')
+     .namespace('default').check('delete').allowed()",
+    false
+)]
+#[case::of_a_path(
+    "authorizer.serviceAccount('a', 'b').path('/metrics').check('get').allowed()",
+    false
+)]
+#[tokio::test]
+async fn expressions_check_permissions(#[case] expression: &str, #[case] permitted: bool) {
+    let spec = json!({"validations": [{"expression": expression}]});
+    let server = validating(spec, json!({})).await;
+    let binding = json!({
+        "metadata": {"name": "readers"},
+        "roleRef": {"kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "ServiceAccount", "name": "reader"}],
+    });
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
+    server.post(bindings, &binding).await.expect(201);
+    let reply = server.post(MAPS, &map("a", &json!({}))).await;
+    assert_eq!(reply.status == 201, permitted, "{}", reply.text);
+}
+
+#[tokio::test]
+async fn the_status_shows_fields_that_the_matched_types_lack() {
+    let spec = json!({"validations": [{"expression": "object.spec.size > 1"}]});
+    let server = validating(spec, json!({})).await;
+    let path = format!("{GROUP}/validatingadmissionpolicies/p");
+    let checked = |reply: &Reply| reply.json["status"]["observedGeneration"] == 1;
+    let reply = server.until(&path, checked).await;
+    let warning = "v1, Kind=ConfigMap: ERROR: undefined field 'spec'";
+    let expected = json!([{"fieldRef": "spec.validations[0].expression", "warning": warning}]);
+    assert_eq!(reply.json["status"]["typeChecking"]["expressionWarnings"], expected);
+    let change = json!({"spec": {"validations": [{"expression": "object.data.size() > 1"}]}});
+    server.merge(&path, &change).await.expect(200);
+    let checked = |reply: &Reply| reply.json["status"]["observedGeneration"] == 2;
+    let reply = server.until(&path, checked).await;
+    assert_eq!(reply.json["status"]["typeChecking"], json!({}));
+}

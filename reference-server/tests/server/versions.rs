@@ -123,14 +123,15 @@ async fn null_means_absent() {
             "name": "p", "creationTimestamp": null, "labels": null, "ownerReferences": null,
         },
         "spec": {
-            "volumes": null, "nodeSelector": null, "tolerations": null, "securityContext": null,
+            "volumes": null, "nodeSelector": null, "imagePullSecrets": null,
+            "securityContext": null,
             "containers": [{"name": "c", "image": "i", "ports": null, "env": null}],
         },
     });
     let path = "/api/v1/namespaces/default/pods?fieldValidation=Strict";
     let spec = server.post(path, &pod).await.expect(201).json["spec"].clone();
     assert_eq!(spec["securityContext"], json!({}));
-    for field in ["volumes", "nodeSelector", "tolerations"] {
+    for field in ["volumes", "nodeSelector", "imagePullSecrets"] {
         assert_eq!(spec.get(field), None);
     }
     let pod = json!({"metadata": {"name": "q"}, "spec": {"containers": null}});

@@ -8,19 +8,26 @@ use kubeproof_apimachinery::status::ApiError;
 use serde_json::Value;
 
 use super::certificates::{CertificateApproval, CertificateSigning, CertificateSubjectRestriction};
-use super::default_storage_class::DefaultStorageClass;
+use super::default_class::{DefaultIngressClass, DefaultStorageClass};
 use super::escalation::RoleEscalation;
 use super::limit_ranger::LimitRanger;
 use super::namespace_lifecycle::NamespaceLifecycle;
+use super::nodes::{PodResizeValidator, PodTopologyLabels, TaintNodesByCondition};
 use super::pod_security::PodSecurity;
 use super::policy::{MutatingPolicies, ValidatingPolicies};
 use super::priority::Priority;
 use super::resource_quota::{PendingRequests, ResourceQuota};
+use super::runtime_class::RuntimeClass;
 use super::service_account::ServiceAccount;
+use super::tolerations::DefaultTolerationSeconds;
+use super::volumes::{PersistentVolumeClaimResize, StorageObjectInUseProtection};
 use super::webhook::{MutatingWebhooks, ValidatingWebhooks};
 use super::{Attributes, Plugin};
 use crate::config::Options;
 use crate::http::metrics::Admission;
+
+/// The plugins of newer versions, and the minor version of Kubernetes that enables them.
+const SINCE: [(&str, u32); 2] = [("PodTopologyLabels", 35), ("PodResizeValidator", 36)];
 
 /// The plugins of a server.
 pub(crate) struct Chain {
@@ -36,19 +43,29 @@ impl Chain {
             Box::new(NamespaceLifecycle),
             Box::new(LimitRanger),
             Box::new(ServiceAccount),
+            Box::new(TaintNodesByCondition),
             Box::new(PodSecurity { newest }),
             Box::new(Priority),
+            Box::new(DefaultTolerationSeconds),
             Box::new(DefaultStorageClass),
+            Box::new(StorageObjectInUseProtection),
+            Box::new(PersistentVolumeClaimResize),
+            Box::new(RuntimeClass),
             Box::new(CertificateApproval),
             Box::new(CertificateSigning),
             Box::new(CertificateSubjectRestriction),
+            Box::new(DefaultIngressClass),
+            Box::new(PodTopologyLabels),
+            Box::new(PodResizeValidator),
             Box::new(MutatingPolicies::default()),
             Box::new(MutatingWebhooks::default()),
             Box::new(ValidatingPolicies::default()),
             Box::new(ValidatingWebhooks::default()),
             Box::new(ResourceQuota { pending: Arc::clone(pending) }),
         ];
+        let exists = |name| SINCE.iter().all(|(new, since)| name != *new || newest >= *since);
         plugins.retain(|plugin| options.admission_plugins.has(plugin.name()));
+        plugins.retain(|plugin| exists(plugin.name()));
         Self { plugins }
     }
 

@@ -7,10 +7,11 @@
 mod certificates;
 mod chain;
 mod conditions;
-mod default_storage_class;
+mod default_class;
 mod escalation;
 mod limit_ranger;
 pub(crate) mod namespace_lifecycle;
+mod nodes;
 mod pod_security;
 mod policy;
 pub(crate) mod priority;
@@ -18,8 +19,11 @@ mod record;
 pub(crate) mod resource_quota;
 mod resources;
 mod rules;
+mod runtime_class;
 mod service_account;
+mod tolerations;
 mod variables;
+mod volumes;
 mod webhook;
 
 use std::future;
@@ -39,6 +43,7 @@ use crate::registry::ResourceType;
 use crate::registry::strategy::Context;
 
 pub(crate) use self::chain::{Chain, Reinvocation};
+pub(crate) use self::policy::type_check::type_checking;
 pub(crate) use self::record::Record;
 
 /// The operation of a request, as in the rules of webhooks.

@@ -1,11 +1,13 @@
-//! The variables of expressions: `request`, `object`, `oldObject` and others.
+//! The variables of expressions: `request`, `object`, `oldObject`, `authorizer` and others.
 
+use kubeproof_apimachinery::request::ResourceInfo;
 use kubeproof_apimachinery::schema::rules::expression::Roots;
 use kubeproof_storage::Key;
 use serde_json::{Value, json};
 
 use super::namespace_lifecycle::NAMESPACES;
 use super::{Attributes, rules};
+use crate::authorization::in_expressions;
 use crate::registry::Lookup;
 
 /// Returns the fields of a request that webhooks and expressions see.
@@ -52,6 +54,12 @@ pub(super) fn roots(attributes: &Attributes<'_>, object: &Value, old: Option<&Va
     roots.set("request", &fields);
     roots.set("object", object);
     roots.set("oldObject", old.unwrap_or(&Value::Null));
+    let resource = ResourceInfo {
+        namespace: rules::namespace(attributes, object).to_owned(),
+        name: attributes.name(object).to_owned(),
+        ..attributes.info.clone()
+    };
+    roots.set_authorizer(in_expressions(attributes.rights, attributes.user), resource);
     roots
 }
 

@@ -3,23 +3,23 @@
 //! A policy decides how much of a request the log contains. Each request has a [`Trail`], which
 //! writes one event for each stage. The server writes an event before it sends the response.
 
+mod file;
 mod policy;
+mod sink;
 mod trail;
 
 use std::fmt;
-use std::fs::OpenOptions;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use kubeproof_apimachinery::status::ApiError;
 use serde_json::Value;
 
+use self::sink::Sink;
 pub(crate) use self::trail::{Origin, Outcome, Trail};
-use crate::config::audit::{AuditOptions, AuditPolicy};
-
-/// The path of the standard output.
-const STANDARD_OUTPUT: &str = "-";
+use crate::config::audit::{AuditMode, AuditOptions, AuditPolicy};
 
 /// The reason why there is no audit log.
 #[derive(Debug, thiserror::Error)]
@@ -32,23 +32,36 @@ pub struct AuditError {
 /// A policy with the place that its events go to.
 pub(crate) struct AuditLog {
     policy: AuditPolicy,
-    sink: Mutex<Box<dyn Write + Send>>,
+    sink: Sink,
+    /// A request fails if its first event cannot be written.
+    is_strict: bool,
     events: AtomicU64,
+    /// The events that the log does not have.
+    lost: AtomicU64,
 }
 
 impl AuditLog {
     /// Opens the log.
     pub(crate) fn open(options: &AuditOptions) -> Result<Arc<Self>, AuditError> {
-        let sink = sink(&options.path)
+        let sink = Sink::open(options)
             .map_err(|source| AuditError { path: options.path.clone(), source })?;
-        let (policy, sink) = (options.policy.clone(), Mutex::new(sink));
-        Ok(Arc::new(Self { policy, sink, events: AtomicU64::new(0) }))
+        Ok(Arc::new(Self {
+            policy: options.policy.clone(),
+            sink,
+            is_strict: options.mode == AuditMode::BlockingStrict,
+            events: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+        }))
     }
 
     /// Begins the trail of a request, unless the policy leaves the request out.
-    pub(crate) fn begin(self: &Arc<Self>, origin: &Origin<'_>) -> Option<Trail> {
-        let scope = self.policy.scope(origin)?;
-        Some(Trail::begin(Arc::clone(self), scope, origin))
+    pub(crate) fn begin(self: &Arc<Self>, origin: &Origin<'_>) -> Result<Option<Trail>, ApiError> {
+        let Some(scope) = self.policy.scope(origin) else { return Ok(None) };
+        let (trail, is_written) = Trail::begin(Arc::clone(self), scope, origin);
+        if self.is_strict && !is_written {
+            return Err(ApiError::internal("failed to store audit event".to_owned()));
+        }
+        Ok(Some(trail))
     }
 
     /// Returns the number of events so far.
@@ -56,11 +69,19 @@ impl AuditLog {
         self.events.load(Ordering::Relaxed)
     }
 
-    fn write(&self, event: &Value) {
+    /// Returns the number of events that the log does not have.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Writes an event. Returns whether the log has it, or will have it.
+    fn write(&self, event: &Value) -> bool {
         self.events.fetch_add(1, Ordering::Relaxed);
-        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
-        // Requests go on without a log, as in kube-apiserver.
-        let _ = writeln!(sink, "{event}").and_then(|()| sink.flush());
+        let is_written = self.sink.write(format!("{event}\n"));
+        if !is_written {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+        is_written
     }
 }
 
@@ -68,11 +89,4 @@ impl fmt::Debug for AuditLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AuditLog").field("policy", &self.policy).finish_non_exhaustive()
     }
-}
-
-fn sink(path: &Path) -> io::Result<Box<dyn Write + Send>> {
-    if path.as_os_str() == STANDARD_OUTPUT {
-        return Ok(Box::new(io::stdout()));
-    }
-    Ok(Box::new(OpenOptions::new().create(true).append(true).open(path)?))
 }

@@ -58,11 +58,12 @@ struct Inner {
 }
 
 impl Trail {
-    pub(super) fn begin(log: Arc<AuditLog>, scope: Scope, origin: &Origin<'_>) -> Self {
+    /// Writes the first event. Returns whether the log has it, or leaves it out.
+    pub(super) fn begin(log: Arc<AuditLog>, scope: Scope, origin: &Origin<'_>) -> (Self, bool) {
         let event = first_event(&scope, origin);
         let trail = Self(Arc::new(Inner { log, scope, event: Mutex::new(event) }));
-        trail.write(Stage::RequestReceived);
-        trail
+        let is_written = trail.write(Stage::RequestReceived);
+        (trail, is_written)
     }
 
     /// Records the user that the user of the request acts for.
@@ -122,14 +123,15 @@ impl Trail {
         Box::pin(followed)
     }
 
-    fn write(&self, stage: Stage) {
+    /// Writes the event of a stage. Returns whether the log has it, or leaves it out.
+    fn write(&self, stage: Stage) -> bool {
         if self.0.scope.omit_stages.contains(&stage) {
-            return;
+            return true;
         }
         let mut event = self.event().clone();
         event.insert("stage".to_owned(), format!("{stage:?}").into());
         event.insert("stageTimestamp".to_owned(), now());
-        self.0.log.write(&Value::Object(event));
+        self.0.log.write(&Value::Object(event))
     }
 
     fn trim(&self, object: &mut Value) {

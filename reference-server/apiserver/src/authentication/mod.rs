@@ -53,6 +53,14 @@ impl User {
         Self { name: name.to_owned(), uid: name.to_owned(), groups, extra: BTreeMap::new() }
     }
 
+    /// Returns a service account without a token.
+    pub(crate) fn service_account(namespace: &str, name: &str) -> Self {
+        let groups = [SERVICE_ACCOUNTS, &format!("system:serviceaccounts:{namespace}")];
+        let groups = groups.into_iter().chain([AUTHENTICATED]).map(str::to_owned).collect();
+        let name = format!("system:serviceaccount:{namespace}:{name}");
+        Self { name, groups, ..Self::default() }
+    }
+
     /// Returns the `UserInfo` of the authentication API.
     pub(crate) fn info(&self) -> Value {
         let mut info = json!({ "username": self.name });
@@ -248,14 +256,8 @@ fn service_account(claims: &Claims) -> User {
             extra.insert(key, vec![value.clone()]);
         }
     }
-    let groups = [SERVICE_ACCOUNTS, &format!("system:serviceaccounts:{namespace}")];
-    let groups = groups.into_iter().chain([AUTHENTICATED]).map(str::to_owned).collect();
-    User {
-        name: format!("system:serviceaccount:{namespace}:{}", serviceaccount.name),
-        uid: serviceaccount.uid.clone(),
-        groups,
-        extra,
-    }
+    let account = User::service_account(namespace, &serviceaccount.name);
+    User { uid: serviceaccount.uid.clone(), extra, ..account }
 }
 
 /// Returns the token of a header with the scheme Bearer.

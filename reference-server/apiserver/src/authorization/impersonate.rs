@@ -139,11 +139,11 @@ mod tests {
         groups: &[&str],
         headers: &[(&'static str, &'static str)],
     ) -> Result<Arc<User>, ApiError> {
-        act_by(&Store::new(1), groups, headers)
+        act_by(&Arc::new(Store::new(1)), groups, headers)
     }
 
     fn act_by(
-        store: &Store,
+        store: &Arc<Store>,
         groups: &[&str],
         headers: &[(&'static str, &'static str)],
     ) -> Result<Arc<User>, ApiError> {
@@ -151,7 +151,7 @@ mod tests {
         for (name, value) in headers {
             map.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
-        let roles = &RoleIndex::default();
+        let roles = &Arc::new(RoleIndex::default());
         let rights = Rights { store, roles, mode: AuthorizationMode::Rbac };
         acting(Arc::new(User::known("me", groups)), &map, rights)
     }
@@ -289,7 +289,7 @@ mod tests {
         if headers.len() > 1 {
             rules.push(rule("", "users", &["jim"]));
         }
-        let store = bound(namespace, &json!(rules));
+        let store = Arc::new(bound(namespace, &json!(rules)));
         let acted = act_by(&store, &[], headers);
         assert_eq!(
             acted.map(|user| user.name != "me").map_err(|rejection| rejection.code),

@@ -1,6 +1,7 @@
 //! Authorization: checks the permissions of a user for a request, and impersonation.
 
 mod impersonate;
+mod in_expressions;
 mod rights;
 mod role_index;
 pub(crate) mod roles;
@@ -12,6 +13,7 @@ use kubeproof_apimachinery::selector::FieldSelector;
 use kubeproof_apimachinery::status::{ApiError, Subject};
 
 pub(crate) use impersonate::acting;
+pub(crate) use in_expressions::in_expressions;
 pub(crate) use rights::Rights;
 pub(crate) use role_index::RoleIndex;
 
@@ -46,6 +48,25 @@ pub(crate) fn authorize(
                 return Ok(());
             }
             Err(denied(user, verb, resource))
+        }
+    }
+}
+
+/// Returns why a user may make a request, in the words of kube-apiserver.
+pub(crate) fn reason(
+    user: &User,
+    method: &Method,
+    info: &RequestInfo,
+    query: &Query,
+    rights: Rights<'_>,
+) -> String {
+    match info {
+        RequestInfo::Path(path) => {
+            rights.path_reason(user, &method.as_str().to_ascii_lowercase(), path)
+        }
+        RequestInfo::Resource(resource) => {
+            let verb = resource.verb(method, query.flag("watch"));
+            rights.access_reason(user, verb, &selected(resource, verb, query))
         }
     }
 }

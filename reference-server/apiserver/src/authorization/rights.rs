@@ -12,8 +12,8 @@ use kubeproof_storage::{Key, Store};
 /// Decides on permissions with groups and bound roles.
 #[derive(Clone, Copy)]
 pub(crate) struct Rights<'a> {
-    pub(crate) store: &'a Store,
-    pub(crate) roles: &'a RoleIndex,
+    pub(crate) store: &'a Arc<Store>,
+    pub(crate) roles: &'a Arc<RoleIndex>,
     pub(crate) mode: AuthorizationMode,
 }
 
@@ -39,6 +39,42 @@ impl Rights<'_> {
 
     fn has(self, user: &User, namespace: &str, test: impl Fn(&Rule) -> bool) -> bool {
         self.granted(user, namespace).iter().any(|rules| rules.iter().any(&test))
+    }
+
+    /// Returns why the user may access a resource, in the words of kube-apiserver. It is empty if
+    /// the user needs no role.
+    pub(crate) fn access_reason(self, user: &User, verb: &str, info: &ResourceInfo) -> String {
+        self.reason(user, &info.namespace, |rule| rule.allows(verb, info))
+    }
+
+    /// Returns the same for a non-resource path.
+    pub(crate) fn path_reason(self, user: &User, verb: &str, path: &str) -> String {
+        self.reason(user, "", |rule| rule.allows_path(verb, path))
+    }
+
+    fn reason(self, user: &User, namespace: &str, test: impl Fn(&Rule) -> bool) -> String {
+        if self.allows_all() || user.is_master() {
+            return String::new();
+        }
+        let mut bound = Vec::new();
+        self.roles.bindings(self.store, namespace, |key, binding| {
+            let mut subjects = binding.subjects.iter().flatten();
+            let subject = subjects.find(|subject| subject.is(user, &key.namespace));
+            if let Some(subject) = subject
+                && let Some(rules) = self.find(&binding.role, &key.namespace)
+            {
+                let reason = format!(
+                    "RBAC: allowed by {} of {} {:?} to {}",
+                    binding_name(key),
+                    binding.role.kind,
+                    binding.role.name,
+                    subject.described(&key.namespace),
+                );
+                bound.push((rules, reason));
+            }
+        });
+        let permits = |(rules, _): &(Arc<[Rule]>, String)| rules.iter().any(&test);
+        bound.into_iter().find(permits).map(|(_, reason)| reason).unwrap_or_default()
     }
 
     /// Returns the rules for the user in a namespace; without a namespace, those of the whole
@@ -67,5 +103,13 @@ impl Rights<'_> {
     fn find(self, role: &RoleRef, namespace: &str) -> Option<Arc<[Rule]>> {
         let namespace = if role.kind == "Role" { namespace } else { "" };
         self.roles.rules(self.store, &role.kind, &Key::new(namespace, role.name.as_str()))
+    }
+}
+
+fn binding_name(Key { namespace, name }: &Key) -> String {
+    if namespace.is_empty() {
+        format!("ClusterRoleBinding {name:?}")
+    } else {
+        format!("RoleBinding \"{name}/{namespace}\"")
     }
 }

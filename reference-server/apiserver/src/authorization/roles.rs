@@ -94,6 +94,16 @@ impl Subject {
             }
         }
     }
+
+    /// Returns the subject in the words of kube-apiserver.
+    pub(super) fn described(&self, namespace: &str) -> String {
+        let Self { kind, name, .. } = self;
+        if kind == "ServiceAccount" {
+            let namespace = if self.namespace.is_empty() { namespace } else { &self.namespace };
+            return format!("{kind} \"{name}/{namespace}\"");
+        }
+        format!("{kind} {name:?}")
+    }
 }
 
 fn has(list: &[String], one: &str) -> bool {

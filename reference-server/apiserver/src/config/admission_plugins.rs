@@ -3,52 +3,55 @@
 use std::collections::BTreeSet;
 
 /// The plugins that this server implements and kube-apiserver enables by default.
-const DEFAULT: [&str; 15] = [
+const DEFAULT: [&str; 23] = [
     "CertificateApproval",
     "CertificateSigning",
     "CertificateSubjectRestriction",
+    "DefaultIngressClass",
     "DefaultStorageClass",
+    "DefaultTolerationSeconds",
     "LimitRanger",
     "MutatingAdmissionPolicy",
     "MutatingAdmissionWebhook",
     "NamespaceLifecycle",
+    "PersistentVolumeClaimResize",
+    "PodResizeValidator",
     "PodSecurity",
+    "PodTopologyLabels",
     "Priority",
     "ResourceQuota",
+    "RuntimeClass",
     SERVICE_ACCOUNT,
+    "StorageObjectInUseProtection",
+    "TaintNodesByCondition",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionWebhook",
     "RoleEscalation",
 ];
 
 /// The plugins of kube-apiserver that have no effect here.
-const WITHOUT_EFFECT: [&str; 26] = [
+const WITHOUT_EFFECT: [&str; 21] = [
     "AlwaysAdmit",
     "AlwaysDeny",
     "AlwaysPullImages",
     "ClusterTrustBundleAttest",
-    "DefaultIngressClass",
-    "DefaultTolerationSeconds",
     "DenyServiceExternalIPs",
     "EventRateLimit",
     "ExtendedResourceToleration",
     "ImagePolicyWebhook",
+    "JobValidation",
     "LimitPodHardAntiAffinityTopology",
     "NamespaceAutoProvision",
     "NamespaceExists",
     "NodeDeclaredFeatureValidator",
     "NodeRestriction",
     "OwnerReferencesPermissionEnforcement",
-    "PersistentVolumeClaimResize",
+    "PodGroupProtection",
+    "PodGroupWorkloadExists",
     "PodNodeSelector",
     "PodTolerationRestriction",
-    "PodTopologyLabels",
-    "RuntimeClass",
     "SecurityContextDeny",
-    "StorageObjectInUseProtection",
-    "TaintNodesByCondition",
     "PersistentVolumeLabel",
-    "PodPreset",
 ];
 
 const SERVICE_ACCOUNT: &str = "ServiceAccount";
@@ -138,6 +141,6 @@ mod tests {
         assert!(unknown.to_string().starts_with("plugin \"Other\" is unknown; expected one of "));
         let both = change("LimitRanger", "LimitRanger");
         assert_eq!(both, Err(AdmissionPluginError::Both("LimitRanger".to_owned())));
-        assert_eq!(change("NodeRestriction", "RuntimeClass"), Ok(()));
+        assert_eq!(change("NodeRestriction", "AlwaysDeny"), Ok(()));
     }
 }

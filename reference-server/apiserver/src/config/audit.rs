@@ -1,6 +1,7 @@
 //! The options of the audit log.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use kubeproof_apimachinery::request::yaml;
 use serde::Deserialize;
@@ -13,6 +14,47 @@ pub struct AuditOptions {
     pub path: PathBuf,
     /// What the log contains.
     pub policy: AuditPolicy,
+    /// When the server writes the events.
+    pub mode: AuditMode,
+    /// When the server replaces the file.
+    pub rotation: Rotation,
+}
+
+impl AuditOptions {
+    /// Returns the options of a file with the default mode and rotation.
+    pub fn new(path: PathBuf, policy: AuditPolicy) -> Self {
+        Self { path, policy, mode: AuditMode::default(), rotation: Rotation::default() }
+    }
+}
+
+/// When the server writes the events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AuditMode {
+    /// Before it responds.
+    #[default]
+    Blocking,
+    /// Before it responds. A request fails if its first event cannot be written.
+    BlockingStrict,
+    /// In the background. If the queue is full, events are lost.
+    Batch,
+}
+
+/// When the server replaces the file of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rotation {
+    /// The largest size of a file, in bytes.
+    pub max_bytes: u64,
+    /// The number of old files that remain. Without it, all remain.
+    pub max_backups: Option<usize>,
+    /// The time that old files remain. Without it, they remain forever.
+    pub max_age: Option<Duration>,
+}
+
+impl Default for Rotation {
+    /// Returns the defaults of kube-apiserver: 100 MB, and all old files.
+    fn default() -> Self {
+        Self { max_bytes: 100 * 1024 * 1024, max_backups: None, max_age: None }
+    }
 }
 
 /// A policy: the object `Policy` of `audit.k8s.io/v1`. The first rule that matches decides.

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use self::admission_plugins::{AdmissionPluginError, AdmissionPlugins};
-pub use self::audit::{AuditOptions, AuditPolicy, PolicyError};
+pub use self::audit::{AuditMode, AuditOptions, AuditPolicy, PolicyError, Rotation};
 use self::disabled::DisabledCapabilities;
 pub use self::token_file::{TokenFileError, TokenUser};
 use crate::certificates::ClientCa;

@@ -9,7 +9,7 @@ use crate::config::KubernetesVersion;
 use crate::config::disabled::Capability;
 use crate::discovery;
 use crate::endpoints::{aggregation, health, present};
-use crate::http::metrics;
+use crate::http::metrics::{self, Counts};
 use crate::http::negotiate::{Form, Representation, Target, negotiate};
 use crate::http::respond::ApiResponse;
 use crate::openapi;
@@ -32,14 +32,7 @@ pub(crate) fn handle(
         "" => roots(api),
         "/version" => version(api.version),
         "/metrics" if method == Method::GET => {
-            let counts = api.store.counts();
-            let objects = counts.iter().map(|(table, count)| {
-                let (resource, group) = table.split_once('.').unwrap_or((table, ""));
-                (group, resource, *count)
-            });
-            let events = api.audit.as_ref().map_or(0, |log| log.events());
-            let text = api.metrics.text(&objects.collect::<Vec<_>>(), events);
-            let content_type = metrics::MEDIA_TYPE;
+            let (content_type, text) = (metrics::MEDIA_TYPE, metrics_text(api));
             return Ok(ApiResponse { content_type, ..ApiResponse::text(StatusCode::OK, text) });
         }
         "/metrics" => return Err(ApiError::method_not_allowed()),
@@ -87,6 +80,20 @@ fn openid(api: &ApiServer, method: &Method, path: &str) -> Result<ApiResponse, A
 }
 
 /// Serves the documents about groups, versions and resources.
+fn metrics_text(api: &ApiServer) -> String {
+    let tables = api.store.counts();
+    let objects = tables.iter().map(|(table, count)| {
+        let (resource, group) = metrics::group_and_resource(table);
+        (group, resource, *count)
+    });
+    api.metrics.text(&Counts {
+        objects: objects.collect(),
+        storage_size: api.store.size(),
+        audit_events: api.audit.as_ref().map_or(0, |log| log.events()),
+        audit_losses: api.audit.as_ref().map_or(0, |log| log.lost()),
+    })
+}
+
 fn discovery(
     api: &ApiServer,
     method: &Method,

@@ -71,7 +71,7 @@ fn access(call: &Call, user: &User, review: &Value) -> Value {
     let text = |value: &Value, field: &str| {
         value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
-    let allowed = match (resource, path) {
+    let (allowed, reason) = match (resource, path) {
         (Some(resource), _) => {
             let info = ResourceInfo {
                 group: text(resource, "group"),
@@ -82,12 +82,20 @@ fn access(call: &Call, user: &User, review: &Value) -> Value {
                 subresource: text(resource, "subresource"),
                 ..ResourceInfo::default()
             };
-            rights.may_access(user, &text(resource, "verb"), &info)
+            let verb = text(resource, "verb");
+            (rights.may_access(user, &verb, &info), rights.access_reason(user, &verb, &info))
         }
-        (None, Some(path)) => rights.may_read(user, &text(path, "verb"), &text(path, "path")),
-        (None, None) => true,
+        (None, Some(path)) => {
+            let (verb, path) = (text(path, "verb"), text(path, "path"));
+            (rights.may_read(user, &verb, &path), rights.path_reason(user, &verb, &path))
+        }
+        (None, None) => (true, String::new()),
     };
-    json!({ "allowed": allowed })
+    let mut status = json!({ "allowed": allowed });
+    if !reason.is_empty() {
+        status["reason"] = reason.into();
+    }
+    status
 }
 
 fn local_namespace(call: &Call, review: &Value) -> Result<(), ApiError> {

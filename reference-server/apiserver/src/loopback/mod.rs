@@ -11,10 +11,10 @@ use std::sync::{Arc, Weak};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::admission::resource_quota;
+use crate::admission::{resource_quota, type_checking};
 use crate::authentication::User;
 use crate::endpoints::commit::{Commit, commit, update_latest};
-use crate::endpoints::{bootstrap, lifecycle};
+use crate::endpoints::{aggregation, bootstrap, lifecycle};
 use crate::registry::{Lookup, ResourceType};
 use crate::server::ApiServer;
 use kubeproof_apimachinery::patch::apply::{Operation, Owner, Reach, Write};
@@ -23,6 +23,7 @@ use kubeproof_apimachinery::status::ApiError;
 use kubeproof_storage::{Change, Key};
 
 pub use self::object::{Changes, Event, Expired, Object, ObjectList, ObjectRef, Resource};
+pub use crate::endpoints::aggregation::RemoteContent;
 pub use crate::endpoints::lifecycle::{DeleteOptions, Propagation};
 pub use crate::registry::crd::strategy::CLEANUP_FINALIZER;
 pub use crate::registry::encode::{FOREGROUND, ORPHAN};
@@ -116,6 +117,13 @@ impl Client {
         let mut tables = BTreeSet::new();
         let first_versions = catalogue.types().iter().filter(|ty| tables.insert(&ty.table));
         first_versions.map(|ty| Resource(ty.clone())).collect()
+    }
+
+    /// Returns the groups and versions of the built-in resources.
+    pub fn built_in_versions(&self) -> BTreeSet<(String, String)> {
+        let catalogue = self.api.registry.current();
+        let built_in = catalogue.types().iter().filter(|ty| !ty.custom);
+        built_in.map(|ty| (ty.group.clone(), ty.version.clone())).collect()
     }
 
     /// Returns an object. The namespace of a cluster-scoped object is empty.
@@ -216,6 +224,11 @@ impl Client {
         matches!(committed, Ok(Commit::Stored(_) | Commit::Removed(_)))
     }
 
+    /// Deletes the objects of a namespace from all extension servers, and returns what remains.
+    pub async fn delete_remote_content(&self, namespace: &str) -> RemoteContent {
+        aggregation::delete_content(&self.api, namespace).await
+    }
+
     /// Deletes an object, or begins its deletion. If the options have no UID, another object with
     /// its name is deleted, too.
     pub async fn delete(&self, object: &Object, options: &DeleteOptions) -> Result<(), ApiError> {
@@ -228,6 +241,11 @@ impl Client {
     pub async fn recalculate_quota(&self, quota: &Object) -> bool {
         let key = &quota.stored.key;
         resource_quota::recalculate(self.api.context(), key, &self.api.quotas).await
+    }
+
+    /// Returns what the status of a validating admission policy shows about its expressions.
+    pub fn type_checking(&self, policy: &Value) -> Value {
+        type_checking(&policy["spec"], &self.api.registry.current())
     }
 
     /// Returns a receiver that wakes when a request that uses a quota has finished.

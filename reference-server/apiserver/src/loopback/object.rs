@@ -14,6 +14,11 @@ use crate::registry::ResourceType;
 pub struct Resource(pub(super) Arc<ResourceType>);
 
 impl Resource {
+    /// Returns the API group. It is empty for the core group.
+    pub fn group(&self) -> &str {
+        &self.0.group
+    }
+
     /// Returns the plural name in URLs.
     pub fn plural(&self) -> &str {
         &self.0.plural

@@ -83,6 +83,7 @@ pub enum OpenError {
 #[derive(Debug)]
 pub struct Disk {
     database: Database,
+    file: PathBuf,
 }
 
 impl Disk {
@@ -91,12 +92,13 @@ impl Disk {
         let path = directory.to_owned();
         fs::create_dir_all(directory)
             .map_err(|source| OpenError::Create { path: path.clone(), source })?;
-        let database = match Database::create(directory.join(FILE_NAME)) {
+        let file = directory.join(FILE_NAME);
+        let database = match Database::create(&file) {
             Ok(database) => database,
             Err(DatabaseError::DatabaseAlreadyOpen) => return Err(OpenError::InUse { path }),
             Err(error) => return Err(OpenError::Database(error.into())),
         };
-        let disk = Self { database };
+        let disk = Self { database, file };
         disk.check_format()?;
         Ok(disk)
     }
@@ -217,6 +219,7 @@ impl Shared {
 /// The engine on a [`Disk`]. When it is dropped, it writes its queue and closes the file.
 pub(crate) struct DiskEngine {
     shared: Arc<Shared>,
+    file: PathBuf,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -230,9 +233,10 @@ impl DiskEngine {
             durable: watch::Sender::new(Ok(revision)),
         });
         let committer = shared.clone();
+        let file = disk.file.clone();
         let thread = thread::Builder::new().name("storage".to_owned());
         let thread = thread.spawn(move || commit_batches(&disk, &committer))?;
-        Ok(Self { shared, thread: Some(thread) })
+        Ok(Self { shared, file, thread: Some(thread) })
     }
 }
 
@@ -250,6 +254,10 @@ impl Drop for DiskEngine {
 impl Engine for DiskEngine {
     fn waits(&self) -> bool {
         true
+    }
+
+    fn size(&self) -> Option<u64> {
+        fs::metadata(&self.file).ok().map(|metadata| metadata.len())
     }
 
     fn commit<'a>(&'a self, change: &'a mut ChangeFn<'_>) -> BoxFuture<'a, Committed> {

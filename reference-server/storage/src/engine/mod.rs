@@ -56,6 +56,11 @@ pub(crate) trait Engine: Send + Sync {
         false
     }
 
+    /// Returns the size of the files in bytes.
+    fn size(&self) -> Option<u64> {
+        None
+    }
+
     /// Waits until the cache has all writes that ended before the call.
     fn catch_up(&self) -> BoxFuture<'_, Result<(), WriteError>> {
         Box::pin(ready(Ok(())))

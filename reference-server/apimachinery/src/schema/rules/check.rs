@@ -12,7 +12,7 @@ use cel::common::ast::{
 
 use super::super::{Kind, Schema, pattern};
 use super::cost::{self, NEW_LIST, NEW_MAP};
-use super::expression::Names;
+use super::expression::{AUTHORIZER, Names, REQUEST_RESOURCE};
 use super::node::{Entry, Node};
 use super::signatures;
 use super::size::{Place, Range};
@@ -49,7 +49,8 @@ pub(super) fn check<'s>(
     Ok(Checked { ty: node.ty, cost: node.cost })
 }
 
-/// Checks an expression whose variables have no schema. Returns the name of its type.
+/// Checks an expression whose variables have no schema, except those in `names.types`. Returns the
+/// name of its type.
 pub(super) fn check_dynamic(expression: &IdedExpr, names: &Names) -> Result<String, String> {
     let dynamic = Arc::new(Schema::default());
     let fields = names.variables.iter().map(|name| (name.clone(), Arc::clone(&dynamic)));
@@ -63,7 +64,15 @@ pub(super) fn check_dynamic(expression: &IdedExpr, names: &Names) -> Result<Stri
         entry: None,
     };
     let mut scope = vec![variable("variables", Type::of(&variables))];
-    scope.extend(names.roots.iter().map(|name| variable(name, Type::Dyn)));
+    scope.extend(names.roots.iter().map(|name| {
+        let known = names.types.iter().find(|(typed, _)| typed == name);
+        let ty = match *name {
+            AUTHORIZER => Type::Kind("Authorizer"),
+            REQUEST_RESOURCE => Type::Kind("ResourceCheck"),
+            _ => known.map_or(Type::Dyn, |(_, schema)| Type::of(schema)),
+        };
+        variable(name, ty)
+    }));
     let ty = Checker { root: &dynamic, scope }.infer(expression)?.ty.to_string();
     Ok(ty)
 }

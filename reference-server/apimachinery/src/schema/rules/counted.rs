@@ -9,6 +9,7 @@ use cel::common::ast::{
     SelectExpr, operators,
 };
 
+use super::authorizer::CHECK_COST;
 use super::cost::{self, NEW_LIST, NEW_MAP};
 use super::library::MATCHES;
 use super::meter::{CALLED, CONTINUE, JOINED, SIZE, SPEND};
@@ -116,6 +117,9 @@ fn plain(call: &CallExpr, added: usize) -> (IdedExpr, u64) {
     let (arguments, more) = parts(&call.args, inside);
     let arguments: Vec<IdedExpr> = arguments.into_iter().map(size).collect();
     steps += more;
+    if name == ".check" {
+        steps += CHECK_COST;
+    }
     let count = arguments.len() + usize::from(receiver.is_some());
     let call = rebuilt(call, target, arguments);
     if measured {

@@ -7,18 +7,25 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cel::common::ast::{
-    EntryExpr, Expr, IdedEntryExpr, IdedExpr, LiteralValue, MapEntryExpr, MapExpr,
+    EntryExpr, Expr, IdedEntryExpr, IdedExpr, LiteralValue, MapEntryExpr, MapExpr, SelectExpr,
 };
 use cel::common::value::{CowVal, Val};
 use cel::context::VariableResolver;
 use cel::{Context, ExecutionError, Value as Cel};
 use serde_json::Value;
 
+use super::super::Schema;
+use super::authorizer::{self, Authorize};
 use super::check::check_dynamic;
 use super::counted::counted;
 use super::{library, meter, unreadable, value};
 use crate::field::Path;
+use crate::request::ResourceInfo;
 
+/// The variable that checks permissions.
+pub const AUTHORIZER: &str = "authorizer";
+/// The check of the resource of the request.
+pub const REQUEST_RESOURCE: &str = "authorizer.requestResource";
 /// The prefix of the variables that a policy declares.
 const VARIABLES: &str = "variables";
 
@@ -42,6 +49,8 @@ pub struct Names {
     pub roots: Vec<&'static str>,
     /// The fields of `variables`.
     pub variables: Vec<String>,
+    /// The schemas of variables, for a type check. The others have any type.
+    pub types: Vec<(&'static str, Arc<Schema>)>,
 }
 
 /// A compiled expression.
@@ -82,7 +91,7 @@ impl Expression {
         let compiled = library::env().compile(text).map_err(|error| {
             format!("compilation failed: {}", error.to_string().replace('\n', "; "))
         })?;
-        let expression = without_structs(compiled.expression());
+        let expression = simplified(compiled.expression());
         let ty = check_dynamic(&expression, names)
             .map_err(|error| format!("compilation failed: {error}"))?;
         let fits = match wanted {
@@ -149,8 +158,19 @@ pub struct Roots(Vec<(&'static str, Cel)>);
 impl Roots {
     /// Sets a variable.
     pub fn set(&mut self, name: &'static str, value: &Value) {
+        self.set_value(name, value::untyped(value));
+    }
+
+    /// Sets the variable that checks permissions. `request` is the resource of the request.
+    pub fn set_authorizer(&mut self, decide: Arc<dyn Authorize>, request: ResourceInfo) {
+        let (authorizer, check) = authorizer::values(decide, request);
+        self.set_value(AUTHORIZER, authorizer);
+        self.set_value(REQUEST_RESOURCE, check);
+    }
+
+    fn set_value(&mut self, name: &'static str, value: Cel) {
         self.0.retain(|(known, _)| *known != name);
-        self.0.push((name, value::untyped(value)));
+        self.0.push((name, value));
     }
 }
 
@@ -220,10 +240,11 @@ fn evaluation_error(error: &ExecutionError) -> String {
     }
 }
 
-/// Replaces literals such as `Object.spec{replicas: 1}` and `JSONPatch{op: "add"}` by maps.
-fn without_structs(expression: &IdedExpr) -> IdedExpr {
-    let boxed = |part: &IdedExpr| Box::new(without_structs(part));
-    let all = |parts: &[IdedExpr]| parts.iter().map(without_structs).collect();
+/// Replaces literals such as `Object.spec{replicas: 1}` and `JSONPatch{op: "add"}` by maps, and
+/// `authorizer.requestResource` by a variable of this name.
+fn simplified(expression: &IdedExpr) -> IdedExpr {
+    let boxed = |part: &IdedExpr| Box::new(simplified(part));
+    let all = |parts: &[IdedExpr]| parts.iter().map(simplified).collect();
     let expr = match &expression.expr {
         Expr::Struct(literal) if is_object(&literal.type_name) => {
             Expr::Map(MapExpr { entries: literal.entries.iter().map(entry).collect() })
@@ -233,6 +254,9 @@ fn without_structs(expression: &IdedExpr) -> IdedExpr {
             let mut list = list.clone();
             list.elements = all(&list.elements);
             Expr::List(list)
+        }
+        Expr::Select(select) if is_request_resource(select) => {
+            Expr::Ident(REQUEST_RESOURCE.to_owned())
         }
         Expr::Select(select) => {
             let mut select = select.clone();
@@ -247,16 +271,21 @@ fn without_structs(expression: &IdedExpr) -> IdedExpr {
         }
         Expr::Comprehension(loops) => {
             let mut loops = loops.clone();
-            loops.iter_range = without_structs(&loops.iter_range);
-            loops.accu_init = without_structs(&loops.accu_init);
-            loops.loop_cond = without_structs(&loops.loop_cond);
-            loops.loop_step = without_structs(&loops.loop_step);
-            loops.result = without_structs(&loops.result);
+            loops.iter_range = simplified(&loops.iter_range);
+            loops.accu_init = simplified(&loops.accu_init);
+            loops.loop_cond = simplified(&loops.loop_cond);
+            loops.loop_step = simplified(&loops.loop_step);
+            loops.result = simplified(&loops.result);
             Expr::Comprehension(loops)
         }
         _ => return expression.clone(),
     };
     IdedExpr { id: expression.id, expr }
+}
+
+fn is_request_resource(select: &SelectExpr) -> bool {
+    matches!(&select.operand.expr, Expr::Ident(name) if name == AUTHORIZER)
+        && select.field == "requestResource"
 }
 
 fn is_object(name: &str) -> bool {
@@ -270,13 +299,13 @@ fn entry(entry: &IdedEntryExpr) -> IdedEntryExpr {
             let key = Expr::Literal(LiteralValue::String(name.into()));
             EntryExpr::MapEntry(MapEntryExpr {
                 key: IdedExpr { id: entry.id, expr: key },
-                value: without_structs(&field.value),
+                value: simplified(&field.value),
                 optional: field.optional,
             })
         }
         EntryExpr::MapEntry(entry) => EntryExpr::MapEntry(MapEntryExpr {
-            key: without_structs(&entry.key),
-            value: without_structs(&entry.value),
+            key: simplified(&entry.key),
+            value: simplified(&entry.value),
             optional: entry.optional,
         }),
     };
@@ -288,12 +317,43 @@ mod tests {
     use rstest::rstest;
     use serde_json::json;
 
+    use super::super::authorizer::{Decision, Subject, Target};
     use super::*;
 
     fn names() -> Names {
         Names {
-            roots: vec!["object", "oldObject", "request", "params", "namespaceObject"],
+            roots: vec![
+                "object",
+                "oldObject",
+                "request",
+                "params",
+                "namespaceObject",
+                AUTHORIZER,
+                REQUEST_RESOURCE,
+            ],
             variables: vec!["size".to_owned(), "broken".to_owned()],
+            types: Vec::new(),
+        }
+    }
+
+    /// Permits `get` on what it repeats as the reason.
+    #[derive(Debug)]
+    struct Echo;
+
+    impl Authorize for Echo {
+        fn decide(&self, subject: &Subject, verb: &str, target: &Target) -> Decision {
+            let subject = match subject {
+                Subject::Requester => String::new(),
+                Subject::ServiceAccount { namespace, name } => format!("{namespace}/{name} "),
+            };
+            let target = match target {
+                Target::Path(path) => path.clone(),
+                Target::Resource(info) => {
+                    let ResourceInfo { group, resource, subresource, namespace, name, .. } = info;
+                    format!("{group}|{resource}|{subresource}|{namespace}|{name}")
+                }
+            };
+            Decision { allowed: verb == "get", reason: format!("{subject}{target}") }
         }
     }
 
@@ -311,6 +371,8 @@ mod tests {
         roots.set("object", &object);
         roots.set("oldObject", &Value::Null);
         roots.set("request", &json!({"operation": "CREATE", "namespace": "n"}));
+        let resource = ResourceInfo { resource: "pods".to_owned(), ..ResourceInfo::default() };
+        roots.set_authorizer(Arc::new(Echo), resource);
         let scope = Scope::new(&roots, &variables);
         compile(text)?.evaluate(&scope, &mut 1_000_000).map_err(|error| error.to_string())
     }
@@ -334,6 +396,18 @@ mod tests {
         json!([{"op": "add", "path": "/metadata/labels/a~1b~0c", "value": 1}])
     )]
     #[case("object.?spec.?other.orValue('none')", json!("none"))]
+    #[case("authorizer.path('/healthz').check('get').reason()", json!("/healthz"))]
+    #[case(
+        "authorizer.group('apps').resource('deployments').subresource('scale').namespace('n')
+         .name('a').check('get').reason()",
+        json!("apps|deployments|scale|n|a")
+    )]
+    #[case("authorizer.group('').resource('pods').check('list').allowed()", json!(false))]
+    #[case("authorizer.requestResource.check('get').reason()", json!("|pods|||"))]
+    #[case(
+        "authorizer.serviceAccount('n', 'robot').path('/x').check('get').reason()",
+        json!("n/robot /x")
+    )]
     fn expressions_about_requests(#[case] text: &str, #[case] expected: Value) {
         assert_eq!(evaluate(text), Ok(expected));
     }
@@ -344,6 +418,13 @@ mod tests {
     #[case("object.a.b == 1", "no such key: a")]
     #[case("variables.broken == 1", "composited variable \"broken\" fails to evaluate")]
     #[case("object.", "compilation failed")]
+    #[case("authorizer.group('').resource(' ')", "resource must not be empty")]
+    #[case("authorizer.serviceAccount('N', 'a')", "Invalid service account namespace")]
+    #[case("authorizer.resource('pods')", "found no matching overload for 'resource'")]
+    #[case(
+        "[1, 2, 3].all(i, authorizer.path('/x').check('get').allowed())",
+        "actual cost limit exceeded"
+    )]
     fn mistakes_have_a_reason(#[case] text: &str, #[case] expected: &str) {
         let error = evaluate(text).expect_err("an error");
         assert!(error.contains(expected), "{error}");

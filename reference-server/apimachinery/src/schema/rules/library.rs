@@ -11,7 +11,7 @@ use cel::{DeclarationError, Env, ExecutionError, Value as Cel, extensions};
 use regex::Regex;
 
 use super::super::{Format, pattern, quantity};
-use super::{kinds, meter};
+use super::{authorizer, kinds, meter};
 
 /// The name of `matches` in evaluated expressions. The function of the library has the syntax of
 /// the crate `regex`, not that of Go.
@@ -31,6 +31,7 @@ pub(super) fn env() -> Arc<Env> {
             .and_then(|()| env.add_extension(extensions::lists))
             .and_then(|()| declare(&mut env))
             .and_then(|()| kinds::declare(&mut env))
+            .and_then(|()| authorizer::declare(&mut env))
             .and_then(|()| meter::declare(&mut env));
         // The names are constants. The tests in this file detect a clash.
         debug_assert!(declared.is_ok(), "{declared:?}");

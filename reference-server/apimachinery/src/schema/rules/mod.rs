@@ -5,6 +5,7 @@
 //! object cannot fail to compile, and its work is bounded. The evaluation counts its cost, too, and
 //! ends at the limits of kube-apiserver.
 
+pub mod authorizer;
 mod check;
 mod cost;
 mod counted;

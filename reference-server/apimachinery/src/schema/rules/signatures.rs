@@ -207,13 +207,39 @@ const TABLE: &str = "
     format.date() Format
     format.datetime() Format
     Format.validate(string) optional(list(string))
+    Authorizer.path(string) PathCheck
+    Authorizer.group(string) GroupCheck
+    Authorizer.serviceAccount(string, string) Authorizer
+    GroupCheck.resource(string) ResourceCheck
+    ResourceCheck.subresource(string) ResourceCheck
+    ResourceCheck.namespace(string) ResourceCheck
+    ResourceCheck.name(string) ResourceCheck
+    ResourceCheck.fieldSelector(string) ResourceCheck
+    ResourceCheck.labelSelector(string) ResourceCheck
+    ResourceCheck.check(string) Decision
+    PathCheck.check(string) Decision
+    Decision.allowed() bool
+    Decision.reason() string
+    Decision.errored() bool
+    Decision.error() string
 ";
 
 /// The names before the dot of functions that are not methods.
 const NAMESPACES: [&str; 6] = ["format", "ip", "jsonpatch", "optional", "sets", "strings"];
 
 /// The types that Kubernetes adds to CEL.
-const KINDS: [&str; 5] = ["CIDR", "Format", "IP", "Quantity", "URL"];
+const KINDS: [&str; 10] = [
+    "Authorizer",
+    "CIDR",
+    "Decision",
+    "Format",
+    "GroupCheck",
+    "IP",
+    "PathCheck",
+    "Quantity",
+    "ResourceCheck",
+    "URL",
+];
 
 /// The types with an order.
 const ORDERED: [&str; 8] =

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::super::conditions::Conditions;
 use super::super::rules::Constraints;
-use crate::registry::builtin::expressions::names_of_policy;
+use crate::registry::builtin::expressions::{names_of_message, names_of_policy};
 
 /// A policy of either kind.
 pub(super) struct Policy {
@@ -96,6 +96,16 @@ struct Compiler {
 impl Compiler {
     fn compile(&mut self, text: &str, wanted: Wanted) -> Option<Expression> {
         let compiled = Expression::compile(text, &self.names, wanted);
+        self.remembered(compiled)
+    }
+
+    fn message(&mut self, text: &str) -> Option<Expression> {
+        let compiled = Expression::compile(text, &names_of_message(&self.names), Wanted::Text);
+        self.remembered(compiled)
+    }
+
+    /// Keeps the first mistake.
+    fn remembered(&mut self, compiled: Result<Expression, String>) -> Option<Expression> {
         compiled.map_err(|why| self.mistake.get_or_insert(why).clone()).ok()
     }
 
@@ -113,7 +123,7 @@ impl Compiler {
     fn validation(&mut self, validation: &Value) -> Option<Validation> {
         let message = text_of(validation, "messageExpression");
         let message_expression =
-            if message.is_empty() { None } else { Some(self.compile(&message, Wanted::Text)?) };
+            if message.is_empty() { None } else { Some(self.message(&message)?) };
         Some(Validation {
             expression: self.compile(&text_of(validation, "expression"), Wanted::Bool)?,
             message: text_of(validation, "message").trim().to_owned(),

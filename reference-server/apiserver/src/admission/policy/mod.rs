@@ -6,6 +6,7 @@
 mod binding;
 mod definition;
 mod mutating;
+pub(crate) mod type_check;
 mod validating;
 
 use std::sync::Arc;

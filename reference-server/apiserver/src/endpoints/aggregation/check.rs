@@ -63,6 +63,12 @@ pub(super) fn local() -> Availability {
     Availability { is_available: true, reason: LOCAL, message }
 }
 
+/// Returns whether the status of an object shows that the server itself serves the group.
+pub(super) fn is_local(object: &Value) -> bool {
+    let conditions = object["status"]["conditions"].as_array();
+    conditions.into_iter().flatten().any(|condition| condition["reason"] == LOCAL)
+}
+
 /// Writes the condition `Available` if it has changed.
 pub(super) async fn report(
     api: &ApiServer,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, header};
+use http::{HeaderValue, Method, Request, Response, header};
 use http_body_util::Full;
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use crate::http::client::{Client, ClientError};
 use crate::registry::remote::{ApiService, RemoteDocuments};
 
 /// The time that a document may take.
-const TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
 const AGGREGATED: &str = concat!(
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,",
     "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
@@ -55,7 +55,20 @@ pub(super) async fn get(
     accept: &'static str,
     timeout: Duration,
 ) -> Result<Response<Bytes>, ClientError> {
-    let request = Request::get(path)
+    send(client, Method::GET, path, accept, timeout).await
+}
+
+/// Sends a request without a body as the server itself.
+pub(super) async fn send(
+    client: &Client,
+    method: Method,
+    path: &str,
+    accept: &'static str,
+    timeout: Duration,
+) -> Result<Response<Bytes>, ClientError> {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
         .header(header::ACCEPT, HeaderValue::from_static(accept))
         .header(REMOTE_USER, HeaderValue::from_static("system:kube-aggregator"))
         .header(REMOTE_GROUP, HeaderValue::from_static(MASTERS))

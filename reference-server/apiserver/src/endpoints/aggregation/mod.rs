@@ -4,6 +4,7 @@
 //! them after authorization, with the name of the user in headers.
 
 mod check;
+mod content;
 mod documents;
 mod monitor;
 
@@ -15,6 +16,8 @@ use hyper::body::Incoming;
 use kubeproof_apimachinery::request::ResourceInfo;
 use kubeproof_streaming::Upgrade;
 
+pub use self::content::RemoteContent;
+pub(crate) use self::content::delete_content;
 pub(crate) use self::monitor::start;
 use crate::authentication::User;
 use crate::discovery::RemoteVersion;

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use kubeproof_apimachinery::serializer::json;
 use kubeproof_storage::Stored;
 use tokio::sync::watch;
 
-use super::check::{check, local, report};
+use super::check::{check, is_local, local, report};
 use super::documents::collect;
 use crate::endpoints::services::dialer;
 use crate::http::client::{Client, Security};
+use crate::registry::follower::Follower;
 use crate::registry::remote::{ApiService, Remote, RemoteDocuments};
 use crate::registry::{Lookup, ResourceType};
 use crate::server::ApiServer;
@@ -21,15 +23,44 @@ const REFRESH: Duration = Duration::from_secs(30);
 /// The time until a server that is not available is checked again.
 const RETRY: Duration = Duration::from_secs(1);
 
+const API_SERVICES: &str = "apiservices.apiregistration.k8s.io";
+
+/// What the monitor needs of an `APIService`. A server has one for each of its own groups, so the
+/// monitor parses each of them once.
+#[derive(Debug, PartialEq)]
+enum Entry {
+    /// The server itself serves the group.
+    Local {
+        /// The status contains the condition of local groups.
+        is_reported: bool,
+    },
+    Remote(Box<ApiService>),
+}
+
+const UNREPORTED: Entry = Entry::Local { is_reported: false };
+
+impl Entry {
+    fn parse(text: &[u8]) -> Option<Self> {
+        let object = json::parse(text).ok()?;
+        Some(match ApiService::of(&object) {
+            Some(spec) => Self::Remote(Box::new(spec)),
+            None => Self::Local { is_reported: is_local(&object) },
+        })
+    }
+}
+
 /// Starts the monitor, which runs until the server stops.
 pub(crate) fn start(api: &Arc<ApiServer>) {
     let found = api.registry.current().find("apiregistration.k8s.io", "v1", "apiservices");
     let Lookup::Found(ty) = found else { return };
     let monitored = Arc::clone(api);
-    api.spawn(async move { run(&monitored, &ty).await });
+    api.spawn(async move {
+        let entries = Follower::new(API_SERVICES, Entry::parse);
+        run(&monitored, &ty, &entries).await;
+    });
 }
 
-async fn run(api: &Arc<ApiServer>, ty: &ResourceType) {
+async fn run(api: &Arc<ApiServer>, ty: &ResourceType, entries: &Follower<Entry>) {
     let mut objects = api.store.subscribe(&ty.table);
     let mut services = api.store.subscribe("services");
     let mut endpoints = api.store.subscribe("endpointslices.discovery.k8s.io");
@@ -37,7 +68,7 @@ async fn run(api: &Arc<ApiServer>, ty: &ResourceType) {
         for changes in [&mut objects, &mut services, &mut endpoints] {
             changes.borrow_and_update();
         }
-        match refresh(api, ty).await {
+        match refresh(api, ty, entries).await {
             None => changed(&mut objects).await,
             Some(wait) => tokio::select! {
                 () = changed(&mut objects) => {}
@@ -57,17 +88,29 @@ async fn changed(changes: &mut watch::Receiver<u64>) {
 }
 
 /// Checks all servers. Returns the time until the next check, or none if there is no server.
-async fn refresh(api: &Arc<ApiServer>, ty: &ResourceType) -> Option<Duration> {
+async fn refresh(
+    api: &Arc<ApiServer>,
+    ty: &ResourceType,
+    entries: &Follower<Entry>,
+) -> Option<Duration> {
     let known = api.remotes.current();
-    let (objects, _) = api.store.snapshot(&ty.table, None);
+    let (keys, unreported) = entries.read(&api.store, |entries| {
+        let remotes = entries.iter().filter_map(|(key, entry)| match entry {
+            Entry::Remote(spec) => Some((key.clone(), ApiService::clone(spec))),
+            Entry::Local { .. } => None,
+        });
+        let unreported = entries.iter().filter(|(_, entry)| **entry == UNREPORTED);
+        let keys: Vec<_> = remotes.collect();
+        (keys, unreported.map(|(key, _)| key.clone()).collect::<Vec<_>>())
+    });
+    for object in unreported.iter().filter_map(|key| api.store.get(&ty.table, key)) {
+        report(api, ty, object, &local()).await;
+    }
     let (mut stored, mut remotes) = (Vec::new(), Vec::new());
-    for object in objects {
-        match ApiService::of(&ty.load(&object)) {
-            Some(spec) => {
-                stored.push(object);
-                remotes.push(remote(api, &known, spec));
-            }
-            None => report(api, ty, object, &local()).await,
+    for (key, spec) in keys {
+        if let Some(object) = api.store.get(&ty.table, &key) {
+            stored.push(object);
+            remotes.push(remote(api, &known, spec));
         }
     }
     api.remotes.replace(remotes.clone());

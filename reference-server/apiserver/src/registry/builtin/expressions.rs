@@ -1,18 +1,17 @@
 //! Validates the expressions of webhooks and admission policies when they are written.
 
-use kubeproof_apimachinery::schema::rules::expression::{Expression, Names, Wanted};
+use kubeproof_apimachinery::schema::rules::expression::{
+    AUTHORIZER, Expression, Names, REQUEST_RESOURCE, Wanted,
+};
 use kubeproof_apimachinery::schema::{FieldError, Path};
 use serde_json::Value;
 
 /// The variables of the conditions of webhooks.
-const ROOTS: [&str; 3] = ["object", "oldObject", "request"];
-/// A variable that policies of Kubernetes have and this server does not. An expression with it is
-/// accepted, and fails when a request needs it.
-const UNSUPPORTED: &str = "authorizer";
+const ROOTS: [&str; 5] = ["object", "oldObject", "request", AUTHORIZER, REQUEST_RESOURCE];
 
 /// Returns the names that the conditions of webhooks may use.
 pub(crate) fn names_of_webhook() -> Names {
-    Names { roots: ROOTS.to_vec(), variables: Vec::new() }
+    Names { roots: ROOTS.to_vec(), ..Names::default() }
 }
 
 /// Returns the names that the expressions of a policy may use besides its variables.
@@ -22,7 +21,14 @@ pub(crate) fn names_of_policy(spec: &Value) -> Names {
     if spec["paramKind"].is_object() {
         roots.push("params");
     }
-    Names { roots, variables: Vec::new() }
+    Names { roots, ..Names::default() }
+}
+
+/// Returns the names that the messages of a policy may use, which cannot check permissions.
+pub(crate) fn names_of_message(names: &Names) -> Names {
+    let mut names = names.clone();
+    names.roots.retain(|name| !matches!(*name, AUTHORIZER | REQUEST_RESOURCE));
+    names
 }
 
 /// Returns the mistakes in the match conditions of a webhook.
@@ -46,7 +52,8 @@ pub(super) fn validate_policy(policy: &Value) -> Vec<FieldError> {
     for (index, validation) in items(spec, "validations") {
         let at = list.index(index);
         errors.extend(mistake(validation, "expression", at, (&names, Wanted::Bool)));
-        errors.extend(mistake(validation, "messageExpression", at, (&names, Wanted::Text)));
+        let message = (&names_of_message(&names), Wanted::Text);
+        errors.extend(mistake(validation, "messageExpression", at, message));
     }
     let list = place.field("auditAnnotations");
     for (index, annotation) in items(spec, "auditAnnotations") {
@@ -81,8 +88,7 @@ fn mistake(
 ) -> Option<FieldError> {
     let text = owner[field].as_str().filter(|text| !text.trim().is_empty())?;
     let why = Expression::compile(text, names, wanted).err()?;
-    let invalid = || FieldError::invalid(place.field(field), &owner[field], &why);
-    (!text.contains(UNSUPPORTED)).then(invalid)
+    Some(FieldError::invalid(place.field(field), &owner[field], &why))
 }
 
 fn items<'a>(owner: &'a Value, field: &str) -> impl Iterator<Item = (usize, &'a Value)> {
@@ -114,6 +120,10 @@ mod tests {
                 {"expression": "1 + 1"},
                 {"expression": "true", "messageExpression": "1"},
                 {"expression": "params.a == 1"},
+                {
+                    "expression": "authorizer.path('/x').check('get').allowed()",
+                    "messageExpression": "authorizer.path('/x').check('get').reason()",
+                },
             ],
             "auditAnnotations": [{"key": "k", "valueExpression": "true"}],
             "mutations": [{"jsonPatch": {"expression": "["}}],
@@ -125,6 +135,7 @@ mod tests {
             "spec.validations[2].expression",
             "spec.validations[3].messageExpression",
             "spec.validations[4].expression",
+            "spec.validations[5].messageExpression",
             "spec.auditAnnotations[0].valueExpression",
             "spec.mutations[0].jsonPatch.expression",
         ];
@@ -140,6 +151,8 @@ mod tests {
     #[case("object.metadata.name == 'a' && request.userInfo.username != ''", true)]
     #[case("authorizer.group('').resource('pods').check('get').allowed()", true)]
     #[case("namespaceObject.metadata.name == 'a'", false)]
+    #[case("authorizer.requestResource.check('get').allowed()", true)]
+    #[case("authorizer.resource('pods')", false)]
     #[case("object.metadata.name", true)]
     #[case("'text'", false)]
     fn conditions_of_webhooks(#[case] expression: &str, #[case] is_valid: bool) {

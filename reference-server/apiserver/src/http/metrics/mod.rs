@@ -3,28 +3,28 @@
 //! Only requests for served resources and health endpoints are counted. So the number of series is
 //! bounded, whatever names clients send.
 
+mod admission;
+mod audit;
+mod counts;
+mod families;
+mod storage;
+
 use std::time::Instant;
 
 use http::Method;
 use kubeproof_apimachinery::request::{Query, ResourceInfo};
-use prometheus::core::Collector;
 use prometheus::{
-    HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
-    TextEncoder,
+    HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
 };
+
+pub(crate) use self::admission::{Admission, AdmissionMetrics};
+use self::audit::AuditMetrics;
+pub(crate) use self::counts::Counts;
+use self::families::{REQUEST_BUCKETS, counters, gauges, histograms, known, register};
+pub(crate) use self::storage::{StorageMetrics, group_and_resource};
 
 /// The media type of the text.
 pub(crate) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-/// The bounds of durations of requests, in seconds.
-const REQUEST_BUCKETS: [f64; 23] = [
-    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0,
-    10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
-];
-/// The bounds of durations of admission plugins, in seconds.
-const PLUGIN_BUCKETS: [f64; 6] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
-/// The bounds of durations of webhooks, in seconds.
-const WEBHOOK_BUCKETS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
 
 /// The metrics of a server.
 #[derive(Debug)]
@@ -36,31 +36,11 @@ pub(crate) struct Metrics {
     long_running: IntGaugeVec,
     watch_events: IntCounterVec,
     objects: IntGaugeVec,
+    /// What the storage reports.
+    pub(crate) storage: StorageMetrics,
     /// What admission reports.
     pub(crate) admission: AdmissionMetrics,
-    audit_events: IntCounter,
-}
-
-/// The metrics of admission plugins and webhooks.
-#[derive(Clone, Debug)]
-pub(crate) struct AdmissionMetrics {
-    plugins: HistogramVec,
-    webhooks: HistogramVec,
-    webhook_requests: IntCounterVec,
-    webhook_rejections: IntCounterVec,
-}
-
-/// A run of an admission plugin, or a call of a webhook.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Admission<'a> {
-    /// The name of the plugin or webhook.
-    pub(crate) name: &'a str,
-    /// `admit` or `validate` for plugins, `admit` or `validating` for webhooks.
-    pub(crate) kind: &'a str,
-    /// Such as `CREATE`.
-    pub(crate) operation: &'a str,
-    pub(crate) is_rejected: bool,
-    pub(crate) since: Instant,
+    audit: AuditMetrics,
 }
 
 /// The labels of a request.
@@ -127,11 +107,9 @@ impl Metrics {
                 "Stored objects by resource.",
                 &["group", "resource"],
             ),
+            storage: StorageMetrics::new(&registry),
             admission: AdmissionMetrics::new(&registry),
-            audit_events: known(IntCounter::new(
-                "apiserver_audit_event_total",
-                "Events in the audit log.",
-            )),
+            audit: AuditMetrics::new(&registry),
             registry,
         };
         metrics.register_all();
@@ -146,7 +124,6 @@ impl Metrics {
         register(registry, self.long_running.clone());
         register(registry, self.watch_events.clone());
         register(registry, self.objects.clone());
-        register(registry, self.audit_events.clone());
     }
 
     /// Counts a request with this status code, which began at this time.
@@ -181,81 +158,17 @@ impl Metrics {
         self.watch_events.with_label_values(&[group, version, resource])
     }
 
-    /// Returns the text of all metrics. `objects` has the number of objects of each group and
-    /// resource, and `audit_events` the number of events in the audit log.
-    pub(crate) fn text(&self, objects: &[(&str, &str, usize)], audit_events: u64) -> String {
-        self.audit_events.reset();
-        self.audit_events.inc_by(audit_events);
+    /// Returns the text of all metrics.
+    pub(crate) fn text(&self, counts: &Counts<'_>) -> String {
+        self.audit.update(counts);
+        self.storage.update(counts);
         self.objects.reset();
-        for (group, resource, count) in objects {
+        for (group, resource, count) in &counts.objects {
             let count = i64::try_from(*count).unwrap_or(i64::MAX);
             self.objects.with_label_values(&[group, resource]).set(count);
         }
         // Only a metric without a name cannot be encoded.
         TextEncoder::new().encode_to_string(&self.registry.gather()).unwrap_or_default()
-    }
-}
-
-impl AdmissionMetrics {
-    fn new(registry: &Registry) -> Self {
-        let labels = ["name", "type", "operation", "rejected"];
-        let metrics = Self {
-            plugins: histograms(
-                "apiserver_admission_controller_admission_duration_seconds",
-                "Time of admission plugins.",
-                &labels,
-                &PLUGIN_BUCKETS,
-            ),
-            webhooks: histograms(
-                "apiserver_admission_webhook_admission_duration_seconds",
-                "Time of admission webhooks.",
-                &labels,
-                &WEBHOOK_BUCKETS,
-            ),
-            webhook_requests: counters(
-                "apiserver_admission_webhook_request_total",
-                "Calls of admission webhooks by the code of the response.",
-                &["name", "type", "operation", "code", "rejected"],
-            ),
-            webhook_rejections: counters(
-                "apiserver_admission_webhook_rejection_count",
-                "Requests that admission webhooks rejected.",
-                &["name", "type", "operation", "error_type", "rejection_code"],
-            ),
-        };
-        register(registry, metrics.plugins.clone());
-        register(registry, metrics.webhooks.clone());
-        register(registry, metrics.webhook_requests.clone());
-        register(registry, metrics.webhook_rejections.clone());
-        metrics
-    }
-
-    /// Records the run of a plugin.
-    pub(crate) fn plugin(&self, run: Admission<'_>) {
-        run.observe(&self.plugins);
-    }
-
-    /// Records the call of a webhook. `failed` tells that it gave no valid response.
-    pub(crate) fn webhook(&self, call: Admission<'_>, code: u16, failed: bool) {
-        call.observe(&self.webhooks);
-        let Admission { name, kind, operation, is_rejected, .. } = call;
-        let code = code.to_string();
-        let values = [name, kind, operation, &code, text(is_rejected)];
-        self.webhook_requests.with_label_values(&values).inc();
-        if is_rejected {
-            let error = if failed { "calling_webhook_error" } else { "no_error" };
-            // As in kube-apiserver, a failed call has the code 0.
-            let code = if failed { "0" } else { &code };
-            let values = [name, kind, operation, error, code];
-            self.webhook_rejections.with_label_values(&values).inc();
-        }
-    }
-}
-
-impl Admission<'_> {
-    fn observe(&self, durations: &HistogramVec) {
-        let values = [self.name, self.kind, self.operation, text(self.is_rejected)];
-        durations.with_label_values(&values).observe(self.since.elapsed().as_secs_f64());
     }
 }
 
@@ -332,29 +245,4 @@ fn verb(info: &ResourceInfo, method: &Method, watches: bool, applies: bool) -> &
         "watch" => "WATCH",
         _ => "GET",
     }
-}
-
-fn text(value: bool) -> &'static str {
-    if value { "true" } else { "false" }
-}
-
-fn counters(name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
-    known(IntCounterVec::new(Opts::new(name, help), labels))
-}
-
-fn gauges(name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
-    known(IntGaugeVec::new(Opts::new(name, help), labels))
-}
-
-fn histograms(name: &str, help: &str, labels: &[&str], buckets: &[f64]) -> HistogramVec {
-    known(HistogramVec::new(HistogramOpts::new(name, help).buckets(buckets.to_vec()), labels))
-}
-
-/// Returns a metric whose name and labels are constants of this file.
-fn known<M>(metric: prometheus::Result<M>) -> M {
-    metric.expect("the name and the labels are valid")
-}
-
-fn register(registry: &Registry, metric: impl Collector + 'static) {
-    registry.register(Box::new(metric)).expect("each name is registered once");
 }

@@ -1,4 +1,4 @@
-//! The default storage class of claims that name none.
+//! The default storage class of claims, and the default class of ingresses, that name none.
 
 use std::cmp::Reverse;
 
@@ -12,8 +12,12 @@ const IS_DEFAULT: [&str; 2] = [
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 ];
+/// The annotation of the default class of ingresses.
+const IS_DEFAULT_INGRESS: &str = "ingressclass.kubernetes.io/is-default-class";
+/// The annotation of old ingresses with the name of their class.
+const INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
 /// The annotation of old claims with the name of their class.
-const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+pub(super) const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// Completes claims with the default class.
 pub(super) struct DefaultStorageClass;
@@ -38,18 +42,57 @@ impl Plugin for DefaultStorageClass {
     }
 }
 
-/// Sets the class of a new claim that names none. The newest default class counts.
+/// Completes ingresses with the default class.
+pub(super) struct DefaultIngressClass;
+
+impl Plugin for DefaultIngressClass {
+    fn name(&self) -> &'static str {
+        "DefaultIngressClass"
+    }
+
+    fn handles(&self, request: &Attributes<'_>) -> bool {
+        request.operation == Operation::Create
+            && request.ty.group == "networking.k8s.io"
+            && request.ty.plural == "ingresses"
+            && request.info.subresource.is_empty()
+    }
+
+    fn mutates(&self) -> bool {
+        true
+    }
+
+    fn mutate<'a>(&'a self, request: Attributes<'a>, object: &'a mut Value) -> Decision<'a> {
+        let classes = request.context.objects("networking.k8s.io", "ingressclasses", None);
+        complete_ingress(object, &classes);
+        decided(Ok(()))
+    }
+}
+
+/// Sets the class of a new claim that names none.
 fn complete_claim(claim: &mut Value, classes: &[Value]) {
     let names_class =
         !claim["spec"]["storageClassName"].is_null() || !annotation(claim, CLASS).is_null();
-    let is_default = |class: &&Value| IS_DEFAULT.iter().any(|key| annotation(class, key) == "true");
+    if let Some(class) = default_class(classes, &IS_DEFAULT).filter(|_| !names_class) {
+        claim["spec"]["storageClassName"] = class.meta("name").into();
+    }
+}
+
+/// Sets the class of a new ingress that names none.
+fn complete_ingress(ingress: &mut Value, classes: &[Value]) {
+    let names_class = !ingress["spec"]["ingressClassName"].is_null()
+        || !annotation(ingress, INGRESS_CLASS).is_null();
+    if let Some(class) = default_class(classes, &[IS_DEFAULT_INGRESS]).filter(|_| !names_class) {
+        ingress["spec"]["ingressClassName"] = class.meta("name").into();
+    }
+}
+
+/// Returns the newest class with one of the annotations.
+fn default_class<'a>(classes: &'a [Value], keys: &[&str]) -> Option<&'a Value> {
+    let is_default = |class: &&Value| keys.iter().any(|key| annotation(class, key) == "true");
     let age = |class: &&Value| {
         (Reverse(class.meta("creationTimestamp").to_owned()), class.meta("name").to_owned())
     };
-    let default = classes.iter().filter(is_default).min_by_key(age);
-    if let Some(class) = default.filter(|_| !names_class) {
-        claim["spec"]["storageClassName"] = class.meta("name").into();
-    }
+    classes.iter().filter(is_default).min_by_key(age)
 }
 
 fn annotation<'a>(object: &'a Value, key: &str) -> &'a Value {
@@ -88,5 +131,16 @@ mod tests {
         let mut other = json!({"spec": {}});
         complete_claim(&mut other, &classes[3..]);
         assert_eq!(other, json!({"spec": {}}), "there is no default");
+    }
+
+    #[rstest]
+    #[case(json!({"spec": {}}), Some("c"))]
+    #[case(json!({"spec": {"ingressClassName": "a"}}), Some("a"))]
+    #[case(json!({"metadata": {"annotations": {INGRESS_CLASS: "x"}}, "spec": {}}), None)]
+    fn the_default_completes_ingresses(#[case] mut ingress: Value, #[case] expected: Option<&str>) {
+        let annotations = json!({IS_DEFAULT_INGRESS: "true"});
+        let class = json!({"metadata": {"name": "c", "annotations": annotations}});
+        complete_ingress(&mut ingress, &[class]);
+        assert_eq!(ingress["spec"]["ingressClassName"].as_str(), expected);
     }
 }
