@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 
 use kubeproof_reference_server::{
-    AdmissionPlugins, AuditOptions, Capability, Config, Controllers, EtcdOptions, EtcdTls, Fault,
-    Manifest, StartError, Storage, Tls, Variation, Variations,
+    AdmissionPlugins, AuditMode, AuditOptions, Capability, Config, Controllers, EtcdOptions,
+    EtcdTls, Fault, Manifest, ServiceAccountOptions, StartError, Storage, Tls, Variation,
+    Variations,
 };
 
-use crate::args::high::credentials::{audit_options, read, read_certificate, token_users};
+use crate::args::high::credentials::{
+    RotationFlags, audit_options, read, read_certificate, service_account_options, token_users,
+};
 use crate::args::low;
 use crate::error::Error;
 
@@ -50,7 +53,8 @@ impl Serve {
             tls: tls(&serve)?,
             users: users.transpose()?.unwrap_or_default(),
             controllers: serve.controllers.into(),
-            audit: audit(&serve)?,
+            audit: audit(&serve.audit)?,
+            service_accounts: service_accounts(&serve.service_accounts)?,
             shutdown_delay: serve.shutdown_delay_duration,
             cluster_defaults: !serve.no_cluster_defaults,
             manifests: manifests.map_err(StartError::from)?,
@@ -100,9 +104,21 @@ fn storage(serve: &low::Serve) -> Result<Storage, Error> {
 }
 
 /// Returns the options of the audit log. It needs a file and a policy.
-fn audit(serve: &low::Serve) -> Result<Option<AuditOptions>, Error> {
-    let files = serve.audit_log_path.as_deref().zip(serve.audit_policy_file.as_deref());
-    files.map(|(log, policy)| audit_options(log, policy)).transpose()
+fn audit(flags: &low::Audit) -> Result<Option<AuditOptions>, Error> {
+    let mode = match flags.mode {
+        low::AuditMode::Batch => AuditMode::Batch,
+        low::AuditMode::Blocking => AuditMode::Blocking,
+        low::AuditMode::BlockingStrict => AuditMode::BlockingStrict,
+    };
+    let rotation =
+        RotationFlags { megabytes: flags.max_size, backups: flags.max_backup, days: flags.max_age };
+    let files = flags.path.as_deref().zip(flags.policy.as_deref());
+    files.map(|(log, policy)| audit_options(log, policy, (mode, rotation))).transpose()
+}
+
+fn service_accounts(flags: &low::ServiceAccounts) -> Result<ServiceAccountOptions, Error> {
+    let names = (flags.issuers.clone(), flags.audiences.clone());
+    service_account_options(names, flags.signing_key.as_deref(), &flags.keys)
 }
 
 /// Returns the admission plugins. Pods need no service account unless the plugin is enabled.

@@ -22,7 +22,7 @@ pub(super) use self::oracle::Oracle;
 pub(super) use self::report::{Matrix, Next, RenderOutput, Report, ReportCommand, ReportFiles};
 pub(super) use self::run::{Cases, Reports, Run, Target};
 pub(super) use self::self_test::{Part, SelfTest};
-pub(super) use self::serve::{Controllers, Etcd, Serve};
+pub(super) use self::serve::{Audit, AuditMode, Controllers, Etcd, Serve, ServiceAccounts};
 pub(super) use self::stress::{Scope, Stress};
 pub(super) use self::values::{Color, Edition, Level};
 

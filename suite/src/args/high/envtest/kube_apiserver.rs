@@ -3,15 +3,18 @@
 use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use kubeproof_reference_server::{
-    AdmissionPlugins, AuditOptions, AuthorizationMode, Config, Controllers, KubernetesVersion,
-    ServiceAccountOptions, ServingCertificate, Tls,
+    AdmissionPlugins, AuditMode, AuditOptions, AuthorizationMode, Config, Controllers,
+    KubernetesVersion, ServiceAccountOptions, ServingCertificate, Tls,
 };
 
 use super::flags::{Flag, Flags, help};
-use crate::args::high::credentials::{audit_options, read, read_certificate, token_users};
+use crate::args::high::credentials::{
+    RotationFlags, audit_options, read, read_certificate, service_account_options, token_users,
+};
 use crate::args::low;
 use crate::args::low::values::age;
 use crate::error::Error;
@@ -35,6 +38,10 @@ pub(crate) struct ApiserverOptions {
 }
 
 const FLAGS: &[Flag] = &[
+    flag("audit-log-maxage", "DAYS", "Time that replaced audit logs remain [default: forever]"),
+    flag("audit-log-maxbackup", "N", "Replaced audit logs that remain [default: all]"),
+    flag("audit-log-maxsize", "MB", "Size at which the audit log is replaced [default: 100]"),
+    flag("audit-log-mode", "MODE", "batch, blocking or blocking-strict [default: blocking]"),
     flag("audit-log-path", "FILE", "File for audit events, or - for the standard output"),
     flag("audit-policy-file", "FILE", "Policy of the audit log"),
     flag("authorization-mode", "MODES", "RBAC, or AlwaysAllow [default: AlwaysAllow]"),
@@ -146,14 +153,10 @@ fn authorization(flags: &Flags) -> AuthorizationMode {
 
 fn service_accounts(flags: &Flags) -> Result<ServiceAccountOptions, Error> {
     let texts = |name| flags.values(name).map(str::to_owned).collect();
-    let key = flags.value("service-account-signing-key-file");
-    let keys = flags.values("service-account-key-file").map(|path| read(Path::new(path)));
-    Ok(ServiceAccountOptions {
-        issuers: texts("service-account-issuer"),
-        audiences: texts("api-audiences"),
-        signing_key_pem: key.map(|path| read(Path::new(path))).transpose()?,
-        key_pems: keys.collect::<Result<_, _>>()?,
-    })
+    let names = (texts("service-account-issuer"), texts("api-audiences"));
+    let key = flags.value("service-account-signing-key-file").map(Path::new);
+    let keys: Vec<PathBuf> = flags.values("service-account-key-file").map(PathBuf::from).collect();
+    service_account_options(names, key, &keys)
 }
 
 fn controllers(flags: &Flags) -> Result<Controllers, Error> {
@@ -173,7 +176,38 @@ fn admission_plugins(flags: &Flags) -> Result<AdmissionPlugins, Error> {
 /// Returns the options of the audit log. As in kube-apiserver, a log without policy has no event.
 fn audit(flags: &Flags) -> Result<Option<AuditOptions>, Error> {
     let files = flags.value("audit-log-path").zip(flags.value("audit-policy-file"));
-    files.map(|(log, policy)| audit_options(Path::new(log), Path::new(policy))).transpose()
+    let options = (audit_mode(flags)?, rotation(flags)?);
+    files.map(|(log, policy)| audit_options(Path::new(log), Path::new(policy), options)).transpose()
+}
+
+fn audit_mode(flags: &Flags) -> Result<AuditMode, Error> {
+    match flags.value("audit-log-mode") {
+        None | Some("blocking") => Ok(AuditMode::Blocking),
+        Some("blocking-strict") => Ok(AuditMode::BlockingStrict),
+        Some("batch") => Ok(AuditMode::Batch),
+        Some(other) => Err(invalid_flag(
+            "audit-log-mode",
+            other,
+            "expected batch, blocking or blocking-strict",
+        )),
+    }
+}
+
+fn rotation(flags: &Flags) -> Result<RotationFlags, Error> {
+    Ok(RotationFlags {
+        megabytes: number(flags, "audit-log-maxsize")?,
+        backups: number(flags, "audit-log-maxbackup")?,
+        days: number(flags, "audit-log-maxage")?,
+    })
+}
+
+/// Returns the number of a flag, or zero without the flag.
+fn number<T>(flags: &Flags, name: &'static str) -> Result<T, Error>
+where
+    T: FromStr<Err: Display> + Default,
+{
+    let Some(text) = flags.value(name) else { return Ok(T::default()) };
+    text.parse().map_err(|error| invalid_flag(name, text, error))
 }
 
 fn shutdown_delay(flags: &Flags) -> Result<Duration, Error> {

@@ -1,5 +1,9 @@
 //! Arguments of `kubeproof serve`.
 
+mod audit;
+mod etcd;
+mod service_accounts;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,6 +11,9 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use kubeproof_reference_server::{Capability, KubernetesVersion};
 
+pub(in crate::args) use self::audit::{Audit, AuditMode};
+pub(in crate::args) use self::etcd::Etcd;
+pub(in crate::args) use self::service_accounts::ServiceAccounts;
 use super::values::{age, capability, kubernetes_version, positive};
 
 /// The controllers in the server.
@@ -17,50 +24,6 @@ pub(in crate::args) enum Controllers {
     All,
     /// None, as in kube-apiserver
     None,
-}
-
-/// The storage in etcd.
-#[derive(Debug, Args)]
-pub(in crate::args) struct Etcd {
-    /// Keep the objects in etcd 3, with the keys of kube-apiserver; several servers can share it
-    #[arg(
-        long = "etcd-servers",
-        value_name = "URL",
-        value_delimiter = ',',
-        conflicts_with = "data_dir"
-    )]
-    pub(in crate::args) servers: Vec<String>,
-
-    /// Beginning of all keys in etcd
-    #[arg(
-        long = "etcd-prefix",
-        value_name = "PREFIX",
-        default_value = "/registry",
-        requires = "servers"
-    )]
-    pub(in crate::args) prefix: String,
-
-    /// Authorities of the certificate of etcd
-    #[arg(long = "etcd-cafile", value_name = "FILE", requires = "servers")]
-    pub(in crate::args) ca: Option<PathBuf>,
-
-    /// Certificate of the server for etcd
-    #[arg(long = "etcd-certfile", value_name = "FILE", requires_all = ["servers", "key"])]
-    pub(in crate::args) certificate: Option<PathBuf>,
-
-    /// Private key of that certificate
-    #[arg(long = "etcd-keyfile", value_name = "FILE", requires = "certificate")]
-    pub(in crate::args) key: Option<PathBuf>,
-
-    /// Interval of compactions of etcd, which keep the history of one interval; 0 disables them
-    #[arg(
-        long = "etcd-compaction-interval",
-        value_name = "DURATION",
-        default_value = "5m",
-        value_parser = age,
-        requires = "servers"
-    )]
-    pub(in crate::args) compaction_interval: Duration,
 }
 
 #[derive(Debug, Args)]
@@ -157,13 +120,11 @@ pub(in crate::args) struct Serve {
     #[arg(long, value_name = "FILE")]
     pub(in crate::args) restore: Option<PathBuf>,
 
-    /// Append audit events to this file, or `-` for the standard output
-    #[arg(long, value_name = "FILE", requires = "audit_policy_file")]
-    pub(in crate::args) audit_log_path: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::args) audit: Audit,
 
-    /// Policy of the audit log: a Policy of audit.k8s.io/v1
-    #[arg(long, value_name = "FILE", requires = "audit_log_path")]
-    pub(in crate::args) audit_policy_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::args) service_accounts: ServiceAccounts,
 
     /// Time between a signal, which makes /readyz fail, and the end of the listener
     #[arg(long, value_name = "DURATION", value_parser = age, default_value = "0")]
