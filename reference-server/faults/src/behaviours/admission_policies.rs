@@ -28,6 +28,21 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 binding["spec"]["policyName"] = json!("none");
             })
         }
+        Fault::MissingParametersPermit => {
+            configured("validatingadmissionpolicybindings", |binding| {
+                if binding["spec"]["paramRef"].is_object() {
+                    binding["spec"]["paramRef"]["parameterNotFoundAction"] = json!("Allow");
+                }
+            })
+        }
+        Fault::WebhookSideEffectsUnchecked => {
+            configured("validatingwebhookconfigurations", |configuration| {
+                let webhooks = configuration["webhooks"].as_array_mut().into_iter().flatten();
+                for webhook in webhooks.filter(|webhook| webhook["sideEffects"] == "Some") {
+                    webhook["sideEffects"] = json!("None");
+                }
+            })
+        }
         Fault::MutationsHidden => responses(hide_annotations),
         Fault::FailingWebhooksIgnored => failure_policy("Ignore"),
         Fault::FailurePolicyIgnored => failure_policy("Fail"),

@@ -5,14 +5,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use http::Method;
+use http::{Method, StatusCode};
 use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::Value;
 
 use super::support::{meta, remove, remove_meta, revision};
 use super::watches::is_change;
 use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, Next, edit_events, edit_objects, objects, uncompressed};
+use crate::middleware::{
+    Middleware, Next, edit_events, edit_objects, objects, responses, uncompressed,
+};
 use crate::set::Fault;
 
 /// The fields of an event of events.k8s.io that have another name in the core group.
@@ -34,6 +36,18 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::WatchInStoredVersion => Writers::with(Mistake::KeepsVersionOfEvents),
         Fault::WatchIsForOneVersion => Writers::with(Mistake::DropsEvents),
         Fault::OldObjectsNotDefaulted => Box::new(NewDefaults::default()),
+        Fault::FailedConversionsNotFound => responses(|request, response| {
+            let target = request.target();
+            let is_read = request.method == Method::GET && target.group.contains('.');
+            if !is_read || response.status != StatusCode::INTERNAL_SERVER_ERROR {
+                return;
+            }
+            response.status = StatusCode::NOT_FOUND;
+            response.edit_value(|status| {
+                status["reason"] = "NotFound".into();
+                status["code"] = 404.into();
+            });
+        }),
         Fault::EventFieldsUnconverted => objects(|request, event| {
             let target = request.target();
             if request.method == Method::GET && target.group == "events.k8s.io" {
