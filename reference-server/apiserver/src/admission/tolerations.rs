@@ -88,6 +88,8 @@ fn includes(large: &Value, small: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
+
     use rstest::rstest;
 
     use super::*;
@@ -115,8 +117,8 @@ mod tests {
         let other = json!({"key": "b", "operator": "Exists"});
         let both = merged(&[small.clone(), other.clone()], &[large.clone(), other.clone()]);
         assert_eq!(both, [other.clone(), large.clone()]);
-        assert_eq!(merged(&[large.clone()], &[small]), [large]);
+        assert_eq!(merged(from_ref(&large), &[small]), [large]);
         let timed = json!({"key": "b", "operator": "Exists", "tolerationSeconds": 5});
-        assert_eq!(merged(&[timed], &[other.clone()]), [other]);
+        assert_eq!(merged(&[timed], from_ref(&other)), [other]);
     }
 }

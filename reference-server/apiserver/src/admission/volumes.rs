@@ -1,6 +1,7 @@
 //! The protection of volumes and claims in use, and the growth of claims.
 
 use kubeproof_apimachinery::object::Object as _;
+use kubeproof_apimachinery::schema::quantity::Quantity;
 use serde_json::{Value, json};
 
 use super::default_class::CLASS;
@@ -69,8 +70,11 @@ fn check_growth(
     old: &Value,
     classes: impl FnOnce() -> Vec<Value>,
 ) -> Result<(), &'static str> {
-    let size = |claim: &Value| parse(&claim["spec"]["resources"]["requests"]).remove("storage");
-    if size(new).map_or(0, |size| size.nanos()) <= size(old).map_or(0, |size| size.nanos()) {
+    let size = |claim: &Value| {
+        let mut requests = parse(&claim["spec"]["resources"]["requests"]);
+        requests.remove("storage").map_or(0, Quantity::nanos)
+    };
+    if size(new) <= size(old) {
         return Ok(());
     }
     if old["status"]["phase"] != "Bound" {
