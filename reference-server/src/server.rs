@@ -117,7 +117,8 @@ impl Server {
             start_controllers(&config, &client, (authority, ca_pem)).await;
         }
         if config.node && !config.disabled_capabilities.on(Capability::Node) {
-            node::start(&api, &client).await;
+            let ca_pem = identity.as_ref().map(|identity| identity.ca_pem.as_str());
+            node::start(&api, &client, ca_pem).await;
         }
         load::apply(&api, &config.admin_token, &config.manifests).await?;
         let front_end = Arc::new(FrontEnd::new(api.clone(), &config)?);

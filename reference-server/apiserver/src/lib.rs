@@ -18,7 +18,7 @@ mod server;
 pub mod service_accounts;
 
 pub use audit::AuditError;
-pub use endpoints::forward::SERVER as SERVER_ANNOTATION;
+pub use endpoints::forward::{AUTHORITY as AUTHORITY_ANNOTATION, SERVER as SERVER_ANNOTATION};
 pub use endpoints::restore::StorageError;
 pub use endpoints::snapshot::SnapshotError;
 pub use handler_chain::StartError;

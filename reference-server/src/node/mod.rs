@@ -12,9 +12,9 @@ use kubeproof_apimachinery::object::Object as _;
 use kubeproof_apiserver::loopback::{
     Client, DeleteOptions, FieldManager, Object, Resource, WeakClient,
 };
-use kubeproof_apiserver::{ApiServer, SERVER_ANNOTATION};
+use kubeproof_apiserver::{AUTHORITY_ANNOTATION, ApiServer, SERVER_ANNOTATION};
 use kubeproof_kubelet::{Kubelet, PodClient, merge_status};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub use kubeproof_kubelet::node::manifest;
 
@@ -26,8 +26,9 @@ const HOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// The events that one step reads.
 const BATCH: usize = 256;
 
-/// Registers the node and runs its pods until the server stops.
-pub(crate) async fn start(api: &ApiServer, client: &Client) {
+/// Registers the node and runs its pods until the server stops. `ca_pem` is the authority of the
+/// certificate of the server, if it has one.
+pub(crate) async fn start(api: &ApiServer, client: &Client, ca_pem: Option<&str>) {
     let (Some(nodes), Some(pods)) =
         (client.resource("", "v1", "nodes"), client.resource("", "v1", "pods"))
     else {
@@ -35,12 +36,23 @@ pub(crate) async fn start(api: &ApiServer, client: &Client) {
     };
     let name = name(api);
     let mut node = manifest(&name, HOST, 0);
+    // Other servers forward requests for the pods of this node.
+    let annotate = |node: &mut Value| {
+        let annotations = &mut node["metadata"]["annotations"];
+        annotations[SERVER_ANNOTATION] = api.address().into();
+        if let Some(ca_pem) = ca_pem {
+            annotations[AUTHORITY_ANNOTATION] = ca_pem.into();
+        }
+    };
     if api.shares_storage() {
-        // Other servers forward requests for the pods of this node.
-        node["metadata"]["annotations"] = json!({SERVER_ANNOTATION: api.address()});
+        annotate(&mut node);
     }
     node["status"]["nodeInfo"]["kubeletVersion"] = kubelet_version(api).into();
     client.create(&nodes, node).await;
+    // A restarted server finds its node, and can have another authority.
+    if let Some(known) = client.get(&nodes, "", &name).filter(|_| api.shares_storage()) {
+        client.modify(&known, None, annotate).await;
+    }
     let pod_client = LoopbackPodClient { client: client.downgrade(), pods: pods.clone() };
     let kubelet = Arc::new(Kubelet::new(&name, HOST, Arc::new(pod_client)));
     api.set_kubelet(Arc::new(client::LocalKubelet::new(&kubelet)));

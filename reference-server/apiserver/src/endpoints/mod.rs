@@ -271,8 +271,8 @@ async fn subresource(
     if own && *method == Method::PATCH && !call.ty.allows("patch") {
         return None;
     }
-    if let Some(address) = forward::owner(&call) {
-        return Some(forward::handle(call, &address, method, body).await);
+    if let Some(peer) = forward::owner(&call) {
+        return Some(forward::handle(call, &peer, method, body).await);
     }
     Some(match (call.info.subresource.as_str(), method.as_str()) {
         ("status", "GET") if call.ty.has_status => get::handle(&call).await,

@@ -5,6 +5,7 @@
 
 mod kills;
 mod peer;
+mod tls;
 
 use std::collections::BTreeSet;
 use std::thread;
