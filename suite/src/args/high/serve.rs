@@ -64,6 +64,7 @@ impl Serve {
             history: serve.history,
             viewer_token: serve.viewer_token,
             node: true,
+            sample: serve.sample,
             disabled_capabilities: serve.without.into_iter().chain(only_resource).collect(),
             faults: faults(&serve.fault)?,
             variations: variations(serve.vary, &serve.variation)?,

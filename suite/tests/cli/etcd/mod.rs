@@ -151,6 +151,15 @@ fn a_pod_has_one_node_and_its_log_is_on_every_server() {
     }
 }
 
+#[test]
+fn a_run_on_etcd_skips_nothing() {
+    let Some(etcd) = EtcdServer::start() else { return };
+    let server = start(&etcd, &["--sample"]);
+    let run = kubeproof(&[&["run", "-q", "--only", "schema/*"][..], &server.target()].concat());
+    let run = run.with(0);
+    assert!(!run.stdout.contains("skip"), "{run:?}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_snapshot_moves_objects_to_etcd_and_back() {

@@ -142,6 +142,10 @@ pub(in crate::args) struct Serve {
     #[arg(long)]
     pub(in crate::args) only_resource: bool,
 
+    /// Serve a sample custom resource, `gadgets.v1.devices.example.com`, which design rules judge
+    #[arg(long)]
+    pub(in crate::args) sample: bool,
+
     /// Apply the objects of these files before the server is ready: definitions first, then
     /// namespaces
     #[arg(long, value_name = "FILE", num_args = 1..)]
