@@ -25,6 +25,7 @@ pub(crate) fn case(id: &str) -> Case {
         subject: None,
         needs: Vec::new(),
         provides: None,
+        alone: false,
         depends_on: Vec::new(),
         lets: Vec::new(),
         protocols: Vec::new(),

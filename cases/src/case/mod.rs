@@ -53,6 +53,8 @@ pub struct Case {
     pub needs: Vec<Capability>,
     /// The prerequisite of other cases that it judges.
     pub provides: Option<Prerequisite>,
+    /// It runs after all others, beside no other case of the run.
+    pub alone: bool,
     /// Prerequisites that it needs beyond its verbs and capabilities.
     pub depends_on: Vec<Prerequisite>,
     /// Faults of the reference server that the case detects.
@@ -253,6 +255,8 @@ pub enum Capability {
     AdmissionWebhooks,
     /// Aggregated discovery documents.
     AggregatedDiscovery,
+    /// API services can be created (`apiregistration.k8s.io/v1`).
+    ApiServices,
     /// Pods have the subresource attach.
     Attach,
     /// core/v1 is served.

@@ -153,6 +153,7 @@ impl Lowering<'_> {
             protocols: self.protocols.clone(),
             needs: self.needs.clone(),
             provides: raw.provides.as_ref().map(|provided| provided.value),
+            alone: raw.alone,
             depends_on: raw.depends_on.clone(),
             catches: raw.catches.iter().map(|fault| fault.value.clone()).collect(),
             lets: self.lets.values().map(|one| one.to_let()).collect(),

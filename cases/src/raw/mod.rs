@@ -66,6 +66,10 @@ pub(crate) struct RawCase {
     /// does not work, they are skipped as blocked by this case.
     #[serde(default)]
     pub(crate) provides: Option<Located<Prerequisite>>,
+    /// Run the case after all others, beside no other case of the run. For cases that change what
+    /// other cases see.
+    #[serde(default)]
+    pub(crate) alone: bool,
     /// Prerequisites beyond those of the subject's verbs and of `needs`. If one of them does not
     /// work, the case is skipped as blocked.
     #[serde(rename = "dependsOn", default)]

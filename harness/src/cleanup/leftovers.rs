@@ -200,6 +200,7 @@ mod tests {
     #[case("things.kp-a2c123-9.kubeproof.dev", true)]
     #[case("widgets.probe-a2c123.kubeproof.dev", true)]
     #[case("probes.kubeproof-a2c123-probe.kubeproof.dev", true)]
+    #[case("v1.kp-a2c123-9.kubeproof.dev", true)]
     #[case("kubeproof-a2c123-probe", true)]
     #[case("probe-a2c123", false)]
     #[case("kp-team-blue", false)]

@@ -10,7 +10,8 @@ const ADMISSION: &str = "admissionregistration.k8s.io";
 
 /// Resources that probes use: name, group, kind, and whether they are namespaced. All have version
 /// v1.
-const OF_PROBES: [(&str, &str, &str, bool); 8] = [
+const OF_PROBES: [(&str, &str, &str, bool); 9] = [
+    ("apiservices", "apiregistration.k8s.io", "APIService", false),
     ("customresourcedefinitions", "apiextensions.k8s.io", "CustomResourceDefinition", false),
     ("roles", "rbac.authorization.k8s.io", "Role", true),
     ("rolebindings", "rbac.authorization.k8s.io", "RoleBinding", true),

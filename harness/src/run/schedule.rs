@@ -202,8 +202,10 @@ struct Execution<'a> {
 }
 
 impl Execution<'_> {
-    /// Runs the cases. Cases on custom resources start once these are served.
-    async fn run(&self, running: Vec<PlannedRun>, pod_known: watch::Sender<PodState>) {
+    /// Runs the cases. Cases on custom resources start once these are served. Cases that run alone
+    /// come last.
+    async fn run(&self, mut running: Vec<PlannedRun>, pod_known: watch::Sender<PodState>) {
+        let alone: Vec<PlannedRun> = running.extract_if(.., |run| run.case.alone).collect();
         let (custom, others) = in_starting_order(running);
         let prepared = self.setup_deadline();
         let namespace = tokio::select! {
@@ -220,12 +222,18 @@ impl Execution<'_> {
         let later = async {
             let installed = installing.await.unwrap_or_default();
             let namespace = setup_outcome.namespace.clone();
-            self.run_cases(custom, SetupOutcome { namespace, ..installed }).await;
+            let installed = Arc::new(SetupOutcome { namespace, ..installed });
+            self.run_cases(custom, &installed).await;
+            installed
         };
-        let at_once = self.run_cases(others, setup_outcome.clone());
+        let at_once = Arc::new(setup_outcome.clone());
+        let at_once = self.run_cases(others, &at_once);
         // Both make progress at any time, and share the limit of jobs.
         let all = async {
-            tokio::join!(later, at_once);
+            let (installed, ()) = tokio::join!(later, at_once);
+            for planned in alone {
+                self.run_case(planned, Arc::clone(&installed)).await;
+            }
         };
         let stop_preparing = async {
             self.health.stopped().await;
@@ -249,17 +257,16 @@ impl Execution<'_> {
 
     /// Runs the cases that judge prerequisites, in the order of the prerequisites, and then the
     /// other cases.
-    async fn run_cases(&self, mut runs: Vec<PlannedRun>, setup_outcome: SetupOutcome) {
-        let setup_outcome = Arc::new(setup_outcome);
+    async fn run_cases(&self, mut runs: Vec<PlannedRun>, setup_outcome: &Arc<SetupOutcome>) {
         for stage in Prerequisite::STAGES {
             let is_judge = |run: &mut PlannedRun| {
                 run.case.provides.is_some_and(|provided| stage.contains(&provided))
             };
             let judges = runs.extract_if(.., is_judge);
             let judges: Vec<PlannedRun> = judges.collect();
-            self.run_concurrently(judges, &setup_outcome).await;
+            self.run_concurrently(judges, setup_outcome).await;
         }
-        self.run_concurrently(runs, &setup_outcome).await;
+        self.run_concurrently(runs, setup_outcome).await;
     }
 
     async fn run_concurrently(&self, runs: Vec<PlannedRun>, setup_outcome: &Arc<SetupOutcome>) {
@@ -323,7 +330,9 @@ impl Execution<'_> {
             Err(error) => result_of(&planned, Judgement::error(error.to_string())),
             Ok(None) => return,
         };
-        if self.options.keep.is_some() && matches!(result.verdict, Verdict::Fail | Verdict::Error) {
+        // The objects of cases that run alone affect other clients.
+        let may_keep = self.options.keep.is_some() && !planned.case.alone;
+        if may_keep && matches!(result.verdict, Verdict::Fail | Verdict::Error) {
             tracker.keep();
         }
         drop(tracker);

@@ -6,7 +6,7 @@ use kubeproof_harness::target::TargetError;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::support::{Peer, READS, Reply, catalogue, options, reference};
+use crate::support::{Peer, READS, Reply, RunInProgress, catalogue, options, reference};
 
 const CREATES: &str = r#"
 subject: {verbs: [create, get]}
@@ -112,6 +112,27 @@ async fn the_seed_gives_the_order_and_shards_share_the_work() {
     let mut all = all;
     all.sort();
     assert_eq!(shards, all);
+}
+
+#[tokio::test]
+async fn cases_that_run_alone_come_last_and_one_after_the_other() {
+    let peer = Peer::start(|_, _, _| Reply::Json(404, json!({}))).await;
+    let steps = "steps: [request: {id: r, method: GET, path: /x, expect: [{id: c, status: 404}]}]";
+    let alone = format!("alone: true\n{steps}");
+    let cases = [("a/a", &*alone), ("a/b", steps), ("a/c", &*alone), ("a/d", steps)];
+    for seed in 0..4 {
+        let options = RunOptions { jobs: 8, seed, ..options() };
+        let going = RunInProgress::begin(&catalogue(&cases), &peer.client, &options).await;
+        let course = going.course().await;
+        let [.., first, first_end, second, second_end] = course.as_slice() else {
+            panic!("{course:?}");
+        };
+        let order = [first, first_end, second, second_end].map(String::as_str);
+        let expected = ["start a/a", "end a/a", "start a/c", "end a/c"];
+        let reversed = ["start a/c", "end a/c", "start a/a", "end a/a"];
+        assert!(order == expected || order == reversed, "{course:?}");
+        assert_eq!(course.len(), 8);
+    }
 }
 
 #[rstest]

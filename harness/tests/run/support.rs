@@ -265,6 +265,19 @@ impl RunInProgress {
         panic!("the run ended before");
     }
 
+    /// Returns the starts and the ends of cases in their order.
+    pub(crate) async fn course(mut self) -> Vec<String> {
+        let mut course = Vec::new();
+        while let Some(event) = self.events.recv().await {
+            match event {
+                Event::CaseStarted { id, .. } => course.push(format!("start {id}")),
+                Event::CaseFinished(result) => course.push(format!("end {}", result.id)),
+                Event::RunStarted(_) | Event::Notice(_) | Event::RunFinished(_) => {}
+            }
+        }
+        course
+    }
+
     /// Collects the remaining events of the run.
     pub(crate) async fn end(mut self) -> RunEvents {
         let mut told = RunEvents::default();

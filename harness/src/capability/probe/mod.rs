@@ -22,7 +22,7 @@ use self::reads::{
     short_history, streaming_lists, websocket_watches,
 };
 use self::users::{impersonation, roles, second_user};
-use self::writes::{crds, namespaces, patch, validation_rules};
+use self::writes::{api_services, crds, namespaces, patch, validation_rules};
 use super::{Discovered, ProbeOptions, Requester};
 use crate::event::SkipReason;
 use crate::exchange::Exchange;
@@ -103,6 +103,7 @@ fn probe<'a>(
         Capability::AdmissionWebhooks => {
             admission(requester, resources, options, Admission::ValidatingWebhook).boxed()
         }
+        Capability::ApiServices => api_services(requester, resources, options).boxed(),
         Capability::MutatingAdmissionPolicies => {
             admission(requester, resources, options, Admission::MutatingPolicy).boxed()
         }

@@ -32,6 +32,26 @@ pub(super) async fn crds(
     }
 }
 
+pub(super) async fn api_services(
+    requester: &Requester<'_>,
+    resources: &Resources,
+    options: &ProbeOptions<'_>,
+) -> ProbeResult {
+    creatable(resources, &named("apiservices", "v1", "apiregistration.k8s.io"))?;
+    let group = format!("{}.kubeproof.dev", options.probe_name);
+    let manifest = json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+        "metadata": {"name": format!("v1.{group}")},
+        "spec": {
+            "group": group, "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10,
+            "insecureSkipTLSVerify": true,
+            "service": {"namespace": "default", "name": options.probe_name},
+        },
+    });
+    let collection = "/apis/apiregistration.k8s.io/v1/apiservices";
+    creatable_by_dry_run(requester, options, collection, &manifest).await
+}
+
 /// Sends a patch of this media type for an object that does not exist. An apply without a manager
 /// cannot create it, even on a server that ignores `dryRun`.
 pub(super) async fn patch(
