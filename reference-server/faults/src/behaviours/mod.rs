@@ -24,6 +24,7 @@
 
 mod admission;
 mod admission_policies;
+mod api_services;
 mod apply;
 mod apply_merges;
 mod authentication;
@@ -96,6 +97,7 @@ type Part = fn(Fault) -> Option<Box<dyn Middleware>>;
 const PARTS: &[Part] = &[
     admission::of,
     admission_policies::of,
+    api_services::of,
     apply::of,
     apply_merges::of,
     authentication::of,
