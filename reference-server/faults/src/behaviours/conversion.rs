@@ -9,7 +9,7 @@ use http::{Method, StatusCode};
 use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::Value;
 
-use super::support::{meta, remove, remove_meta, revision};
+use super::support::{created, meta, remove, remove_meta, revision};
 use super::watches::is_change;
 use crate::exchange::{Request, Response};
 use crate::middleware::{
@@ -47,6 +47,11 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 status["reason"] = "NotFound".into();
                 status["code"] = 404.into();
             });
+        }),
+        Fault::IncompleteConversionsAccepted => created(|request, definition| {
+            if request.target().resource == "customresourcedefinitions" {
+                drop_incomplete(&mut definition["spec"]);
+            }
         }),
         Fault::EventFieldsUnconverted => objects(|request, event| {
             let target = request.target();
@@ -182,6 +187,20 @@ impl Middleware for Writers {
 
 fn key(target: &ResourceInfo, namespace: &str, name: &str) -> Key {
     [&target.group, &target.resource, namespace, name].map(str::to_owned)
+}
+
+/// Removes a conversion that cannot work from a definition.
+fn drop_incomplete(spec: &mut Value) {
+    let conversion = &spec["conversion"];
+    let webhook = &conversion["webhook"];
+    let is_complete = match conversion["strategy"].as_str() {
+        Some("Webhook") => webhook["clientConfig"].is_object(),
+        Some("None") => webhook.is_null(),
+        _ => false,
+    };
+    if !is_complete {
+        remove(spec, "conversion");
+    }
 }
 
 /// Hides defaults from objects that are older than the definition with the default.
