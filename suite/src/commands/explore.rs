@@ -13,11 +13,13 @@ use crate::exit_code::Exit;
 pub(super) async fn run(options: high::Explore, out: &mut dyn Write) -> Result<Exit, Error> {
     let high::Explore { target, catalogue, options, limits, save: file } = options;
     let catalogue = catalogue.load()?;
-    let setup = Setup { title: "exploration", target, limits, options: options.run.clone(), file };
+    let setup = Setup { title: "exploration", target, limits, options: options.run.clone() };
     let work = async |client, interrupt| {
         let report = explore(&catalogue, &client, &options, &interrupt).await?;
-        let violation = report.failure.as_ref();
-        let violation = violation.map(|one| Found { text: text(one), file: case_file(one) });
+        let violation = report.failure.as_ref().map(|failure| {
+            let case = file.map(|path| (path, case_file(failure)));
+            Found { text: text(failure), files: case.into_iter().collect() }
+        });
         Ok(Report { summary: summary(&report), violation, notices: report.notices })
     };
     generated::run(setup, out, work).await

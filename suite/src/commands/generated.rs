@@ -21,8 +21,6 @@ pub(super) struct Setup {
     pub(super) target: Target,
     pub(super) limits: Limits,
     pub(super) options: RunOptions,
-    /// The file for a violation.
-    pub(super) file: Option<PathBuf>,
 }
 
 /// The result of the work.
@@ -36,8 +34,8 @@ pub(super) struct Report {
 /// A violation.
 pub(super) struct Found {
     pub(super) text: String,
-    /// The content of the file.
-    pub(super) file: String,
+    /// The files to write, with their content.
+    pub(super) files: Vec<(PathBuf, String)>,
 }
 
 /// Does the work on the server, prints its report, and saves a violation. Returns the exit code.
@@ -46,7 +44,7 @@ pub(super) async fn run(
     out: &mut dyn Write,
     work: impl AsyncFnOnce(Client, CancellationToken) -> Result<Report, GeneratedError>,
 ) -> Result<Exit, Error> {
-    let Setup { title, target, limits, options, file } = setup;
+    let Setup { title, target, limits, options } = setup;
     let target = RunTarget::open(target).await?;
     let client = Client::new(&target.config, limits)?.within(options.write_policy());
     writeln!(out, "{title} of {}, seed {}", target.config.display_url(), options.seed)?;
@@ -59,13 +57,14 @@ pub(super) async fn run(
     let Some((report, is_interrupted)) = done.await? else { return Ok(Exit::INTERRUPTED) };
     let report = report?;
     print(&report, out)?;
-    match (report.violation, file) {
-        (Some(found), Some(path)) => save(&path, &found.file)?,
-        (Some(_), None) => {}
-        (None, _) if is_interrupted => return Ok(Exit::INTERRUPTED),
-        (None, _) => return Ok(Exit::CONFORMANT),
+    match report.violation {
+        Some(found) => {
+            found.files.iter().try_for_each(|(path, content)| save(path, content))?;
+            Ok(Exit::FAILURES)
+        }
+        None if is_interrupted => Ok(Exit::INTERRUPTED),
+        None => Ok(Exit::CONFORMANT),
     }
-    Ok(Exit::FAILURES)
 }
 
 fn print(report: &Report, out: &mut dyn Write) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use kubeproof_cases::plural;
-use kubeproof_harness::generated::stress::{StressReport, stress, svg, text};
+use kubeproof_harness::generated::stress::{Failure, StressReport, json, stress, svg, text};
 
 use super::generated::{self, Found, Report, Setup};
 use crate::args::high;
@@ -11,13 +11,17 @@ use crate::error::Error;
 use crate::exit_code::Exit;
 
 pub(super) async fn run(options: high::Stress, out: &mut dyn Write) -> Result<Exit, Error> {
-    let high::Stress { target, catalogue, options, limits, svg: file } = options;
+    let high::Stress { target, catalogue, options, limits, svg: timeline, json: data } = options;
     let catalogue = catalogue.load()?;
-    let setup = Setup { title: "stress", target, limits, options: options.run.clone(), file };
+    let setup = Setup { title: "stress", target, limits, options: options.run.clone() };
     let work = async |client, interrupt| {
         let report = stress(&catalogue, &client, &options, &interrupt).await?;
-        let violation = report.failure.as_ref();
-        let violation = violation.map(|one| Found { text: text(one), file: svg(one) });
+        let found = |failure: &Failure| {
+            let timeline = timeline.map(|path| (path, svg(failure)));
+            let data = data.map(|path| (path, json(failure, report.seed)));
+            Found { text: text(failure), files: timeline.into_iter().chain(data).collect() }
+        };
+        let violation = report.failure.as_ref().map(found);
         Ok(Report { summary: summary(&report), violation, notices: report.notices })
     };
     generated::run(setup, out, work).await

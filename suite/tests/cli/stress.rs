@@ -11,16 +11,22 @@ const SHORT: [&str; 5] = ["stress", "--duration", "2s", "--clients", "4"];
 fn a_violation_is_shown_as_text_and_as_a_timeline() {
     let server = TestServer::start(&["--fault", "stale-write-accepted"]);
     let dir = tempfile::tempdir().expect("a directory");
-    let svg = dir.path().join("history.svg");
-    let file = ["--svg", svg.to_str().expect("a path"), "--subject", "v1/configmaps"];
-    let longer = ["stress", "--duration", "30s", "--seed", "1"];
-    let run = kubeproof(&[&longer[..], &file, &server.target()].concat()).with(1);
+    let (svg, json) = (dir.path().join("history.svg"), dir.path().join("history.json"));
+    let files = ["--svg", svg.to_str().expect("a path"), "--json", json.to_str().expect("a path")];
+    let longer = ["stress", "--duration", "30s", "--seed", "1", "--subject", "v1/configmaps"];
+    let run = kubeproof(&[&longer[..], &files, &server.target()].concat()).with(1);
     assert!(run.stdout.contains("seed 1\n"), "{}", run.stdout);
     assert!(run.stdout.contains("FAIL lost update @ configmaps.v1"), "{}", run.stdout);
     assert!(run.stdout.contains("client "), "{}", run.stdout);
     let svg = fs::read_to_string(&svg).expect("a timeline");
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
     assert!(svg.contains("class=\"bad\"") && svg.contains(">client "), "{svg}");
+    let json = fs::read_to_string(&json).expect("a history");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let first = &json["violations"][0];
+    assert_eq!(first["rule"], "lost update", "{json:#}");
+    let operations = first["history"]["operations"].as_array().expect("operations");
+    assert!((1..=4).contains(&operations.len()), "the history is not minimal: {json:#}");
     server.assert_clean();
 }
 

@@ -99,8 +99,10 @@ pub struct Watch {
     pub watcher: usize,
     /// When its request was sent.
     pub start: Duration,
-    /// The version that it starts after.
+    /// The version in its request.
     pub from: String,
+    /// The version before its first event: `from`, if no events are left out.
+    pub after: String,
     /// Its events, in order.
     pub events: Vec<Event>,
     /// How it ended.
@@ -200,6 +202,18 @@ impl Action {
             Self::Get(_) => "get",
             Self::List(None) => "list",
             Self::List(Some(_)) => "paged list",
+        }
+    }
+}
+
+impl EventKind {
+    /// Returns its name in the API.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+            Self::Bookmark => "BOOKMARK",
         }
     }
 }

@@ -6,7 +6,11 @@
 pub mod check;
 mod client;
 pub mod history;
+mod json;
+mod report;
 mod restart;
+#[cfg(test)]
+mod simulation;
 mod svg;
 mod text;
 mod watcher;
@@ -23,9 +27,11 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::check::{Violation, check};
+use self::check::check;
 use self::client::{Quota, Verb, Worker};
 use self::history::{Action, Content, History, Operation, Outcome, Snapshot, Watch};
+pub use self::json::json;
+pub use self::report::{Failure, StressReport};
 pub use self::svg::svg;
 pub use self::text::text;
 use self::watcher::Watcher;
@@ -63,46 +69,6 @@ pub struct StressOptions {
     pub stall: Duration,
     /// Restarts the server during the run.
     pub restart_command: Option<String>,
-}
-
-/// The result of a stress run.
-#[derive(Clone, Debug, Default)]
-pub struct StressReport {
-    /// The tested resources.
-    pub subjects: Vec<String>,
-    /// The seed.
-    pub seed: u64,
-    /// The number of rounds.
-    pub rounds: usize,
-    /// The number of operations.
-    pub operations: usize,
-    /// The number of operations that the server acknowledged.
-    pub acknowledged: usize,
-    /// The number of operations with an unknown outcome.
-    pub unknown: usize,
-    /// The number of watches.
-    pub watches: usize,
-    /// The number of events.
-    pub events: usize,
-    /// The number of restarts.
-    pub restarts: usize,
-    /// The first round with violations.
-    pub failure: Option<Failure>,
-    /// Facts for the user.
-    pub notices: Vec<String>,
-}
-
-/// A round that breaks rules.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// The resource.
-    pub subject: String,
-    /// The number of the round, from 1.
-    pub round: usize,
-    /// What the clients and the watchers observed.
-    pub history: History,
-    /// The broken rules; at least one.
-    pub violations: Vec<Violation>,
 }
 
 /// Runs until the time is over, a history breaks a rule, or the run is interrupted.
@@ -157,9 +123,8 @@ async fn run(
             report.count(&history);
             let violations = check(&history);
             if !violations.is_empty() {
-                let subject = subject.name.to_string();
-                let round = report.rounds;
-                report.failure = Some(Failure { subject, round, history, violations });
+                let failure = Failure::new(subject, report.rounds, &history, violations);
+                report.failure = Some(failure);
                 return Ok(());
             }
             if !history.operations.iter().any(|operation| operation.outcome.is_success()) {
@@ -179,18 +144,6 @@ fn restart_times(options: &StressOptions, begun: Instant, share: Duration) -> Ve
     match options.restart_command {
         Some(_) => vec![begun + share * 2 / 3, begun],
         None => Vec::new(),
-    }
-}
-
-impl StressReport {
-    fn count(&mut self, history: &History) {
-        self.rounds += 1;
-        self.operations += history.operations.len();
-        let outcomes = || history.operations.iter().map(|operation| &operation.outcome);
-        self.acknowledged += outcomes().filter(|outcome| outcome.is_success()).count();
-        self.unknown += outcomes().filter(|one| matches!(one, Outcome::Unknown(_))).count();
-        self.watches += history.watches.len();
-        self.events += history.watches.iter().map(|watch| watch.events.len()).sum::<usize>();
     }
 }
 

@@ -1,60 +1,66 @@
 //! The part of a history that shows a violation, as text.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::Failure;
-use super::check::Violation;
-use super::history::{Content, EventKind, History, Operation, Outcome, State, WatchEnd};
+use super::check::{Minimal, Violation};
+use super::history::{Content, EventKind, History, Operation, Outcome, State, Watch, WatchEnd};
+use super::report::Failure;
 
-/// Limit on the violations in a report. Later ones often follow from the first.
-const VIOLATIONS: usize = 5;
-
-/// Returns the violations of a round, each with the operations and the events that show it.
+/// Returns the first violation of each rule, with the smallest history that shows it.
 pub fn text(failure: &Failure) -> String {
-    let Failure { subject, round, history, violations } = failure;
+    let Failure { subject, round, violations, minimal } = failure;
     let mut text = String::new();
-    let mut rules = BTreeSet::new();
-    let first_of_each = violations.iter().filter(|violation| rules.insert(violation.rule));
-    for violation in first_of_each.take(VIOLATIONS) {
+    for Minimal { history, violation } in minimal {
         let Violation { rule, message, .. } = violation;
         let _ = writeln!(text, "FAIL {} @ {subject} in round {round}: {message}", rule.name());
-        for line in lines(history, violation) {
+        for line in lines(history) {
             let _ = writeln!(text, "  {line}");
         }
     }
-    let hidden = violations.len().saturating_sub(rules.len().min(VIOLATIONS));
+    let hidden = violations.len().saturating_sub(minimal.len());
     if hidden > 0 {
         let _ = writeln!(text, "and {hidden} more in this round");
     }
     text
 }
 
-/// Returns a line for each operation and event of a violation, in the order of time.
-fn lines(history: &History, violation: &Violation) -> Vec<String> {
+/// Returns a line for each object, operation and event, in the order of time.
+fn lines(history: &History) -> Vec<String> {
     let mut lines: Vec<(Duration, String)> = Vec::new();
-    let operations: BTreeSet<usize> = violation.operations.iter().copied().collect();
-    for operation in operations.iter().filter_map(|index| history.operations.get(*index)) {
+    let operations = history.operations.iter().map(|operation| {
         let times = format!("{} to {}", time(operation.start), time(operation.end));
         let words = operation_in_words(operation);
-        lines.push((operation.start, format!("{times:24} client {}: {words}", operation.client)));
-    }
-    let events: BTreeSet<(usize, usize)> = violation.events.iter().copied().collect();
-    for (index, number) in events {
-        let Some(watch) = history.watches.get(index) else { continue };
-        let from = &watch.from;
-        let line = |at, words: &str| {
-            let times = time(at);
-            (at, format!("{times:24} watch {index} from version {from}: {words}"))
-        };
-        match watch.events.get(number) {
-            Some(event) => lines.push(line(event.at, &event_in_words(&event.kind, &event.state))),
-            None => lines.push(line(watch.start, &end_in_words(&watch.end))),
+        (operation.start, format!("{times:24} client {}: {words}", operation.client))
+    });
+    lines.extend(operations);
+    for (index, watch) in history.watches.iter().enumerate() {
+        let title = watch_in_words(index, watch);
+        let line = |at, words: &str| (at, format!("{:24} {title}: {words}", time(at)));
+        let events = watch.events.iter();
+        lines.extend(events.map(|one| line(one.at, &event_in_words(&one.kind, &one.state))));
+        if watch.events.is_empty() || watch.end == WatchEnd::Silent {
+            let last = watch.events.last().map_or(watch.start, |event| event.at);
+            lines.push(line(last, &end_in_words(&watch.end)));
         }
     }
-    lines.sort();
-    lines.into_iter().map(|(_, line)| line).collect()
+    // Events of the same time keep the order of their watch.
+    lines.sort_by_key(|(at, _)| *at);
+    let before = history.initial.objects.iter().map(before_in_words);
+    before.chain(lines.into_iter().map(|(_, line)| line)).collect()
+}
+
+/// Describes an object before the first operation.
+pub(super) fn before_in_words(state: &State) -> String {
+    let State { name, version, content, .. } = state;
+    format!("{:24} {name} version {version} {}", "before", entries(content))
+}
+
+/// Describes a watch.
+pub(super) fn watch_in_words(index: usize, watch: &Watch) -> String {
+    let Watch { from, after, .. } = watch;
+    let rest = if from == after { String::new() } else { format!(", after version {after}") };
+    format!("watch {index} from version {from}{rest}")
 }
 
 /// Returns milliseconds since the start of the run.
@@ -92,16 +98,13 @@ pub(super) fn operation_in_words(operation: &Operation) -> String {
 
 /// Describes an event.
 pub(super) fn event_in_words(kind: &EventKind, state: &State) -> String {
-    let kind = match kind {
-        EventKind::Added => "ADDED",
-        EventKind::Modified => "MODIFIED",
-        EventKind::Deleted => "DELETED",
-        EventKind::Bookmark => return format!("BOOKMARK version {}", state.version),
-    };
-    format!("{kind} {} version {} {}", state.name, state.version, entries(&state.content))
+    if *kind == EventKind::Bookmark {
+        return format!("BOOKMARK version {}", state.version);
+    }
+    format!("{} {} version {} {}", kind.name(), state.name, state.version, entries(&state.content))
 }
 
-fn end_in_words(end: &WatchEnd) -> String {
+pub(super) fn end_in_words(end: &WatchEnd) -> String {
     match end {
         WatchEnd::Complete => "closed by the client".to_owned(),
         WatchEnd::Closed(why) => format!("closed: {why}"),

@@ -98,6 +98,7 @@ impl Watcher {
             watcher: self.number,
             start,
             from: from.to_owned(),
+            after: from.to_owned(),
             events: Vec::new(),
             end: WatchEnd::Complete,
         };

@@ -21,6 +21,7 @@ pub(crate) struct Stress {
     pub(crate) options: StressOptions,
     pub(crate) limits: Limits,
     pub(crate) svg: Option<PathBuf>,
+    pub(crate) json: Option<PathBuf>,
 }
 
 impl Stress {
@@ -39,6 +40,7 @@ impl Stress {
                 restart_command: stress.restart_command,
             },
             svg: stress.svg,
+            json: stress.json,
         })
     }
 }

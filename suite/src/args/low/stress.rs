@@ -40,6 +40,10 @@ pub(in crate::args) struct Stress {
     /// Write the history of the first violation to this file, as a timeline
     #[arg(long, value_name = "FILE")]
     pub(in crate::args) svg: Option<PathBuf>,
+
+    /// Write the histories of the violations to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::args) json: Option<PathBuf>,
 }
 
 /// What a generated test uses of the target.

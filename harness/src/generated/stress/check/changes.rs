@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::order::Order;
 use super::{Rule, Violation};
 use crate::generated::stress::history::{
-    Action, Event, EventKind, History, Operation, Outcome, Snapshot, State, WatchEnd,
+    Event, EventKind, History, Outcome, Snapshot, State, WatchEnd,
 };
 
 /// A change of an object.
@@ -30,6 +30,11 @@ impl Change {
     fn new(position: u64, state: &State, deleted: bool, witness: Witness) -> Self {
         let (begun, visible) = (Duration::ZERO, Duration::MAX);
         Self { position, state: state.clone(), deleted, operation: None, begun, visible, witness }
+    }
+
+    /// Adds the response or the event that shows it.
+    pub(super) fn add_to(&self, violation: Violation) -> Violation {
+        self.witness.add_to(violation)
     }
 }
 
@@ -64,7 +69,11 @@ pub(super) struct Changes {
     pub(super) start: Option<u64>,
     /// Objects whose changes are not all known.
     pub(super) unsure: BTreeSet<String>,
-    by_name: BTreeMap<String, Vec<usize>>,
+    /// Those of them whose deletions cannot be told apart.
+    pub(super) ambiguous: BTreeSet<String>,
+    /// Whether the first watcher saw the whole round.
+    pub(super) is_complete: bool,
+    pub(super) by_name: BTreeMap<String, Vec<usize>>,
 }
 
 impl Changes {
@@ -77,16 +86,17 @@ impl Changes {
             all: Vec::new(),
             initial: objects.map(|state| (state.name.clone(), state.clone())).collect(),
             unsure: BTreeSet::new(),
+            ambiguous: BTreeSet::new(),
+            is_complete: is_complete(history),
             by_name: BTreeMap::new(),
         };
         changes.all = changes.observed(history, violations);
         for (index, change) in changes.all.iter().enumerate() {
             changes.by_name.entry(change.state.name.clone()).or_default().push(index);
         }
-        let is_complete = is_complete(history);
-        changes.match_writes(history, is_complete, violations);
+        changes.match_writes(history, violations);
         changes.match_unknown_writes(history);
-        if !is_complete {
+        if !changes.is_complete {
             let unknown = history.operations.iter().filter(|operation| {
                 operation.action.writes() && (matches!(operation.outcome, Outcome::Unknown(_)))
             });
@@ -105,6 +115,22 @@ impl Changes {
     /// Returns the names of all objects that changed.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)
+    }
+
+    /// Reports whether an object at one version cannot have another version any more.
+    pub(super) fn is_outdated(&self, current: &State, version: &str) -> bool {
+        let (now, then) = (self.order.position(&current.version), self.order.position(version));
+        let is_older = self.order.numeric && then.is_some_and(|then| now > Some(then));
+        let initial = self.initial.get(&current.name);
+        let mut known = self.of(&current.name).map(|change| &change.state).chain(initial);
+        // A change of another client may be missing.
+        let mut is_known = || self.is_complete || known.any(|state| state.version == version);
+        version != current.version && (is_older || is_known())
+    }
+
+    /// Reports whether versions can be missing that a response showed.
+    pub(super) fn have_gaps(&self) -> bool {
+        !self.order.numeric && !self.is_complete
     }
 
     /// Returns the change at a position.
@@ -155,89 +181,6 @@ impl Changes {
             }
         }
         all.into_values().collect()
-    }
-
-    /// Matches each acknowledged write with its change.
-    fn match_writes(
-        &mut self,
-        history: &History,
-        is_complete: bool,
-        violations: &mut Vec<Violation>,
-    ) {
-        for (index, operation) in history.operations.iter().enumerate() {
-            let Some(name) = operation.action.name().filter(|_| operation.action.writes()) else {
-                continue;
-            };
-            let change = match &operation.outcome {
-                Outcome::Object(state) => {
-                    if self.order.is_malformed(&state.version) {
-                        continue;
-                    }
-                    let position = self.order.position(&state.version);
-                    if position.is_some() && position <= self.start {
-                        continue;
-                    }
-                    position.and_then(|position| {
-                        self.all.binary_search_by_key(&position, |change| change.position).ok()
-                    })
-                }
-                Outcome::Deleted(uid) => self.deletion(name, uid.as_deref()),
-                _ => continue,
-            };
-            if let Some(change) = change {
-                let change = &mut self.all[change];
-                if change.operation.is_none() {
-                    (change.operation, change.begun) = (Some(index), operation.start);
-                }
-                continue;
-            }
-            if is_complete && !self.unsure.contains(name) {
-                let message = format!(
-                    "expected a watch to report the acknowledged {} of {name}, got no event",
-                    operation.action.verb()
-                );
-                violations.push(Violation::new(Rule::LostEvent, message).of([index]));
-            }
-            self.unsure.insert(name.to_owned());
-        }
-    }
-
-    /// Returns the first deletion of an object that has no operation.
-    fn deletion(&self, name: &str, uid: Option<&str>) -> Option<usize> {
-        let indexes = self.by_name.get(name)?.iter().copied();
-        let mut deletions = indexes.filter(|index| {
-            let change = &self.all[*index];
-            change.deleted && change.operation.is_none()
-        });
-        deletions.find(|index| uid.is_none_or(|uid| self.all[*index].state.uid == uid))
-    }
-
-    /// Matches the other changes with operations whose outcome is unknown.
-    fn match_unknown_writes(&mut self, history: &History) {
-        let mut unknown: Vec<(usize, &Operation)> = history
-            .operations
-            .iter()
-            .enumerate()
-            .filter(|(_, operation)| matches!(operation.outcome, Outcome::Unknown(_)))
-            .filter(|(_, operation)| operation.action.writes())
-            .collect();
-        for name in self.by_name.keys().cloned().collect::<Vec<_>>() {
-            let mut before = self.initial.get(&name).cloned();
-            for index in self.by_name.get(&name).cloned().unwrap_or_default() {
-                let change = &mut self.all[index];
-                if change.operation.is_none() {
-                    let explains = |(_, operation): &(usize, &Operation)| {
-                        operation.action.name() == Some(&name)
-                            && may_explain(operation, change, before.as_ref())
-                    };
-                    if let Some(place) = unknown.iter().position(explains) {
-                        let (operation, of) = unknown.swap_remove(place);
-                        (change.operation, change.begun) = (Some(operation), of.start);
-                    }
-                }
-                before = (!change.deleted).then(|| change.state.clone());
-            }
-        }
     }
 
     /// Finds when each change must be visible: the first response that shows it or a later one.
@@ -336,32 +279,19 @@ fn earliest_from(mut seen: Vec<(u64, Duration)>) -> Vec<(u64, Duration)> {
     seen
 }
 
-/// Reports whether the first watcher saw the whole round.
+/// Reports whether the first watcher saw the whole round: its watches continue each other.
 fn is_complete(history: &History) -> bool {
-    let mut first = history.watches.iter().filter(|watch| watch.watcher == 0).peekable();
-    let exists = first.peek().is_some();
+    let mut reached = history.initial.version.as_str();
     let mut last = None;
-    let unbroken = first.all(|watch| {
+    for watch in history.watches.iter().filter(|watch| watch.watcher == 0) {
+        let is_unbroken = matches!(watch.end, WatchEnd::Complete | WatchEnd::Closed(_));
+        if !is_unbroken || watch.after != reached {
+            return false;
+        }
+        reached = watch.events.last().map_or(reached, |event| event.state.version.as_str());
         last = Some(&watch.end);
-        matches!(watch.end, WatchEnd::Complete | WatchEnd::Closed(_))
-    });
-    exists && unbroken && last == Some(&WatchEnd::Complete)
-}
-
-/// Reports whether an operation without a response may have made a change.
-fn may_explain(operation: &Operation, change: &Change, before: Option<&State>) -> bool {
-    if change.deleted {
-        return matches!(operation.action, Action::Delete(..));
     }
-    let key = own_key(operation.client);
-    let written = operation.action.content().and_then(|content| content.get(&key));
-    let had = before.and_then(|before| before.content.get(&key));
-    written.is_some() && change.state.content.get(&key) == written && had != written
-}
-
-/// Returns the entry that a client changes with each of its writes.
-pub(in crate::generated::stress) fn own_key(client: usize) -> String {
-    format!("c{client}")
+    last == Some(&WatchEnd::Complete)
 }
 
 /// Describes a state in a message.
@@ -379,11 +309,9 @@ fn short(uid: &str) -> &str {
 
 /// Describes an event in a message.
 pub(super) fn event_described(event: &Event) -> String {
-    let kind = match event.kind {
-        EventKind::Added => "ADDED",
-        EventKind::Modified => "MODIFIED",
-        EventKind::Deleted => "DELETED",
-        EventKind::Bookmark => return format!("BOOKMARK at version {}", event.state.version),
-    };
-    format!("{kind} {} at version {}", event.state.name, event.state.version)
+    let Event { kind, state, .. } = event;
+    if *kind == EventKind::Bookmark {
+        return format!("BOOKMARK at version {}", state.version);
+    }
+    format!("{} {} at version {}", kind.name(), state.name, state.version)
 }

@@ -58,7 +58,7 @@ fn current(operation: &Operation, snapshot: &Snapshot, changes: &Changes) -> Opt
 /// A list has exactly the objects at its version.
 fn complete(operation: &Operation, snapshot: &Snapshot, changes: &Changes) -> Option<Violation> {
     let position = changes.order.position(&snapshot.version)?;
-    if changes.start.is_some_and(|start| position < start) {
+    if changes.start.is_some_and(|start| position < start) || changes.have_gaps() {
         return None;
     }
     let mut expected: BTreeMap<&str, (&str, Option<usize>)> = changes

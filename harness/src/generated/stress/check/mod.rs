@@ -5,15 +5,18 @@
 
 mod changes;
 mod lists;
+mod matches;
 mod order;
 mod reads;
+mod shrink;
 mod steps;
 #[cfg(test)]
 mod tests;
 mod watches;
 
 use self::changes::Changes;
-pub(super) use self::changes::own_key;
+pub(super) use self::matches::own_key;
+pub use self::shrink::{Minimal, minimal};
 use super::history::History;
 
 /// A rule that a history breaks.

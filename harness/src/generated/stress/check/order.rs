@@ -7,7 +7,7 @@ use crate::generated::stress::history::History;
 /// Returns the position of each version: its number, or else its place in the first watch.
 #[derive(Debug)]
 pub(super) struct Order {
-    numeric: bool,
+    pub(super) numeric: bool,
     places: BTreeMap<String, u64>,
 }
 

@@ -75,6 +75,8 @@ fn rejection(
         (Action::Get(_), 404) => is_missing,
         (Action::Create(..) | Action::Apply(..), 404) | (Action::Get(_), _) => false,
         (_, 404) => is_missing,
+        // A change of another client may be missing.
+        (_, 409) if !changes.is_complete => true,
         (action, 409) => {
             let differs =
                 |required: &str| states.iter().flatten().any(|state| state.version != required);

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::changes::{Change, Changes, described, own_key};
+use super::changes::{Change, Changes, described};
+use super::matches::own_key;
 use super::{Rule, Violation};
 use crate::generated::stress::history::{Action, Content, History, Operation, Outcome, State};
 
@@ -21,11 +22,15 @@ fn of_object(name: &str, history: &History, changes: &Changes, violations: &mut 
     let mut uids: BTreeSet<&str> = current.iter().map(|state| state.uid.as_str()).collect();
     for change in changes.of(name) {
         let involved = writer.into_iter().chain(change.operation);
+        let shown = |violation: Violation| match change.operation {
+            Some(_) => violation.of(involved.clone()),
+            None => change.add_to(violation.of(involved.clone())),
+        };
         let broken = match change.operation.map(|index| &history.operations[index]) {
-            Some(operation) => step(operation, change, current),
+            Some(operation) => step(operation, change, current, changes),
             None => unexplained(history, change, current),
         };
-        violations.extend(broken.map(|broken| broken.of(involved.clone())));
+        violations.extend(broken.map(shown));
         let has_own_uid = match current {
             Some(current) => current.uid == change.state.uid,
             None => uids.insert(&change.state.uid),
@@ -37,7 +42,7 @@ fn of_object(name: &str, history: &History, changes: &Changes, violations: &mut 
                 described(&change.state, change.deleted),
                 change.state.uid
             );
-            violations.push(Violation::new(Rule::Uid, message).of(involved));
+            violations.push(shown(Violation::new(Rule::Uid, message)));
         }
         current = (!change.deleted).then_some(&change.state);
         writer = change.operation;
@@ -45,7 +50,12 @@ fn of_object(name: &str, history: &History, changes: &Changes, violations: &mut 
 }
 
 /// Returns what is wrong with a change.
-fn step(operation: &Operation, change: &Change, before: Option<&State>) -> Option<Violation> {
+fn step(
+    operation: &Operation,
+    change: &Change,
+    before: Option<&State>,
+    changes: &Changes,
+) -> Option<Violation> {
     let verb = operation.action.verb();
     let name = &change.state.name;
     let wrong = |rule, message| Some(Violation::new(rule, message));
@@ -54,7 +64,7 @@ fn step(operation: &Operation, change: &Change, before: Option<&State>) -> Optio
         return wrong(Rule::WrongResult, format!("the {verb} of {name} led to {got}"));
     }
     if let (Some(required), Some(before)) = (operation.action.precondition(), before)
-        && required != before.version
+        && changes.is_outdated(before, required)
     {
         let message = format!(
             "expected the {verb} of {name} at version {required} to be rejected with 409, because \
@@ -93,12 +103,11 @@ fn step(operation: &Operation, change: &Change, before: Option<&State>) -> Optio
     if expected == change.state.content {
         return None;
     }
-    let lost = before.is_some_and(|before| {
-        before.content.iter().any(|(key, value)| {
-            expected.get(key) == Some(value) && change.state.content.get(key) != Some(value)
-        })
-    });
-    let rule = if lost { Rule::LostUpdate } else { Rule::WrongResult };
+    let rule = if loses(before, &expected, &change.state.content) {
+        Rule::LostUpdate
+    } else {
+        Rule::WrongResult
+    };
     let expected = State { content: expected, ..change.state.clone() };
     let message = format!(
         "expected the {verb} to lead to {}, got {}",
@@ -106,6 +115,12 @@ fn step(operation: &Operation, change: &Change, before: Option<&State>) -> Optio
         described(&change.state, change.deleted)
     );
     wrong(rule, message)
+}
+
+/// Reports whether an entry disappeared that the write should have kept.
+fn loses(before: Option<&State>, expected: &Content, after: &Content) -> bool {
+    let mut had = before.into_iter().flat_map(|before| &before.content);
+    had.any(|(key, value)| expected.get(key) == Some(value) && after.get(key) != Some(value))
 }
 
 fn joined(before: Option<&State>, content: &Content) -> Content {
@@ -145,6 +160,10 @@ fn in_real_time(history: &History, changes: &Changes, violations: &mut Vec<Viola
     let mut earliest: Option<(Duration, usize, &Change)> = None;
     for change in changes.all.iter().rev() {
         let Some(index) = change.operation else { continue };
+        // Its operation may be another one.
+        if change.deleted && changes.unsure.contains(&change.state.name) {
+            continue;
+        }
         let operation = &history.operations[index];
         if let Some((end, later, of)) = earliest
             && operation.start > end

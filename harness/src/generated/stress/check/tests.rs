@@ -69,6 +69,7 @@ impl Written {
             watcher: self.0.watches.len(),
             start: Duration::ZERO,
             from: from.to_string(),
+            after: from.to_string(),
             events: events.collect(),
             end,
         });

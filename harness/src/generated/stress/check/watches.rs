@@ -14,7 +14,7 @@ pub(super) fn check(history: &History, changes: &Changes, violations: &mut Vec<V
 
 /// Returns the first violation of a watch. Later ones often follow from it.
 fn of_watch(index: usize, watch: &Watch, changes: &Changes) -> Option<Violation> {
-    let mut last = changes.order.position(&watch.from)?;
+    let mut last = changes.order.position(&watch.after)?;
     let mut seen = BTreeSet::new();
     for (number, event) in watch.events.iter().enumerate() {
         let place = (index, number);
@@ -24,7 +24,7 @@ fn of_watch(index: usize, watch: &Watch, changes: &Changes) -> Option<Violation>
         let broken = if event.kind == EventKind::Bookmark {
             bookmark(event, position, last, changes)
         } else {
-            next(event, position, &Before { last, seen: &seen, from: &watch.from }, changes)
+            next(event, position, &Before { last, seen: &seen, watch }, changes)
         };
         if let Some(broken) = broken {
             let before = number.checked_sub(1).map(|before| (index, before));
@@ -63,7 +63,7 @@ fn unordered(event: &Event, changes: &Changes) -> Option<Violation> {
         let message = format!("expected {what} to have a resourceVersion");
         return Some(Violation::new(Rule::MissingVersion, message));
     }
-    if event.kind == EventKind::Bookmark {
+    if event.kind == EventKind::Bookmark || !changes.is_complete {
         return None;
     }
     let message = format!("{what} is missing in the first watch, which follows all changes");
@@ -95,15 +95,16 @@ struct Before<'a> {
     last: u64,
     /// The positions of its events.
     seen: &'a BTreeSet<u64>,
-    /// Its start version.
-    from: &'a str,
+    watch: &'a Watch,
 }
 
 fn next(event: &Event, position: u64, before: &Before<'_>, changes: &Changes) -> Option<Violation> {
-    let Before { last, seen, from } = *before;
+    let Before { last, seen, watch } = *before;
+    let Watch { from, after, .. } = watch;
     let what = event_described(event);
     if position <= last {
-        let (rule, message) = if seen.contains(&position) {
+        let is_left_out = from != after && *after == event.state.version;
+        let (rule, message) = if seen.contains(&position) || is_left_out {
             (Rule::RepeatedEvent, format!("{what} was sent twice"))
         } else if changes.order.position(from).is_some_and(|from| position <= from) {
             (Rule::RepeatedEvent, format!("a watch from version {from} must not send {what}"))
