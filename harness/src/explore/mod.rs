@@ -7,6 +7,7 @@
 mod case_file;
 mod compare;
 mod generate;
+mod managers;
 mod mistakes;
 mod patch;
 mod prober;

@@ -1,5 +1,6 @@
 //! Sends the requests of one check, and records them for its reproduction.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Ground;
 use super::compare::Difference;
+use super::managers::OwnManagers;
 use super::schema::Schema;
 use super::violation::{Claim, Scope, Violation};
 use crate::exchange::{Exchange, Outcome, WatchEvent};
@@ -25,6 +27,9 @@ const EVENT: Duration = Duration::from_secs(5);
 
 /// The prober opens a watch that the server closes at most this often again.
 const REOPENED: usize = 8;
+
+/// The most repetitions of a PUT that meets the writes of a controller.
+const RETRIED: usize = 5;
 
 /// The most bytes of a recorded list. A check keeps all its responses.
 const RECORDED: usize = 64 << 10;
@@ -84,7 +89,10 @@ pub(super) struct Reply {
     /// The place of its request among all requests of the check.
     pub(super) step: usize,
     pub(super) status: u16,
+    /// The body without the fields of other clients.
     pub(super) body: Value,
+    /// The body of an object that other clients write to.
+    shared: Option<Value>,
 }
 
 impl Reply {
@@ -94,6 +102,16 @@ impl Reply {
 
     pub(super) fn version(&self) -> &str {
         version(&self.body)
+    }
+
+    /// Returns the body with the fields of other clients.
+    pub(super) fn whole(&self) -> &Value {
+        self.shared.as_ref().unwrap_or(&self.body)
+    }
+
+    /// Reports whether another client wrote to the object.
+    pub(super) fn is_shared(&self) -> bool {
+        self.shared.is_some()
     }
 }
 
@@ -126,6 +144,7 @@ pub(super) struct Prober<'a> {
     pub(super) name: String,
     /// All requests so far.
     pub(super) steps: Vec<Exchange>,
+    pub(super) managers: OwnManagers,
 }
 
 impl Prober<'_> {
@@ -169,7 +188,20 @@ impl Prober<'_> {
         let mut object = self.named(object);
         object["metadata"]["resourceVersion"] = json!(version);
         let path = format!("{}{query}", self.path());
-        self.send("PUT", &path, JSON, Some(&object)).await
+        let mut reply = self.send("PUT", &path, JSON, Some(&object)).await?;
+        for _ in 0..RETRIED {
+            if reply.status != 409 {
+                break;
+            }
+            let current = self.get().await?;
+            let is_newer = current.version() != object["metadata"]["resourceVersion"];
+            if !current.is_shared() || !is_newer {
+                break;
+            }
+            object["metadata"]["resourceVersion"] = json!(current.version());
+            reply = self.send("PUT", &path, JSON, Some(&object)).await?;
+        }
+        Ok(reply)
     }
 
     pub(super) async fn patch(
@@ -205,17 +237,32 @@ impl Prober<'_> {
         self.ground.tracker.intend_again(&request);
         let mut exchange = self.ground.client.send(request, Instant::now() + REQUEST).await;
         let status = exchange.status();
-        let reply = Reply {
-            step: self.steps.len(),
-            status,
-            body: exchange.json().cloned().unwrap_or(Value::Null),
-        };
+        if method == "POST" && status == 201 {
+            self.managers.learn(exchange.json().unwrap_or(&Value::Null));
+        }
+        let (body, shared) = self.own(exchange.json().unwrap_or(&Value::Null));
+        let reply = Reply { step: self.steps.len(), status, body, shared };
         let is_undecided = is_unclear(&exchange).then(|| exchange.in_words());
         if reply.body["items"].is_array() {
             exchange.shorten_body(RECORDED);
         }
         self.steps.push(exchange);
         is_undecided.map_or(Ok(reply), |words| Err(Halt::Undecided(words)))
+    }
+
+    /// Removes the fields of other clients. Returns the whole body, too, if there are any.
+    fn own(&self, body: &Value) -> (Value, Option<Value>) {
+        if self.schema.is_complete {
+            return (body.clone(), None);
+        }
+        if self.managers.is_shared(body) {
+            return (self.managers.without_others(body), Some(body.clone()));
+        }
+        let mut body = body.clone();
+        for item in body["items"].as_array_mut().into_iter().flatten() {
+            *item = self.managers.without_others(item);
+        }
+        (body, None)
     }
 
     /// Opens a watch on the collection. `None` if the server does not serve it.
@@ -247,7 +294,8 @@ impl Prober<'_> {
                 Next::Event(event) if event.kind == "ERROR" => {
                     return Err(Halt::Undecided(format!("the watch ended: {}", event.object)));
                 }
-                Next::Event(event) => {
+                Next::Event(mut event) => {
+                    event.object = Arc::new(self.own(&event.object).0);
                     version(&event.object).clone_into(&mut watching.last);
                     let name = event.object["metadata"]["name"].as_str().unwrap_or_default();
                     if event.kind == "BOOKMARK" || name.starts_with(&self.name) {

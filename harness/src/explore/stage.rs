@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::Ground;
 use super::compare::{has_side_effect, lost, without};
 use super::generate::Generator;
+use super::managers::OwnManagers;
 use super::prober::{Budget, Halt, JSON, Prober};
 use super::property::{self, Input};
 use super::schema::Schema;
@@ -154,6 +155,7 @@ impl<'a> Stage<'a> {
             collection: self.collection.clone(),
             name,
             steps: Vec::new(),
+            managers: OwnManagers::default(),
         }
     }
 

@@ -1,10 +1,10 @@
 //! Runs one case on one subject, from its first step to its verdict.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubeproof_cases::case::{Capability, Level, Prerequisite, ResourceName};
+use kubeproof_cases::case::{Capability, Identity, Level, Prerequisite, ResourceName};
 use tokio::sync::{Mutex, OnceCell, watch};
 use tokio::time::Instant;
 
@@ -16,10 +16,11 @@ use super::setup::{SetupFailure, SetupOutcome};
 use crate::capability::Capabilities;
 use crate::cleanup::Tracker;
 use crate::event::{CaseResult, CheckResult, Judgement, SkipReason, Verdict};
+use crate::exchange::Exchange;
 use crate::explore::Schema;
 use crate::plan::{PlannedRun, RunPod, case_analysis};
 use crate::schema::Published;
-use crate::transport::Client;
+use crate::transport::{Client, Outgoing};
 use crate::verdict::{JudgeOptions, failed_at, synthetic};
 
 /// Time for a case to stop after its deadline.
@@ -30,6 +31,12 @@ const QUICK: u32 = 10;
 
 /// Attempts per case.
 const ATTEMPTS: usize = 3;
+
+/// Attempts of a case whose objects a controller writes to.
+const SHARED_ATTEMPTS: usize = 10;
+
+/// Time for a read that looks for other writers.
+const READ: Duration = Duration::from_secs(5);
 
 /// State that all cases of a run share.
 pub(super) struct Session {
@@ -80,7 +87,7 @@ impl Session {
     }
 
     /// Runs a case. Restarts it if the server compacted a version or closed a watch, which the
-    /// conventions permit.
+    /// conventions permit, or if another client wrote to its objects.
     pub(super) async fn execute(
         &self,
         planned: &PlannedRun,
@@ -88,9 +95,13 @@ impl Session {
         setup_outcome: &SetupOutcome,
     ) -> CaseResult {
         let mut result = self.attempt(planned, tracker, setup_outcome).await;
-        for attempt in 1..ATTEMPTS {
+        for attempt in 1..SHARED_ATTEMPTS {
             let late = self.end.is_some_and(|end| end <= Instant::now());
-            if result.verdict < Verdict::Warn || late || !restart::lost_history(&result.exchanges) {
+            if result.verdict < Verdict::Warn || late {
+                break;
+            }
+            let lost_history = attempt < ATTEMPTS && restart::lost_history(&result.exchanges);
+            if !lost_history && !self.met_other_writers(&result).await {
                 break;
             }
             // Objects of the previous attempt may still exist.
@@ -100,6 +111,27 @@ impl Session {
             result = CaseResult { duration: result.duration + next.duration, ..next };
         }
         self.without_lost_connections(result).await
+    }
+
+    /// Reports whether another client wrote to the objects of a case.
+    async fn met_other_writers(&self, result: &CaseResult) -> bool {
+        let mut exchanges: Vec<Arc<Exchange>> =
+            result.exchanges.iter().map(|named| Arc::clone(&named.exchange)).collect();
+        // A conflict does not show the object.
+        let conflicts = exchanges.iter().filter_map(|exchange| restart::conflict(exchange));
+        for target in conflicts.collect::<BTreeSet<_>>() {
+            let request = Outgoing {
+                method: "GET".to_owned(),
+                target,
+                headers: vec![("accept".to_owned(), "application/json".to_owned())],
+                body: bytes::Bytes::new(),
+                identity: Identity::Admin,
+                exact: false,
+            };
+            let read = self.client.send(request, Instant::now() + READ).await;
+            exchanges.push(Arc::new(read));
+        }
+        restart::met_other_writers(&exchanges)
     }
 
     async fn attempt(

@@ -1,10 +1,18 @@
 //! Decides whether a failed case restarts.
 //!
 //! A server may compact old versions and close watches at any time. Clients then list again, and a
-//! case starts again.
+//! case starts again. The same is true if a controller writes to the objects of the case.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
 
 use crate::event::NamedExchange;
-use crate::exchange::{Received, WatchEnd};
+use crate::exchange::{Exchange, Received, WatchEnd};
+
+/// The managers of this program begin with it.
+const OWN: &str = "kubeproof";
 
 /// Reports whether the server compacted a version or closed a watch.
 pub(super) fn lost_history(exchanges: &[NamedExchange]) -> bool {
@@ -21,9 +29,47 @@ pub(super) fn lost_history(exchanges: &[NamedExchange]) -> bool {
 
 fn has_expired(answer: &Received) -> bool {
     let last = answer.events.last().filter(|event| event.kind == "ERROR");
-    last.is_some_and(|event| {
-        event.object.get("code").and_then(serde_json::Value::as_u64) == Some(410)
-    })
+    last.is_some_and(|event| event.object.get("code").and_then(Value::as_u64) == Some(410))
+}
+
+/// Returns the object of an update that was rejected with 409.
+pub(super) fn conflict(exchange: &Exchange) -> Option<String> {
+    let is_update = matches!(exchange.request.method.as_str(), "PUT" | "PATCH");
+    let (path, _) =
+        exchange.request.target.split_once('?').unwrap_or((&exchange.request.target, ""));
+    let path =
+        ["/status", "/scale"].into_iter().find_map(|part| path.strip_suffix(part)).unwrap_or(path);
+    (is_update && exchange.status() == 409).then(|| path.to_owned())
+}
+
+/// Reports whether a response has a manager of another client.
+///
+/// The managers of the case begin with the name of this program, are in a request, or are in an
+/// object that is new.
+pub(super) fn met_other_writers(exchanges: &[Arc<Exchange>]) -> bool {
+    let new = exchanges.iter().filter(|exchange| exchange.status() == 201);
+    let own: BTreeSet<&str> = new.filter_map(|one| one.json()).flat_map(managers).collect();
+    let is_own = |manager: &str| {
+        let asked = format!("fieldManager={manager}");
+        manager.starts_with(OWN)
+            || own.contains(manager)
+            || exchanges.iter().any(|exchange| exchange.request.target.contains(&asked))
+    };
+    let objects = exchanges.iter().flat_map(|exchange| objects(exchange));
+    objects.flat_map(managers).any(|manager| !is_own(manager))
+}
+
+/// Returns the objects of a response: alone, in a list, or in events.
+fn objects(exchange: &Exchange) -> Vec<&Value> {
+    let body = exchange.json();
+    let items = body.and_then(|body| body["items"].as_array()).into_iter().flatten();
+    let events = exchange.response().into_iter().flat_map(|response| &response.events);
+    body.into_iter().chain(items).chain(events.map(|event| &*event.object)).collect()
+}
+
+fn managers(object: &Value) -> impl Iterator<Item = &str> {
+    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    entries.into_iter().flatten().filter_map(|entry| entry["manager"].as_str())
 }
 
 #[cfg(test)]
@@ -89,5 +135,39 @@ mod tests {
         let well = || named("/b", Outcome::Response(received(200)));
         assert_eq!(lost_history(&[well(), one, well()]), cut_off);
         assert!(!lost_history(&[]));
+    }
+
+    fn body(method: &str, status: u16, managers: &[&str]) -> Arc<Exchange> {
+        let entry = |manager: &&str| json!({"manager": manager});
+        let entries: Vec<_> = managers.iter().map(entry).collect();
+        let object = json!({"metadata": {"managedFields": entries}});
+        let received = Received { json: Some(Arc::new(object)), ..received(status) };
+        let mut exchange = exchange("/a/b?fieldManager=one", Outcome::Response(received));
+        exchange.request.method = method.to_owned();
+        Arc::new(exchange)
+    }
+
+    #[rstest]
+    #[case::only_own_writes("kubeproof", &["kubeproof", "kubeproof-other"], false)]
+    #[case::a_name_in_a_request("kubeproof", &["kubeproof", "one"], false)]
+    #[case::another_name_for_this_program("someone", &["someone"], false)]
+    #[case::a_controller("kubeproof", &["kubeproof", "kube-controller-manager"], true)]
+    fn a_case_restarts_after_the_writes_of_others(
+        #[case] creator: &str,
+        #[case] managers: &[&str],
+        #[case] expected: bool,
+    ) {
+        let created = body("POST", 201, &[creator]);
+        for method in ["GET", "PATCH"] {
+            let exchanges = [Arc::clone(&created), body(method, 200, managers)];
+            assert_eq!(met_other_writers(&exchanges), expected);
+        }
+    }
+
+    #[test]
+    fn only_a_conflict_of_an_update_is_read_again() {
+        assert_eq!(conflict(&body("PUT", 409, &[])).as_deref(), Some("/a/b"));
+        assert_eq!(conflict(&body("PUT", 200, &[])), None);
+        assert_eq!(conflict(&body("POST", 409, &[])), None);
     }
 }
