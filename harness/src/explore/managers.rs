@@ -37,7 +37,8 @@ impl OwnManagers {
                 remove(&mut own, at);
             }
         }
-        if let Some(entries) = own["metadata"]["managedFields"].as_array_mut() {
+        let entries = own.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
+        if let Some(entries) = entries {
             entries.retain(|entry| !self.is_other(entry));
         }
         own
@@ -106,6 +107,9 @@ mod tests {
         assert_eq!(managers.without_others(&object), expected);
         assert!(!managers.is_shared(&expected));
         assert_eq!(managers.without_others(&expected), expected);
+        let bare = json!({"items": null});
+        assert_eq!(managers.without_others(&json!({})), json!({}));
+        assert_eq!(managers.without_others(&bare), bare);
         managers.learn(&object);
         assert_eq!(managers.without_others(&object), object);
     }

@@ -31,6 +31,9 @@ const REOPENED: usize = 8;
 /// The most repetitions of a PUT that meets the writes of a controller.
 const RETRIED: usize = 5;
 
+/// Parts of objects that controllers leave to users.
+const OF_USERS: [&str; 5] = ["/spec", "/data", "/binaryData", "/metadata/labels", "/rules"];
+
 /// The most bytes of a recorded list. A check keeps all its responses.
 const RECORDED: usize = 64 << 10;
 
@@ -145,6 +148,8 @@ pub(super) struct Prober<'a> {
     /// All requests so far.
     pub(super) steps: Vec<Exchange>,
     pub(super) managers: OwnManagers,
+    /// Whether another client wrote to an object of this check.
+    pub(super) met_others: bool,
 }
 
 impl Prober<'_> {
@@ -251,18 +256,38 @@ impl Prober<'_> {
     }
 
     /// Removes the fields of other clients. Returns the whole body, too, if there are any.
-    fn own(&self, body: &Value) -> (Value, Option<Value>) {
+    fn own(&mut self, body: &Value) -> (Value, Option<Value>) {
         if self.schema.is_complete {
             return (body.clone(), None);
         }
         if self.managers.is_shared(body) {
+            self.met_others = true;
             return (self.managers.without_others(body), Some(body.clone()));
         }
         let mut body = body.clone();
-        for item in body["items"].as_array_mut().into_iter().flatten() {
+        let items = body.get_mut("items").and_then(Value::as_array_mut);
+        for item in items.into_iter().flatten() {
+            self.met_others |= self.managers.is_shared(item);
             *item = self.managers.without_others(item);
         }
         (body, None)
+    }
+
+    /// Reports whether another client may have caused a violation. A server without such clients
+    /// breaks the same property.
+    pub(super) async fn is_of_others(&mut self, violation: &Violation) -> bool {
+        let conflicts =
+            self.steps.get(violation.step).is_some_and(|exchange| exchange.status() == 409);
+        let may_be = match &violation.claim {
+            Claim::Member { at, .. } => !OF_USERS.iter().any(|part| at.starts_with(part)),
+            Claim::Accepted | Claim::Rejected { .. } => conflicts,
+            Claim::Status(_) | Claim::Present(_) | Claim::Names(_) | Claim::Event(_) => true,
+        };
+        if !may_be || self.schema.is_complete {
+            return false;
+        }
+        // A conflict does not show the object.
+        self.met_others || self.get().await.is_ok_and(|reply| reply.is_shared())
     }
 
     /// Opens a watch on the collection. `None` if the server does not serve it.

@@ -156,6 +156,7 @@ impl<'a> Stage<'a> {
             name,
             steps: Vec::new(),
             managers: OwnManagers::default(),
+            met_others: false,
         }
     }
 
@@ -171,7 +172,12 @@ impl<'a> Stage<'a> {
             self.names.push_back(name.clone());
             return (Ok(()), Vec::new(), name);
         }
-        let result = property::check(property, &mut prober, input).await;
+        let mut result = property::check(property, &mut prober, input).await;
+        if let Err(Halt::Violation(violation)) = &result
+            && prober.is_of_others(violation).await
+        {
+            result = Err(Halt::Undecided("another client writes to the object".to_owned()));
+        }
         let exchanges = prober.steps;
         self.remove(&exchanges, &name).await;
         self.names.push_back(name.clone());

@@ -94,20 +94,22 @@ impl Session {
         tracker: &Tracker,
         setup_outcome: &SetupOutcome,
     ) -> CaseResult {
-        let mut result = self.attempt(planned, tracker, setup_outcome).await;
+        let mut has_other_writers = false;
+        let mut result = self.attempt(planned, tracker, (setup_outcome, has_other_writers)).await;
         for attempt in 1..SHARED_ATTEMPTS {
             let late = self.end.is_some_and(|end| end <= Instant::now());
             if result.verdict < Verdict::Warn || late {
                 break;
             }
             let lost_history = attempt < ATTEMPTS && restart::lost_history(&result.exchanges);
-            if !lost_history && !self.met_other_writers(&result).await {
+            has_other_writers |= self.met_other_writers(&result).await;
+            if !lost_history && !has_other_writers {
                 break;
             }
             // Objects of the previous attempt may still exist.
             let planned =
                 PlannedRun { name: format!("{}-again{attempt}", planned.name), ..planned.clone() };
-            let next = self.attempt(&planned, tracker, setup_outcome).await;
+            let next = self.attempt(&planned, tracker, (setup_outcome, has_other_writers)).await;
             result = CaseResult { duration: result.duration + next.duration, ..next };
         }
         self.without_lost_connections(result).await
@@ -138,7 +140,7 @@ impl Session {
         &self,
         planned: &PlannedRun,
         tracker: &Tracker,
-        setup_outcome: &SetupOutcome,
+        (setup_outcome, has_other_writers): (&SetupOutcome, bool),
     ) -> CaseResult {
         if let Some((filter, subject)) = planned.case.subject.as_ref().zip(planned.subject.as_ref())
             && let Some(installed) = setup_outcome.installed.get(&subject.name)
@@ -161,6 +163,7 @@ impl Session {
             return result_of(planned, Judgement::skipped(reason));
         }
         let mut scope = Scope::new(self, planned, tracker, deadline);
+        scope.has_other_writers = has_other_writers;
         let in_namespace = planned.subject.as_ref().is_some_and(|subject| subject.namespaced)
             || case_analysis::reads_variable(&planned.case.steps, "ns");
         let failure = setup_failure(planned, setup_outcome, in_namespace, pod.as_ref());

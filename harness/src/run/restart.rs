@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::event::NamedExchange;
-use crate::exchange::{Exchange, Received, WatchEnd};
+use crate::exchange::{Exchange, Received, WatchEnd, parse_json};
 
 /// The managers of this program begin with it.
 const OWN: &str = "kubeproof";
@@ -48,28 +48,28 @@ pub(super) fn conflict(exchange: &Exchange) -> Option<String> {
 /// object that is new.
 pub(super) fn met_other_writers(exchanges: &[Arc<Exchange>]) -> bool {
     let new = exchanges.iter().filter(|exchange| exchange.status() == 201);
-    let own: BTreeSet<&str> = new.filter_map(|one| one.json()).flat_map(managers).collect();
+    let own: BTreeSet<String> = new.flat_map(|exchange| managers(exchange)).collect();
     let is_own = |manager: &str| {
         let asked = format!("fieldManager={manager}");
         manager.starts_with(OWN)
             || own.contains(manager)
             || exchanges.iter().any(|exchange| exchange.request.target.contains(&asked))
     };
-    let objects = exchanges.iter().flat_map(|exchange| objects(exchange));
-    objects.flat_map(managers).any(|manager| !is_own(manager))
+    exchanges.iter().flat_map(|exchange| managers(exchange)).any(|manager| !is_own(&manager))
 }
 
-/// Returns the objects of a response: alone, in a list, or in events.
-fn objects(exchange: &Exchange) -> Vec<&Value> {
-    let body = exchange.json();
-    let items = body.and_then(|body| body["items"].as_array()).into_iter().flatten();
-    let events = exchange.response().into_iter().flat_map(|response| &response.events);
-    body.into_iter().chain(items).chain(events.map(|event| &*event.object)).collect()
-}
-
-fn managers(object: &Value) -> impl Iterator<Item = &str> {
-    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
-    entries.into_iter().flatten().filter_map(|entry| entry["manager"].as_str())
+/// Returns the managers of the objects of a response: alone, in a list, or in events.
+fn managers(exchange: &Exchange) -> BTreeSet<String> {
+    let Some(response) = exchange.response() else { return BTreeSet::new() };
+    // The record of a case has no parsed bodies.
+    let body = parse_json(&response.body).unwrap_or_default();
+    let items = body.get("items").and_then(Value::as_array).into_iter().flatten();
+    let events = response.events.iter().map(|event| &*event.object);
+    let objects = [&body].into_iter().chain(items).chain(events);
+    let entries =
+        objects.filter_map(|object| object.pointer("/metadata/managedFields")?.as_array());
+    let managers = entries.flatten().filter_map(|entry| entry["manager"].as_str());
+    managers.map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -141,7 +141,7 @@ mod tests {
         let entry = |manager: &&str| json!({"manager": manager});
         let entries: Vec<_> = managers.iter().map(entry).collect();
         let object = json!({"metadata": {"managedFields": entries}});
-        let received = Received { json: Some(Arc::new(object)), ..received(status) };
+        let received = Received { body: object.to_string().into(), ..received(status) };
         let mut exchange = exchange("/a/b?fieldManager=one", Outcome::Response(received));
         exchange.request.method = method.to_owned();
         Arc::new(exchange)

@@ -55,6 +55,8 @@ pub(super) struct Scope<'a> {
     pub(super) streams: BTreeMap<String, Arc<OpenStream>>,
     /// The requests of watches whose response has not begun.
     pub(super) late_watches: Vec<Request>,
+    /// Whether controllers write to the objects of the case.
+    pub(super) has_other_writers: bool,
 }
 
 impl<'a> Scope<'a> {
@@ -83,6 +85,7 @@ impl<'a> Scope<'a> {
             watches: BTreeMap::new(),
             streams: BTreeMap::new(),
             late_watches: Vec::new(),
+            has_other_writers: false,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Runs the steps of a case in order.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -20,6 +21,10 @@ use crate::verdict::{curl, evaluate, missing_variable, synthetic};
 
 /// Explains why a silence decides nothing.
 pub(super) const ALL_SLOW: &str = ", but the server responds slowly to other requests, too";
+
+/// The first and the last pause between two reads of an object that controllers write to.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LAST_PAUSE: Duration = Duration::from_millis(200);
 
 /// Explains why too little time was left.
 pub(super) const TIME_WENT: &str =
@@ -130,9 +135,36 @@ impl Scope<'_> {
             self.record.check(CheckResult { expected, actual, message, curl, symptom, ..check });
             return Err(Ended);
         }
+        if self.has_other_writers
+            && let Some(settled) = self.settled(&exchange).await
+        {
+            self.bind_exchange(&request.id, &settled);
+            exchange = settled;
+        }
         let missing = self.capture(&request.capture, &request.id, exchange.json());
         self.judge(&request.expect, &request.id, Some(&exchange), &missing);
         self.require(&missing, &request.id)
+    }
+
+    /// Reads a new object until its controllers have written what they write to it. Returns a
+    /// response that only shows their version.
+    async fn settled(&self, created: &Exchange) -> Option<Exchange> {
+        let name = created.json()?["metadata"]["name"].as_str()?;
+        let collection = created.request.target.split('?').next().unwrap_or_default();
+        let path = format!("{collection}/{name}");
+        let requester = Requester { client: &self.session.client, deadline: self.deadline };
+        let mut seen = requester.get(&path, "application/json").await;
+        let mut pause = FIRST_PAUSE;
+        while pause < LAST_PAUSE && Instant::now() + pause < self.deadline {
+            tokio::time::sleep(pause).await;
+            let next = requester.get(&path, "application/json").await;
+            let version = |exchange: &Exchange| {
+                exchange.json().map(|body| body["metadata"]["resourceVersion"].clone())
+            };
+            pause = if version(&next) == version(&seen) { pause * 2 } else { FIRST_PAUSE };
+            seen = next;
+        }
+        (seen.status() == 200).then_some(seen)
     }
 
     async fn request(&mut self, request: &Request) -> Flow {
