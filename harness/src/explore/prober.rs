@@ -280,8 +280,12 @@ impl Prober<'_> {
             self.steps.get(violation.step).is_some_and(|exchange| exchange.status() == 409);
         let may_be = match &violation.claim {
             Claim::Member { at, .. } => !OF_USERS.iter().any(|part| at.starts_with(part)),
-            Claim::Accepted | Claim::Rejected { .. } => conflicts,
-            Claim::Status(_) | Claim::Present(_) | Claim::Names(_) | Claim::Event(_) => true,
+            Claim::Rejected { .. } => conflicts,
+            Claim::Accepted
+            | Claim::Status(_)
+            | Claim::Present(_)
+            | Claim::Names(_)
+            | Claim::Event(_) => true,
         };
         if !may_be || self.schema.is_complete {
             return false;
@@ -390,7 +394,9 @@ impl Prober<'_> {
 fn text_of(body: &Value, media: &str) -> String {
     let text = body.to_string();
     if media == "application/apply-patch+yaml" {
-        text.replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+        [('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029"), ('\u{feff}', "\\ufeff")]
+            .iter()
+            .fold(text, |text, (letter, escape)| text.replace(*letter, escape))
     } else {
         text
     }

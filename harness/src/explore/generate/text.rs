@@ -5,7 +5,7 @@ use rand::RngExt;
 use super::Generator;
 
 /// Texts with upper case, white space, Unicode, JSON, and what YAML takes for other types.
-const TEXTS: [&str; 34] = [
+const TEXTS: [&str; 37] = [
     "",
     " ",
     "a",
@@ -40,6 +40,9 @@ const TEXTS: [&str; 34] = [
     "- item",
     "key: value # comment",
     "/a/../b?c=d&e=%20+",
+    "\u{feff}byte order mark",
+    "\u{1}control\u{1b}",
+    "$$(HOME) $$ $(PATH)",
 ];
 
 /// Letters for texts of a given length: of one, two, three and four bytes.

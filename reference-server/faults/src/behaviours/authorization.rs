@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::identity::{as_admin, attributes, is_denied, may, user_info};
 use super::served;
+use super::support::is_apply;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, objects, only, requests_before, responses};
 use crate::set::Fault;
@@ -33,6 +34,12 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         | Fault::UpdateRightsCoverPatch
         | Fault::ListRightsCoverWatch
         | Fault::DeleteRightsCoverCollections
+        | Fault::GetRightsCoverList
+        | Fault::PatchRightsCoverUpdate
+        | Fault::RightsCoverEvictions
+        | Fault::RightsCoverApproval
+        | Fault::StatusRightsCoverScale
+        | Fault::ApplyRightsCoverCreate
         | Fault::RoleBindingsReachEverywhere
         | Fault::RoleNamesIgnored
         | Fault::RoleGroupsIgnored
@@ -100,6 +107,10 @@ async fn is_allowed(fault: Fault, request: &Request, next: Next<'_>) -> bool {
         Fault::AuthorizationAfterLookup => {
             target.is_resource() && !served::is_served(&target, next).await
         }
+        // An apply that creates needs the right to create, too, which the server checks later.
+        Fault::ApplyRightsCoverCreate => {
+            is_apply(request) && may(request, next, &attributes(request)).await
+        }
         _ if !target.is_resource() => false,
         _ => {
             for rights in neighbours(fault, request, next).await {
@@ -118,6 +129,8 @@ fn covers_subresource(fault: Fault, request: &Request) -> bool {
     match fault {
         Fault::RightsCoverSubresources => !target.subresource.is_empty(),
         Fault::RightsCoverScale => target.subresource == "scale",
+        Fault::RightsCoverEvictions => target.subresource == "eviction",
+        Fault::RightsCoverApproval => target.subresource == "approval",
         Fault::RightsCoverTokens => target.subresource == "token",
         Fault::RightsCoverBuiltinStatus => {
             target.subresource == "status" && !target.group.contains("kubeproof")
@@ -132,6 +145,8 @@ fn covering_verb(fault: Fault, verb: &str) -> Option<&'static str> {
         (Fault::UpdateRightsCoverPatch, "patch") => Some("update"),
         (Fault::ListRightsCoverWatch, "watch") => Some("list"),
         (Fault::DeleteRightsCoverCollections, "deletecollection") => Some("delete"),
+        (Fault::GetRightsCoverList, "list") => Some("get"),
+        (Fault::PatchRightsCoverUpdate, "update") => Some("patch"),
         _ => None,
     }
 }
@@ -142,6 +157,9 @@ async fn neighbours(fault: Fault, request: &Request, next: Next<'_>) -> Vec<Valu
     let target = request.target();
     let (field, values): (&str, Vec<String>) = match fault {
         _ if covers_subresource(fault, request) => ("subresource", vec![String::new()]),
+        Fault::StatusRightsCoverScale if target.subresource == "scale" => {
+            ("subresource", vec!["status".to_owned()])
+        }
         Fault::SubresourceRightsCoverParents if target.subresource.is_empty() => {
             ("subresource", served::subresources(&target, next).await)
         }

@@ -54,6 +54,38 @@ fn too_low(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::ConfigMapKeysUpTo252 => too_long(|body| {
             body["kind"] == "ConfigMap" && texts(&body["data"], |key, _| key.len() > 252)
         }),
+        Fault::AnnotationNamesUpTo62 => too_long(|body| {
+            texts(&body["metadata"]["annotations"], |key, _| {
+                key.rsplit('/').next().is_some_and(|name| name.len() > 62)
+            })
+        }),
+        Fault::ContainerNamesUpTo62 => too_long(|body| named(body, "containers", 62)),
+        Fault::VolumeNamesUpTo62 => too_long(|body| named(body, "volumes", 62)),
+        Fault::SecretKeysUpTo252 => too_long(|body| {
+            body["kind"] == "Secret" && texts(&body["data"], |key, _| key.len() > 252)
+        }),
+        Fault::CronJobNamesUpTo51 => {
+            too_long(|body| body["kind"] == "CronJob" && name(body).len() > 51)
+        }
+        Fault::FinalizerNamesUpTo62 => too_long(|body| {
+            let finalizers = body["metadata"]["finalizers"].as_array().into_iter().flatten();
+            let mut names = finalizers.filter_map(|one| one.as_str()?.rsplit('/').next());
+            names.any(|name| name.len() > 62)
+        }),
+        Fault::ManagersUpTo127 => rejecting(|request| {
+            let query = request.query();
+            query.get("fieldManager").is_some_and(|name| name.len() > 127).then(cause)
+        }),
+        Fault::NetworkNamesUpTo63 => rejecting(|request| {
+            let too_long = request.target().group == "networking.k8s.io"
+                && request.json().is_some_and(|body| name(&body).len() > 63);
+            too_long.then(cause)
+        }),
+        Fault::CustomNamesUpTo63 => rejecting(|request| {
+            let too_long = request.target().group.contains("kubeproof")
+                && request.json().is_some_and(|body| name(&body).len() > 63);
+            too_long.then(cause)
+        }),
         Fault::ServiceNamesUpTo62 => {
             too_long(|body| body["kind"] == "Service" && name(body).len() > 62)
         }
@@ -119,6 +151,13 @@ fn name(body: &Value) -> &str {
 
 fn is_metadata(cause: &Value) -> bool {
     cause["field"].as_str().is_some_and(|field| field.starts_with("metadata."))
+}
+
+/// Returns whether a pod has a part with a name of more characters.
+fn named(body: &Value, parts: &str, most: usize) -> bool {
+    let spec = body.pointer("/spec/template/spec").unwrap_or(&body["spec"]);
+    let mut parts = spec[parts].as_array().into_iter().flatten();
+    parts.any(|part| part["name"].as_str().is_some_and(|name| name.len() > most))
 }
 
 /// Returns whether a key and value of a map are found.

@@ -59,6 +59,25 @@ fn representation(fault: Fault) -> Option<Box<dyn Middleware>> {
             |request| request.target().namespace.is_empty(),
             |item| drop(remove_meta(item, "ownerReferences")),
         ),
+        Fault::ListsWithoutFinalizers => shown(|list| {
+            items(list).for_each(|item| drop(remove_meta(item, "finalizers")));
+        }),
+        Fault::FieldSelectedWithoutLabels => shown_to(
+            |request| request.query().get("fieldSelector").is_some(),
+            |item| drop(remove_meta(item, "labels")),
+        ),
+        Fault::ExactListsWithoutManagedFields => shown_to(
+            |request| request.query().get("resourceVersion").is_some(),
+            |item| drop(remove_meta(item, "managedFields")),
+        ),
+        Fault::YamlListsWithoutAnnotations => shown_to(
+            |request| request.header("accept").contains("yaml"),
+            |item| drop(remove_meta(item, "annotations")),
+        ),
+        Fault::MetadataListsWithoutLabels => shown_to(
+            |request| request.header("accept").contains("PartialObjectMetadata"),
+            |item| drop(remove_meta(item, "labels")),
+        ),
         Fault::ListWithoutVersion => documents(|request, document| {
             if is_list(request) && (document::is_list(document) || document["kind"] == "Table") {
                 remove_meta(document, "resourceVersion");

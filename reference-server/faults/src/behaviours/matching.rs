@@ -1,8 +1,9 @@
 //! Paths, queries, selectors and names that match although they differ in spelling.
 
 use http::Method;
+use serde_json::Value;
 
-use super::support::is_update;
+use super::support::{is_update, rewrite};
 use crate::exchange::Request;
 use crate::middleware::{Middleware, requests};
 use crate::set::Fault;
@@ -67,6 +68,61 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 request.path = request.path.replace(&target.name, &name);
             }
         },
+        Fault::ReadNamesInAnyCase => |request| {
+            let target = request.target();
+            if request.method == Method::GET && target.is_object() {
+                request.path = request.path.replace(&target.name, &target.name.to_lowercase());
+            }
+        },
+        Fault::NamespacesInAnyCase => |request| {
+            let namespace = request.target().namespace;
+            if !namespace.is_empty() {
+                let (given, lower) =
+                    (format!("/namespaces/{namespace}/"), namespace.to_lowercase());
+                request.path = request.path.replace(&given, &format!("/namespaces/{lower}/"));
+            }
+        },
+        Fault::SubresourcesInAnyCase => |request| {
+            let subresource = request.target().subresource;
+            if let Some(parent) = request.path.strip_suffix(&format!("/{subresource}"))
+                && !subresource.is_empty()
+            {
+                request.path = format!("{parent}/{}", subresource.to_lowercase());
+            }
+        },
+        Fault::LabelKeysInAnyCase => |request| {
+            request.edit_query(|query| {
+                if let Some(given) = query.get("labelSelector").map(str::to_owned) {
+                    query.set("labelSelector", with_lower_keys(&given));
+                }
+            });
+        },
+        Fault::UidsInAnyCase => |request| {
+            rewrite(request, |body| {
+                for at in ["/preconditions/uid", "/metadata/uid"] {
+                    if let Some(Value::String(uid)) = body.pointer_mut(at) {
+                        *uid = uid.to_lowercase();
+                    }
+                }
+            });
+        },
+        Fault::VersionsInAnyNotation => |request| {
+            rewrite(request, |body| {
+                if let Some(Value::String(version)) = body.pointer_mut("/metadata/resourceVersion")
+                    && let Ok(number) = version.trim().parse::<u64>()
+                {
+                    *version = number.to_string();
+                }
+            });
+        },
+        Fault::FieldSelectorValuesTrimmed => |request| {
+            request.edit_query(|query| {
+                if let Some(given) = query.get("fieldSelector").map(str::to_owned) {
+                    let trimmed = given.split('=').map(str::trim).collect::<Vec<_>>().join("=");
+                    query.set("fieldSelector", trimmed);
+                }
+            });
+        },
         _ => return None,
     };
     // The query of a proxied request stays as the client encoded it.
@@ -128,6 +184,15 @@ fn folded(requirement: &str) -> String {
         Some((key, value)) => format!("{key}={}", value.to_lowercase()),
         None => requirement.to_owned(),
     }
+}
+
+/// Lowers the case of the keys of requirements for equality, and keeps their values.
+fn with_lower_keys(selector: &str) -> String {
+    let requirements = selector.split(',').map(|requirement| match requirement.split_once('=') {
+        Some((key, value)) => format!("{}={value}", key.to_lowercase()),
+        None => requirement.to_owned(),
+    });
+    requirements.collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         },
         Fault::EnumsInAnyCase => |_, body| everywhere(body, &mut |value| spell(value, false)),
         Fault::EnumsTrimmed => |_, body| everywhere(body, &mut |value| spell(value, true)),
-        _ => return None,
+        _ => texts(fault)?,
     };
     Some(requests(move |request| {
         if request.target().is_resource() && !request.body.is_empty() {
@@ -81,6 +81,118 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             rewrite(request, |body| edit(&copy, body));
         }
     }))
+}
+
+/// Faults that change texts and lists of texts.
+fn texts(fault: Fault) -> Option<fn(&Request, &mut Value)> {
+    Some(match fault {
+        Fault::EmptyTextsDropped => |_, body| {
+            lists_of_texts(body, |list| list.retain(|text| text != ""));
+        },
+        Fault::RepeatedTextsDropped => |_, body| lists_of_texts(body, Vec::dedup),
+        Fault::FinalizersSorted => |_, body| {
+            let finalizers = body.pointer_mut("/metadata/finalizers");
+            if let Some(finalizers) = finalizers.and_then(Value::as_array_mut) {
+                finalizers.sort_by(|one, other| one.as_str().cmp(&other.as_str()));
+            }
+        },
+        Fault::LongTextsCut => |_, body| {
+            everywhere(body, &mut |value| {
+                if let Value::String(text) = value
+                    && text.len() > 4096
+                {
+                    *text = text.chars().take(4096).collect();
+                }
+            });
+        },
+        Fault::ControlCharactersDropped => |_, body| {
+            each_text(body, |text| {
+                let is_kept = |letter: &char| !letter.is_control() || "\t\r\n".contains(*letter);
+                text.chars().filter(is_kept).collect()
+            });
+        },
+        Fault::TabsToSpaces => |_, body| values(body, "/data", |text| text.replace('\t', "  ")),
+        Fault::LastLineEndsDropped => |_, body| {
+            values(body, "/data", |text| text.strip_suffix('\n').unwrap_or(text).to_owned());
+        },
+        Fault::JsonTextsReformatted => |_, body| {
+            values(body, "/metadata/annotations", |text| {
+                let json = serde_json::from_str(text).ok().filter(|json: &Value| json.is_object());
+                json.map_or_else(|| text.to_owned(), |json| json.to_string())
+            });
+        },
+        Fault::NumericTextsNormalised => |_, body| {
+            values(body, "/metadata/annotations", |text| match text.parse::<f64>() {
+                Ok(number) if number.is_finite() => number.to_string(),
+                _ => text.to_owned(),
+            });
+        },
+        Fault::EntitiesEscaped => |_, body| {
+            values(body, "/metadata/annotations", |text| {
+                text.replace('&', "&amp;").replace('<', "&lt;")
+            });
+        },
+        Fault::ByteOrderMarksDropped => {
+            |_, body| each_text(body, |text| text.replace('\u{feff}', ""))
+        }
+        Fault::DollarsUnescaped => |_, body| {
+            fields(body, &["args", "command", "value"], |value| {
+                each_text(value, |text| text.replace("$$", "$"));
+            });
+        },
+        Fault::FalseDropped => |request, body| {
+            if !request.target().group.contains("kubeproof") {
+                fields_without(body, |value| *value == false);
+            }
+        },
+        Fault::EmptySelectorsDropped => |_, body| {
+            everywhere(body, &mut |value| {
+                if let Value::Object(fields) = value {
+                    fields.retain(|name, value| {
+                        !(name == "namespaceSelector" && *value == Value::Object(Map::new()))
+                    });
+                }
+            });
+        },
+        Fault::MountPathsCleaned => |_, body| {
+            fields(body, &["mountPath"], |path| {
+                each_text(path, |text| match text.trim_end_matches('/') {
+                    "" => text.to_owned(),
+                    trimmed => trimmed.to_owned(),
+                });
+            });
+        },
+        _ => return None,
+    })
+}
+
+/// Removes the fields with some values, at any depth.
+fn fields_without(body: &mut Value, is_removed: fn(&Value) -> bool) {
+    everywhere(body, &mut |value| {
+        if let Value::Object(fields) = value {
+            fields.retain(|_, value| !is_removed(value));
+        }
+    });
+}
+
+/// Edits all texts, at any depth.
+fn each_text(body: &mut Value, edit: fn(&str) -> String) {
+    everywhere(body, &mut |value| {
+        if let Value::String(text) = value {
+            *text = edit(text);
+        }
+    });
+}
+
+/// Edits all lists of texts, at any depth. Patches are no such lists.
+fn lists_of_texts(body: &mut Value, edit: fn(&mut Vec<Value>)) {
+    everywhere(body, &mut |value| {
+        if let Value::Array(list) = value
+            && list.iter().all(Value::is_string)
+        {
+            edit(list);
+        }
+    });
 }
 
 /// Edits all fields with these names, at any depth.

@@ -32,6 +32,30 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::ConflictAfterStatusWrite => conflicts(|request| subresource(request) == "status"),
         Fault::ConflictAfterScale => conflicts(is_scale),
         Fault::ConflictAfterApply => conflicts(is_apply),
+        Fault::ConflictAfterJsonPatch => {
+            conflicts(|request| is_update(request) && request.media_type().contains("json-patch"))
+        }
+        Fault::ConflictAfterMetadataWrite => conflicts(|request| {
+            is_update(request) && request.json().is_some_and(|body| body.get("spec").is_none())
+        }),
+        Fault::ScalePatchSendsNoEvent => {
+            silent(|request| is_scale(request) && request.method == Method::PATCH)
+        }
+        Fault::StatusApplySendsNoEvent => {
+            silent(|request| is_apply(request) && subresource(request) == "status")
+        }
+        Fault::ApprovalSendsNoEvent => silent(|request| subresource(request) == "approval"),
+        Fault::FinalizeSendsNoEvent => silent(|request| subresource(request) == "finalize"),
+        Fault::EphemeralContainersSendNoEvent => {
+            silent(|request| subresource(request) == "ephemeralcontainers")
+        }
+        Fault::ApprovalKeepsVersion => kept(|request| subresource(request) == "approval"),
+        Fault::CustomScaleKeepsVersion => {
+            kept(|request| is_scale(request) && request.target().group.contains("kubeproof"))
+        }
+        Fault::StatusPatchKeepsVersion => {
+            kept(|request| request.method == Method::PATCH && subresource(request) == "status")
+        }
         _ => return None,
     })
 }

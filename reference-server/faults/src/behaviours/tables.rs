@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::support::remove_meta;
 use crate::exchange::Request;
 use crate::middleware::{Middleware, documents, only, requests};
 use crate::set::Fault;
@@ -26,8 +27,51 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 column["priority"] = 0.into();
             }
         }),
+        Fault::TableRowsWithoutAnnotations => row_objects(is_list, "annotations"),
+        Fault::TablePagesWithoutLabels => {
+            row_objects(|request| request.query().get("continue").is_some(), "labels")
+        }
+        Fault::TableEventsWithoutOwners => row_objects(Request::is_watch, "ownerReferences"),
+        Fault::TableEventsWithOtherCells => cells(Request::is_watch, |cells| drop(cells.pop())),
+        Fault::TableNamesCut => cells(is_list, |cells| {
+            if let Some(Value::String(name)) = cells.first_mut() {
+                name.truncate(12);
+            }
+        }),
+        Fault::TablesOfOneWithOtherCells => cells(
+            |request| !request.target().name.is_empty(),
+            |cells| cells.iter_mut().skip(1).for_each(|cell| *cell = Value::Null),
+        ),
         _ => return None,
     })
+}
+
+fn is_list(request: &Request) -> bool {
+    request.target().name.is_empty() && !request.is_watch()
+}
+
+fn rows(table: &mut Value) -> impl Iterator<Item = &mut Value> {
+    table["rows"].as_array_mut().into_iter().flatten()
+}
+
+/// Removes a field of the metadata from the rows of the tables that some requests get.
+fn row_objects(applies: fn(&Request) -> bool, field: &'static str) -> Box<dyn Middleware> {
+    let edit = move |table: &mut Value| {
+        for row in rows(table) {
+            if row["object"].is_object() {
+                remove_meta(&mut row["object"], field);
+            }
+        }
+    };
+    only(applies, tables(edit))
+}
+
+/// Edits the cells of the tables that some requests get.
+fn cells(applies: fn(&Request) -> bool, edit: fn(&mut Vec<Value>)) -> Box<dyn Middleware> {
+    let edit = move |table: &mut Value| {
+        rows(table).filter_map(|row| row["cells"].as_array_mut()).for_each(edit);
+    };
+    only(applies, tables(edit))
 }
 
 fn asks_for_table(request: &Request) -> bool {
@@ -48,7 +92,7 @@ fn always_include(value: &'static str) -> Box<dyn Middleware> {
 }
 
 /// Edits every table, also those in the events of a watch.
-fn tables(edit: fn(&mut Value)) -> Box<dyn Middleware> {
+fn tables(edit: impl Fn(&mut Value) + Send + Sync + 'static) -> Box<dyn Middleware> {
     only(
         asks_for_table,
         documents(move |request, document| {
