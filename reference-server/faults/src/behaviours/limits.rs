@@ -9,11 +9,53 @@ use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
-    too_low(fault).or_else(|| too_high(fault))
+    names_too_low(fault).or_else(|| values_too_low(fault)).or_else(|| too_high(fault))
 }
 
-/// Faults that reject valid lengths.
-fn too_low(fault: Fault) -> Option<Box<dyn Middleware>> {
+/// Faults that reject valid lengths of names.
+fn names_too_low(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::NamesUpTo252 => too_long(|body| name(body).len() > 252),
+        Fault::AppNamesUpTo63 => rejecting(|request| {
+            let too_long = request.target().group == "apps"
+                && request.json().is_some_and(|body| name(&body).len() > 63);
+            too_long.then(cause)
+        }),
+        Fault::NamespacesUpTo62 => rejecting(|request| {
+            let too_long = request.target().is_core("namespaces")
+                && request.json().is_some_and(|body| name(&body).len() > 62);
+            too_long.then(cause)
+        }),
+        Fault::PortNamesUpTo14 => too_long(|body| {
+            let containers = body["spec"]["containers"].as_array().into_iter().flatten();
+            let mut ports =
+                containers.flat_map(|one| one["ports"].as_array().into_iter().flatten());
+            ports.any(|port| port["name"].as_str().is_some_and(|name| name.len() > 14))
+        }),
+        Fault::ContainerNamesUpTo62 => too_long(|body| named(body, "containers", 62)),
+        Fault::VolumeNamesUpTo62 => too_long(|body| named(body, "volumes", 62)),
+        Fault::CronJobNamesUpTo51 => {
+            too_long(|body| body["kind"] == "CronJob" && name(body).len() > 51)
+        }
+        Fault::NetworkNamesUpTo63 => rejecting(|request| {
+            let too_long = request.target().group == "networking.k8s.io"
+                && request.json().is_some_and(|body| name(&body).len() > 63);
+            too_long.then(cause)
+        }),
+        Fault::CustomNamesUpTo63 => rejecting(|request| {
+            let too_long = request.target().group.contains("kubeproof")
+                && request.json().is_some_and(|body| name(&body).len() > 63);
+            too_long.then(cause)
+        }),
+        Fault::ServiceNamesUpTo62 => {
+            too_long(|body| body["kind"] == "Service" && name(body).len() > 62)
+        }
+        _ => return None,
+    })
+}
+
+/// Faults that reject valid lengths of values and of keys.
+fn values_too_low(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
         Fault::LabelValuesUpTo62 => {
             too_long(|body| texts(&body["metadata"]["labels"], |_, value| value.len() > 62))
@@ -29,28 +71,11 @@ fn too_low(fault: Fault) -> Option<Box<dyn Middleware>> {
             })
         }),
         Fault::AnnotationsUpTo256000 => too_long(|body| annotations(body) > 256_000),
-        Fault::NamesUpTo252 => too_long(|body| name(body).len() > 252),
-        Fault::AppNamesUpTo63 => rejecting(|request| {
-            let too_long = request.target().group == "apps"
-                && request.json().is_some_and(|body| name(&body).len() > 63);
-            too_long.then(cause)
-        }),
-        Fault::NamespacesUpTo62 => rejecting(|request| {
-            let too_long = request.target().is_core("namespaces")
-                && request.json().is_some_and(|body| name(&body).len() > 62);
-            too_long.then(cause)
-        }),
         Fault::DataUpToMegabyte => too_long(|body| {
             let values = body["data"].as_object().into_iter().flat_map(Map::values);
             values.filter_map(Value::as_str).map(str::len).sum::<usize>() > 1_000_000
         }),
         Fault::PortsUpTo65534 => too_long(|body| body["spec"].to_string().contains("ort\":65535")),
-        Fault::PortNamesUpTo14 => too_long(|body| {
-            let containers = body["spec"]["containers"].as_array().into_iter().flatten();
-            let mut ports =
-                containers.flat_map(|one| one["ports"].as_array().into_iter().flatten());
-            ports.any(|port| port["name"].as_str().is_some_and(|name| name.len() > 14))
-        }),
         Fault::ConfigMapKeysUpTo252 => too_long(|body| {
             body["kind"] == "ConfigMap" && texts(&body["data"], |key, _| key.len() > 252)
         }),
@@ -59,14 +84,9 @@ fn too_low(fault: Fault) -> Option<Box<dyn Middleware>> {
                 key.rsplit('/').next().is_some_and(|name| name.len() > 62)
             })
         }),
-        Fault::ContainerNamesUpTo62 => too_long(|body| named(body, "containers", 62)),
-        Fault::VolumeNamesUpTo62 => too_long(|body| named(body, "volumes", 62)),
         Fault::SecretKeysUpTo252 => too_long(|body| {
             body["kind"] == "Secret" && texts(&body["data"], |key, _| key.len() > 252)
         }),
-        Fault::CronJobNamesUpTo51 => {
-            too_long(|body| body["kind"] == "CronJob" && name(body).len() > 51)
-        }
         Fault::FinalizerNamesUpTo62 => too_long(|body| {
             let finalizers = body["metadata"]["finalizers"].as_array().into_iter().flatten();
             let mut names = finalizers.filter_map(|one| one.as_str()?.rsplit('/').next());
@@ -76,19 +96,6 @@ fn too_low(fault: Fault) -> Option<Box<dyn Middleware>> {
             let query = request.query();
             query.get("fieldManager").is_some_and(|name| name.len() > 127).then(cause)
         }),
-        Fault::NetworkNamesUpTo63 => rejecting(|request| {
-            let too_long = request.target().group == "networking.k8s.io"
-                && request.json().is_some_and(|body| name(&body).len() > 63);
-            too_long.then(cause)
-        }),
-        Fault::CustomNamesUpTo63 => rejecting(|request| {
-            let too_long = request.target().group.contains("kubeproof")
-                && request.json().is_some_and(|body| name(&body).len() > 63);
-            too_long.then(cause)
-        }),
-        Fault::ServiceNamesUpTo62 => {
-            too_long(|body| body["kind"] == "Service" && name(body).len() > 62)
-        }
         _ => return None,
     })
 }

@@ -17,7 +17,7 @@ use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
-    representation(fault).or_else(|| versions(fault))
+    representation(fault).or_else(|| abridged(fault)).or_else(|| versions(fault))
 }
 
 /// Faults in lists and their items.
@@ -41,6 +41,18 @@ fn representation(fault: Fault) -> Option<Box<dyn Middleware>> {
             let kind = list["kind"].clone();
             items(list).for_each(|item| item["kind"] = kind.clone());
         }),
+        Fault::ListWithoutVersion => documents(|request, document| {
+            if is_list(request) && (document::is_list(document) || document["kind"] == "Table") {
+                remove_meta(document, "resourceVersion");
+            }
+        }),
+        _ => return None,
+    })
+}
+
+/// Faults in items that lack a part of their object.
+fn abridged(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
         Fault::ItemsAbridged => shown(|list| {
             items(list).for_each(|item| drop(remove_meta(item, "uid")));
         }),
@@ -78,11 +90,6 @@ fn representation(fault: Fault) -> Option<Box<dyn Middleware>> {
             |request| request.header("accept").contains("PartialObjectMetadata"),
             |item| drop(remove_meta(item, "labels")),
         ),
-        Fault::ListWithoutVersion => documents(|request, document| {
-            if is_list(request) && (document::is_list(document) || document["kind"] == "Table") {
-                remove_meta(document, "resourceVersion");
-            }
-        }),
         _ => return None,
     })
 }

@@ -31,35 +31,21 @@ const OPTIONS: [(&str, &[&str]); 4] = [
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
-    let edit: fn(&mut Request) = match fault {
+    let edit = paths(fault).or_else(|| parameters(fault)).or_else(|| bodies(fault))?;
+    // The query of a proxied request stays as the client encoded it.
+    Some(requests(move |request| {
+        if request.target().subresource != "proxy" {
+            edit(request);
+        }
+    }))
+}
+
+/// Faults in what a path names.
+fn paths(fault: Fault) -> Option<fn(&mut Request)> {
+    Some(match fault {
         Fault::PathsNormalised => |request| request.path = normalised(&request.path),
         Fault::PathsInAnyCase => |request| request.path = in_lower_case(&request.path),
         Fault::PathsDecodedTwice => |request| request.path = request.path.replace("%25", "%"),
-        Fault::QueriesInAnyCase => |request| {
-            request.edit_query(|query| {
-                for name in PARAMETERS {
-                    let lower = name.to_lowercase();
-                    if lower != name
-                        && let Some(value) = query.get(&lower).map(str::to_owned)
-                    {
-                        query.set(name, value);
-                    }
-                }
-            });
-        },
-        Fault::OptionsInAnyCase => |request| {
-            request.edit_query(|query| {
-                for (name, values) in OPTIONS {
-                    let given = query.get(name).unwrap_or_default().trim().to_owned();
-                    let known = values.iter().find(|known| given.eq_ignore_ascii_case(known));
-                    if let Some(known) = known {
-                        query.set(name, *known);
-                    }
-                }
-            });
-        },
-        Fault::LabelSelectorsInAnyCase => |request| selector(request, "labelSelector"),
-        Fault::FieldSelectorsInAnyCase => |request| selector(request, "fieldSelector"),
         Fault::WrittenNamesInAnyCase => |request| {
             let writes = is_update(request) || request.method == Method::DELETE;
             let target = request.target();
@@ -90,6 +76,38 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 request.path = format!("{parent}/{}", subresource.to_lowercase());
             }
         },
+        _ => return None,
+    })
+}
+
+/// Faults in parameters and selectors.
+fn parameters(fault: Fault) -> Option<fn(&mut Request)> {
+    Some(match fault {
+        Fault::QueriesInAnyCase => |request| {
+            request.edit_query(|query| {
+                for name in PARAMETERS {
+                    let lower = name.to_lowercase();
+                    if lower != name
+                        && let Some(value) = query.get(&lower).map(str::to_owned)
+                    {
+                        query.set(name, value);
+                    }
+                }
+            });
+        },
+        Fault::OptionsInAnyCase => |request| {
+            request.edit_query(|query| {
+                for (name, values) in OPTIONS {
+                    let given = query.get(name).unwrap_or_default().trim().to_owned();
+                    let known = values.iter().find(|known| given.eq_ignore_ascii_case(known));
+                    if let Some(known) = known {
+                        query.set(name, *known);
+                    }
+                }
+            });
+        },
+        Fault::LabelSelectorsInAnyCase => |request| selector(request, "labelSelector"),
+        Fault::FieldSelectorsInAnyCase => |request| selector(request, "fieldSelector"),
         Fault::LabelKeysInAnyCase => |request| {
             request.edit_query(|query| {
                 if let Some(given) = query.get("labelSelector").map(str::to_owned) {
@@ -97,6 +115,21 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 }
             });
         },
+        Fault::FieldSelectorValuesTrimmed => |request| {
+            request.edit_query(|query| {
+                if let Some(given) = query.get("fieldSelector").map(str::to_owned) {
+                    let trimmed = given.split('=').map(str::trim).collect::<Vec<_>>().join("=");
+                    query.set("fieldSelector", trimmed);
+                }
+            });
+        },
+        _ => return None,
+    })
+}
+
+/// Faults in what a body refers to.
+fn bodies(fault: Fault) -> Option<fn(&mut Request)> {
+    Some(match fault {
         Fault::UidsInAnyCase => |request| {
             rewrite(request, |body| {
                 for at in ["/preconditions/uid", "/metadata/uid"] {
@@ -115,22 +148,8 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 }
             });
         },
-        Fault::FieldSelectorValuesTrimmed => |request| {
-            request.edit_query(|query| {
-                if let Some(given) = query.get("fieldSelector").map(str::to_owned) {
-                    let trimmed = given.split('=').map(str::trim).collect::<Vec<_>>().join("=");
-                    query.set("fieldSelector", trimmed);
-                }
-            });
-        },
         _ => return None,
-    };
-    // The query of a proxied request stays as the client encoded it.
-    Some(requests(move |request| {
-        if request.target().subresource != "proxy" {
-            edit(request);
-        }
-    }))
+    })
 }
 
 /// Resolves `.`, `..` and empty segments, as a file system does.

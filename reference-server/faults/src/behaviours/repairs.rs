@@ -73,7 +73,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         },
         Fault::EnumsInAnyCase => |_, body| everywhere(body, &mut |value| spell(value, false)),
         Fault::EnumsTrimmed => |_, body| everywhere(body, &mut |value| spell(value, true)),
-        _ => texts(fault)?,
+        _ => texts(fault).or_else(|| maps(fault)).or_else(|| tidied(fault))?,
     };
     Some(requests(move |request| {
         if request.target().is_resource() && !request.body.is_empty() {
@@ -111,6 +111,16 @@ fn texts(fault: Fault) -> Option<fn(&Request, &mut Value)> {
                 text.chars().filter(is_kept).collect()
             });
         },
+        Fault::ByteOrderMarksDropped => {
+            |_, body| each_text(body, |text| text.replace('\u{feff}', ""))
+        }
+        _ => return None,
+    })
+}
+
+/// Faults that change the values of annotations and of data.
+fn maps(fault: Fault) -> Option<fn(&Request, &mut Value)> {
+    Some(match fault {
         Fault::TabsToSpaces => |_, body| values(body, "/data", |text| text.replace('\t', "  ")),
         Fault::LastLineEndsDropped => |_, body| {
             values(body, "/data", |text| text.strip_suffix('\n').unwrap_or(text).to_owned());
@@ -132,9 +142,13 @@ fn texts(fault: Fault) -> Option<fn(&Request, &mut Value)> {
                 text.replace('&', "&amp;").replace('<', "&lt;")
             });
         },
-        Fault::ByteOrderMarksDropped => {
-            |_, body| each_text(body, |text| text.replace('\u{feff}', ""))
-        }
+        _ => return None,
+    })
+}
+
+/// Faults that tidy the specification of a pod.
+fn tidied(fault: Fault) -> Option<fn(&Request, &mut Value)> {
+    Some(match fault {
         Fault::DollarsUnescaped => |_, body| {
             fields(body, &["args", "command", "value"], |value| {
                 each_text(value, |text| text.replace("$$", "$"));

@@ -44,8 +44,6 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::StatusApplySendsNoEvent => {
             silent(|request| is_apply(request) && subresource(request) == "status")
         }
-        Fault::ApprovalSendsNoEvent => silent(|request| subresource(request) == "approval"),
-        Fault::FinalizeSendsNoEvent => silent(|request| subresource(request) == "finalize"),
         Fault::EphemeralContainersSendNoEvent => {
             silent(|request| subresource(request) == "ephemeralcontainers")
         }

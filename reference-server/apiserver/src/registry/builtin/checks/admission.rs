@@ -105,12 +105,11 @@ fn service(service: &Value, path: Path<'_>) -> Vec<FieldError> {
     }
     let steps = rest.strip_suffix('/').unwrap_or(rest).split('/').enumerate();
     let wrong = steps.flat_map(|(index, step)| {
-        let mut wrong = Syntax::DnsSubdomain.check(step);
         if step.is_empty() {
             return vec![format!("segment[{index}] may not be empty")];
         }
-        wrong.iter_mut().for_each(|why| *why = format!("segment[{index}]: {why}"));
-        wrong
+        let wrong = Syntax::DnsSubdomain.check(step).into_iter();
+        wrong.map(|why| format!("segment[{index}]: {why}")).collect()
     });
     wrong.map(|why| invalid(&why)).collect()
 }

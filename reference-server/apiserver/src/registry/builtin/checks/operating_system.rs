@@ -137,7 +137,9 @@ fn options(options: &Value, path: Path<'_>) -> Vec<FieldError> {
         _ => {}
     }
     if let Some(user) = options["runAsUserName"].as_str() {
-        mistakes_in_user(user).into_iter().for_each(|why| invalid("runAsUserName", why));
+        for why in mistakes_in_user(user) {
+            invalid("runAsUserName", why);
+        }
     }
     errors
 }

@@ -98,13 +98,17 @@ fn request_the_sum(spec: &mut Value) {
         let resources = &spec["resources"];
         let has = |kind: &str| resources[kind].as_object().is_some_and(|all| !all.is_empty());
         let is_limit = kind == "limits";
-        if !has("limits") && !(is_limit && has("requests")) {
+        let has_source = has("limits") || is_limit && has("requests");
+        if !has_source {
             continue;
         }
         let is_huge = |name: &str| name.starts_with("hugepages-");
-        let takes = |name: &str| match is_limit {
-            true => is_huge(name) && resources["requests"].get(name).is_none(),
-            false => matches!(name, "cpu" | "memory"),
+        let takes = |name: &str| {
+            if is_limit {
+                is_huge(name) && resources["requests"].get(name).is_none()
+            } else {
+                matches!(name, "cpu" | "memory")
+            }
         };
         let sums = aggregate(spec, kind).into_iter().filter(|(name, _)| takes(name));
         let mut all: Map<String, Value> =

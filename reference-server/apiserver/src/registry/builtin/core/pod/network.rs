@@ -1,6 +1,6 @@
 //! The names of a pod on the network, and where it looks up other names.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use kubeproof_apimachinery::schema::{FieldError, Path};
 
@@ -58,6 +58,7 @@ fn items<'a>(object: &'a Value, field: &str) -> &'a [Value] {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
+    use serde_json::json;
 
     use super::*;
 

@@ -96,9 +96,9 @@ fn restarts(new: &Value, old: &Value, statuses: &str, containers: Option<&str>) 
     let mut errors = Vec::new();
     for (index, before) in items(&old["status"], statuses).iter().enumerate() {
         let terminated = &before["state"]["terminated"];
-        let is_alive = |status: &&Value| status["state"]["terminated"].is_null();
+        let is_alive = |status: &Value| status["state"]["terminated"].is_null();
         let status = items(&new["status"], statuses).iter().find(|it| it["name"] == before["name"]);
-        if terminated.is_null() || status.filter(is_alive).is_none() {
+        if terminated.is_null() || !status.is_some_and(is_alive) {
             continue;
         }
         let code = terminated["exitCode"].as_i64().unwrap_or(0);
