@@ -89,7 +89,7 @@ mod tests {
             "kube-controller-manager",
             json!({
                 "f:metadata": {"f:annotations": {".": {}, "f:revision": {}}},
-                "f:status": {"f:observedGeneration": {}, "f:conditions": {"k:{\"type\":\"A\"}": {}}},
+                "f:status": {"f:observedGeneration": {}, "f:conditions": {r#"k:{"type":"A"}"#: {}}},
             }),
         );
         let object = json!({

@@ -82,13 +82,32 @@ mod tests {
     #[test]
     fn a_diff_has_the_lines_around_each_change() {
         let text = diff(
-            &json!([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
-            &json!([1, 2, 3, 4, 0, 6, 7, 8, 9, 10, 11, 12, 13]),
+            &json!([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]),
+            &json!([1, 2, 3, 4, 0, 6, 7, 8, 9, 10, 11, 12, 13, 14]),
         );
-        let expected = "--- expected\n+++ actual\n@@ -3,7 +3,7 @@\n   2,\n   3,\n   4,\n-  5,\n+  0,\n   \
-                        6,\n   7,\n   8,\n@@ -10,5 +10,6 @@\n   9,\n   10,\n   11,\n-  12\n+  12,\n\
-                        +  13\n ]\n";
-        assert_eq!(text.as_deref(), Some(expected));
+        let expected = [
+            "--- expected",
+            "+++ actual",
+            "@@ -3,7 +3,7 @@",
+            "   2,",
+            "   3,",
+            "   4,",
+            "-  5,",
+            "+  0,",
+            "   6,",
+            "   7,",
+            "   8,",
+            "@@ -11,5 +11,6 @@",
+            "   10,",
+            "   11,",
+            "   12,",
+            "-  13",
+            "+  13,",
+            "+  14",
+            " ]",
+            "",
+        ];
+        assert_eq!(text.as_deref(), Some(&*expected.join("\n")));
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod fuzzing;
 pub mod object;
 pub mod patch;
 pub mod request;
+mod resource;
 pub mod schema;
 pub mod selector;
 pub mod serializer;

@@ -12,6 +12,9 @@ macro_rules! named {
         }
 
         impl $named {
+            /// The number of variants.
+            pub const COUNT: usize = [$($name),*].len();
+
             fn rows() -> &'static [(Self, &'static str, &'static str)] {
                 const ROWS: &[($named, &str, &str)] = &[$(($named::$variant, $name, $summary),)*];
                 ROWS

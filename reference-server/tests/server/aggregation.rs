@@ -208,7 +208,8 @@ async fn an_untrusted_server_is_unavailable_unless_trust_is_not_required() {
 async fn a_group_without_a_service_stays_local() {
     let server = TestServer::start().await;
     let spec = json!({
-        "group": "local.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10,
+        "group": "local.example.com", "version": "v1",
+        "groupPriorityMinimum": 100, "versionPriority": 10,
     });
     let object = json!({"metadata": {"name": "v1.local.example.com"}, "spec": spec});
     server.post(API_SERVICES, &object).await.expect(201);

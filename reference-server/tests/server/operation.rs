@@ -164,7 +164,8 @@ async fn the_reason_of_an_authorization_names_the_binding() {
     let user = "system:serviceaccount:default:reader";
     server.send("GET", CONFIG_MAPS, &[("impersonate-user", user)], "").await.expect(200);
     let event = events(&log, "ResponseComplete").pop().expect("an event");
-    let expected = r#"RBAC: allowed by RoleBinding "readers/default" of ClusterRole "view" to ServiceAccount "reader/default""#;
+    let expected = "RBAC: allowed by RoleBinding \"readers/default\" of ClusterRole \"view\" to \
+                    ServiceAccount \"reader/default\"";
     assert_eq!(event["annotations"]["authorization.k8s.io/reason"], expected);
 
     let attributes = json!({"verb": "get", "resource": "pods", "namespace": "default"});

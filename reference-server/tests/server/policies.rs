@@ -59,9 +59,6 @@ fn warnings(reply: &Reply) -> Vec<&str> {
     json!({"messageExpression": "object.data.other + ''", "message": "fixed"}),
     (422, "Invalid", "fixed")
 )]
-#[case::unauthorized(
-    json!({"message": "m", "reason": "Unauthorized"}), (401, "Unauthorized", "m")
-)]
 #[case::too_large(
     json!({"message": "m", "reason": "RequestEntityTooLarge"}),
     (413, "RequestEntityTooLarge", "m")

@@ -305,9 +305,9 @@ async fn an_equivalent_version_matches() {
         "operations": ["*"], "apiGroups": ["autoscaling"], "apiVersions": ["v1"],
         "resources": ["horizontalpodautoscalers"],
     });
-    let scaler = json!({"metadata": {"name": "a"}, "spec": {
-        "maxReplicas": 2, "scaleTargetRef": {"kind": "Deployment", "name": "d"},
-    }});
+    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"});
+    let spec = json!({"maxReplicas": 2, "scaleTargetRef": target});
+    let scaler = json!({"metadata": {"name": "a"}, "spec": spec});
     let path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers";
     for (policy, calls) in [("Equivalent", 1), ("Exact", 0)] {
         let changes = json!({"rules": [rule], "matchPolicy": policy});

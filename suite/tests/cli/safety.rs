@@ -157,10 +157,12 @@ fn writes_own_object(write: &RecordedRequest, run: &str) -> bool {
         // The run checks its permissions with dry runs in an existing namespace.
         ["namespaces", "default", _] => dry && write.method == "POST" && own(&made),
         ["namespaces", "default", _, name] => dry && write.method == "PATCH" && own(name),
-        ["customresourcedefinitions"] if write.method == "POST" && !made.is_empty() => {
+        ["customresourcedefinitions" | "apiservices"]
+            if write.method == "POST" && !made.is_empty() =>
+        {
             made.split_once('.').is_some_and(|(_, group)| own_group(group))
         }
-        ["customresourcedefinitions", name, ..] => {
+        ["customresourcedefinitions" | "apiservices", name, ..] => {
             own(name) || name.split_once('.').is_some_and(|(_, group)| own_group(group))
         }
         // A case sends an empty body, which the server must reject.

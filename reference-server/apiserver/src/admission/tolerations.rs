@@ -74,7 +74,8 @@ fn includes(large: &Value, small: &Value) -> bool {
     let exists = text(large, "operator") == "Exists";
     let has_key =
         text(large, "key") == text(small, "key") || (text(large, "key").is_empty() && exists);
-    let has_effect = matches!(text(large, "effect"), effect if effect.is_empty() || effect == text(small, "effect"));
+    let effect = text(large, "effect");
+    let has_effect = effect.is_empty() || effect == text(small, "effect");
     let has_time = match (large["tolerationSeconds"].as_i64(), small["tolerationSeconds"].as_i64())
     {
         (None, _) => true,

@@ -55,6 +55,7 @@ impl TlsServer {
         let accounts = ["--service-account-signing-key-file", &key];
         let server = start(etcd, &[&arguments[..], &accounts].concat());
         let authority = authority(Path::new(&kubeconfig));
+        let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder().tls_certs_only([authority]).build().expect("a client");
         Self { server, client, runtime: Runtime::new().expect("a runtime") }
     }

@@ -9,7 +9,8 @@ impl Changes {
     pub(super) fn match_writes(&mut self, history: &History, violations: &mut Vec<Violation>) {
         let mut operations: Vec<(usize, &Operation)> =
             history.operations.iter().enumerate().collect();
-        // Without a uid, a precondition tells deletions apart. Of others, the first to end was first.
+        // Without a uid, a precondition tells deletions apart. The others happened in the order of
+        // their ends.
         operations.sort_by_key(|(_, one)| {
             let has_uid = matches!(one.outcome, Outcome::Deleted(Some(_)));
             (!has_uid, one.action.precondition().is_none(), one.end)

@@ -12,7 +12,7 @@ use cel::{DeclarationError, Env, ExecutionError, Value as Cel};
 
 use super::library::{Result, argument, give, string};
 use crate::object::validation::names;
-use crate::request::ResourceInfo;
+use crate::resource::ResourceInfo;
 
 /// The cost of a check, as in kube-apiserver.
 pub(super) const CHECK_COST: u64 = 350_000;

@@ -20,7 +20,7 @@ use super::check::check_dynamic;
 use super::counted::counted;
 use super::{library, meter, unreadable, value};
 use crate::field::Path;
-use crate::request::ResourceInfo;
+use crate::resource::ResourceInfo;
 
 /// The variable that checks permissions.
 pub const AUTHORIZER: &str = "authorizer";
@@ -374,7 +374,7 @@ mod tests {
         let resource = ResourceInfo { resource: "pods".to_owned(), ..ResourceInfo::default() };
         roots.set_authorizer(Arc::new(Echo), resource);
         let scope = Scope::new(&roots, &variables);
-        compile(text)?.evaluate(&scope, &mut 1_000_000).map_err(|error| error.to_string())
+        compile(text)?.evaluate(&scope, &mut 10_000_000).map_err(|error| error.to_string())
     }
 
     #[rstest]

@@ -243,8 +243,14 @@ mod tests {
     #[case(json!({"startTime": END}), json!({"startTime": START}), &["status.startTime"])]
     #[case(json!({}), json!({"conditions": [{"type": "Failed", "status": "True"}]}),
            &["status.conditions"])]
-    #[case(json!({"uncountedTerminatedPods": {"failed": ["a", "a", ""]}}), json!({}),
-           &["status.uncountedTerminatedPods.failed[1]", "status.uncountedTerminatedPods.failed[2]"])]
+    #[case(
+        json!({"uncountedTerminatedPods": {"failed": ["a", "a", ""]}}),
+        json!({}),
+        &[
+            "status.uncountedTerminatedPods.failed[1]",
+            "status.uncountedTerminatedPods.failed[2]",
+        ]
+    )]
     #[case(json!({"completedIndexes": "0"}), json!({}), &["status.completedIndexes"])]
     #[case(json!({"failedIndexes": ""}), json!({}), &["status.failedIndexes"])]
     fn a_status_fits_to_the_last_one(

@@ -214,7 +214,10 @@ mod tests {
     #[case(json!({"hostPID": true, "hostIPC": false}), &["x.hostPID"])]
     #[case(json!({"hostUsers": false}), &["x.hostUsers"])]
     #[case(json!({"shareProcessNamespace": false}), &["x.shareProcessNamespace"])]
-    #[case(json!({"securityContext": {"sysctls": [], "fsGroup": 0}}), &["x.securityContext.fsGroup"])]
+    #[case(
+        json!({"securityContext": {"sysctls": [], "fsGroup": 0}}),
+        &["x.securityContext.fsGroup"]
+    )]
     #[case(
         json!({"containers": [{"securityContext": {"privileged": false}}]}),
         &["x.containers[0].securityContext.privileged"]

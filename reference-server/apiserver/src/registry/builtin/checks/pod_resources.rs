@@ -142,7 +142,10 @@ mod tests {
 
     #[rstest]
     #[case(json!({"overhead": {"cpu": "1"}}), &[])]
-    #[case(json!({"overhead": {"odd": "1"}}), &["x.overhead.limits[odd]", "x.overhead.limits[odd]"])]
+    #[case(
+        json!({"overhead": {"odd": "1"}}),
+        &["x.overhead.limits[odd]", "x.overhead.limits[odd]"]
+    )]
     #[case(json!({"resources": {"limits": {"odd": "1"}}}), &["x.resources.limits[odd]"])]
     #[case(
         json!({"resources": {"limits": {"ephemeral-storage": "1"}}}),

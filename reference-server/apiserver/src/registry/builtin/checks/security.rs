@@ -104,7 +104,10 @@ fn kernel_parameters(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
     errors
 }
 
-const PARAMETER_SYNTAX: &str = r"must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
+const PARAMETER_SYNTAX: &str = concat!(
+    "must have at most 253 characters and match regex ",
+    r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$",
+);
 
 fn is_parameter(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();

@@ -86,8 +86,11 @@ fn complete(service: &mut Value) {
 fn prepare_update(new: &mut Value, old: &Value) {
     crate::registry::builtin::restore(new, old, "status");
     node_ports::carry_over(new, old);
-    if new["spec"]["type"] == "ExternalName" || old["spec"]["type"] == "ExternalName" {
-        return;
+    let is_external = |service: &Value| service["spec"]["type"] == "ExternalName";
+    match (is_external(old), is_external(new)) {
+        (false, true) => return drop_address(new, old),
+        (true, _) => return,
+        (false, false) => {}
     }
     for field in ["clusterIP", "clusterIPs"] {
         if let (None, Some(address)) = (new["spec"].get(field), old["spec"].get(field)) {
@@ -98,7 +101,7 @@ fn prepare_update(new: &mut Value, old: &Value) {
 
 /// Removes the fields of other types from a service that becomes an `ExternalName`, unless the
 /// update sets them.
-pub(crate) fn drop_address(new: &mut Value, old: &Value) {
+fn drop_address(new: &mut Value, old: &Value) {
     let Some(spec) = new["spec"].as_object_mut() else { return };
     for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
         if spec.get(field) == old["spec"].get(field) {

@@ -223,9 +223,14 @@ mod tests {
            &["spec.clusterIPs", "spec.ipFamilyPolicy"])]
     #[case(json!({"externalTrafficPolicy": "Local"}), &["spec.externalTrafficPolicy"])]
     #[case(json!({"externalTrafficPolicy": "Local", "externalIPs": ["1.2.3.4"]}), &[])]
-    #[case(json!({"type": "LoadBalancer", "healthCheckNodePort": 1}), &["spec.healthCheckNodePort"])]
     #[case(
-        json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": -1}),
+        json!({"type": "LoadBalancer", "healthCheckNodePort": 1}),
+        &["spec.healthCheckNodePort"]
+    )]
+    #[case(
+        json!({
+            "type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": -1,
+        }),
         &["spec.healthCheckNodePort"]
     )]
     fn addresses_and_traffic_are_validated(#[case] spec: Value, #[case] expected: &[&str]) {

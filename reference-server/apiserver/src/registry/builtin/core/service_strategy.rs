@@ -13,7 +13,6 @@ use serde_json::Value;
 
 use super::cluster_ips::{ClusterIps, cluster_ip};
 use super::node_ports::{self, NodePorts};
-use super::service::drop_address;
 use crate::registry::strategy::{Context, ProxyTarget, Strategy, Update};
 
 const TABLE: &str = "services";
@@ -133,8 +132,6 @@ impl Strategy for ServiceStrategy {
         let gains_address = is_external(old) && !is_external(new);
         if gains_address {
             all.allocate_address(new, dry_run)?;
-        } else if is_external(new) && !is_external(old) {
-            drop_address(new, old);
         }
         all.allocate_ports(new, old, dry_run).inspect_err(|_| {
             if gains_address && !dry_run {

@@ -1,11 +1,15 @@
 //! The resource that a path names.
 
 use http::Method;
-
-use super::decode;
+use percent_encoding::percent_decode_str;
 
 /// The subresources of a namespace: `/namespaces/x/…` with them names no resource in the namespace.
 const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
+
+/// Decodes the percent encoding of a path or a parameter.
+pub fn decode(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
 
 /// The parts of a resource path. The resource may not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
