@@ -119,7 +119,11 @@ mod tests {
 
     #[test]
     fn only_listed_resources_of_namespaces_are_deletable() {
-        let resource = |scope: &str, verbs: &[&str]| json!({"resource": "barns", "scope": scope, "verbs": verbs});
+        let resource = |scope: &str, verbs: &[&str]| {
+            let mut resource = json!({"resource": "barns", "verbs": verbs});
+            resource["scope"] = scope.into();
+            resource
+        };
         assert_eq!(deletable(&resource("Namespaced", &["list", "delete"])), Some("barns"));
         assert_eq!(
             deletable(&resource("Namespaced", &["list", "deletecollection"])),
