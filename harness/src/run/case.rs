@@ -102,7 +102,7 @@ impl Session {
                 break;
             }
             let lost_history = attempt < ATTEMPTS && restart::lost_history(&result.exchanges);
-            has_other_writers |= self.met_other_writers(&result).await;
+            has_other_writers |= self.met_other_writers(&result, &planned.name).await;
             if !lost_history && !has_other_writers {
                 break;
             }
@@ -116,7 +116,7 @@ impl Session {
     }
 
     /// Reports whether another client wrote to the objects of a case.
-    async fn met_other_writers(&self, result: &CaseResult) -> bool {
+    async fn met_other_writers(&self, result: &CaseResult, name: &str) -> bool {
         let mut exchanges: Vec<Arc<Exchange>> =
             result.exchanges.iter().map(|named| Arc::clone(&named.exchange)).collect();
         // A conflict does not show the object.
@@ -133,7 +133,7 @@ impl Session {
             let read = self.client.send(request, Instant::now() + READ).await;
             exchanges.push(Arc::new(read));
         }
-        restart::met_other_writers(&exchanges)
+        restart::met_other_writers(&exchanges, name)
     }
 
     async fn attempt(

@@ -42,32 +42,40 @@ pub(super) fn conflict(exchange: &Exchange) -> Option<String> {
     (is_update && exchange.status() == 409).then(|| path.to_owned())
 }
 
-/// Reports whether a response has a manager of another client.
+/// Reports whether an object of a case has a manager of another client. The names of these objects
+/// begin with `name`.
 ///
 /// The managers of the case begin with the name of this program, are in a request, or are in an
 /// object that is new.
-pub(super) fn met_other_writers(exchanges: &[Arc<Exchange>]) -> bool {
-    let new = exchanges.iter().filter(|exchange| exchange.status() == 201);
-    let own: BTreeSet<String> = new.flat_map(|exchange| managers(exchange)).collect();
+pub(super) fn met_other_writers(exchanges: &[Arc<Exchange>], name: &str) -> bool {
+    // A broken server creates with another code than 201.
+    let is_new = |exchange: &&Arc<Exchange>| {
+        exchange.request.method == "POST" && (200..300).contains(&exchange.status())
+    };
+    let new = exchanges.iter().filter(is_new);
+    let own: BTreeSet<String> = new.flat_map(|exchange| managers(exchange, name)).collect();
     let is_own = |manager: &str| {
         let asked = format!("fieldManager={manager}");
         manager.starts_with(OWN)
             || own.contains(manager)
             || exchanges.iter().any(|exchange| exchange.request.target.contains(&asked))
     };
-    exchanges.iter().flat_map(|exchange| managers(exchange)).any(|manager| !is_own(&manager))
+    exchanges.iter().flat_map(|exchange| managers(exchange, name)).any(|manager| !is_own(&manager))
 }
 
-/// Returns the managers of the objects of a response: alone, in a list, or in events.
-fn managers(exchange: &Exchange) -> BTreeSet<String> {
+/// Returns the managers of the objects of a case in a response: alone, in a list, or in events.
+fn managers(exchange: &Exchange, name: &str) -> BTreeSet<String> {
     let Some(response) = exchange.response() else { return BTreeSet::new() };
     // The record of a case has no parsed bodies.
     let body = parse_json(&response.body).unwrap_or_default();
     let items = body.get("items").and_then(Value::as_array).into_iter().flatten();
     let events = response.events.iter().map(|event| &*event.object);
     let objects = [&body].into_iter().chain(items).chain(events);
-    let entries =
-        objects.filter_map(|object| object.pointer("/metadata/managedFields")?.as_array());
+    let is_own = |metadata: &&Value| {
+        metadata["name"].as_str().is_some_and(|given| given.starts_with(name))
+    };
+    let metadata = objects.filter_map(|object| object.get("metadata")).filter(is_own);
+    let entries = metadata.filter_map(|metadata| metadata.get("managedFields")?.as_array());
     let managers = entries.flatten().filter_map(|entry| entry["manager"].as_str());
     managers.map(str::to_owned).collect()
 }
@@ -140,7 +148,7 @@ mod tests {
     fn body(method: &str, status: u16, managers: &[&str]) -> Arc<Exchange> {
         let entry = |manager: &&str| json!({"manager": manager});
         let entries: Vec<_> = managers.iter().map(entry).collect();
-        let object = json!({"metadata": {"managedFields": entries}});
+        let object = json!({"metadata": {"name": "kp-1-a", "managedFields": entries}});
         let received = Received { body: object.to_string().into(), ..received(status) };
         let mut exchange = exchange("/a/b?fieldManager=one", Outcome::Response(received));
         exchange.request.method = method.to_owned();
@@ -157,10 +165,10 @@ mod tests {
         #[case] managers: &[&str],
         #[case] expected: bool,
     ) {
-        let created = body("POST", 201, &[creator]);
-        for method in ["GET", "PATCH"] {
-            let exchanges = [Arc::clone(&created), body(method, 200, managers)];
-            assert_eq!(met_other_writers(&exchanges), expected);
+        for (method, code) in [("GET", 201), ("PATCH", 201), ("GET", 200)] {
+            let exchanges = [body("POST", code, &[creator]), body(method, 200, managers)];
+            assert_eq!(met_other_writers(&exchanges, "kp-1"), expected);
+            assert!(!met_other_writers(&exchanges, "kp-2"));
         }
     }
 
