@@ -4,8 +4,8 @@
 //! cargo bench --package kubeproof --bench growth -- --runs 1000
 //! ```
 //!
-//! The memory must follow the objects that exist, and not those that existed. So the last value is
-//! at most twice that after ten runs. `--only PATTERN` runs a part of the suite.
+//! The memory depends on the objects that exist now. So the last value is at most twice that after
+//! ten runs. `--only PATTERN` runs a part of the suite.
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader};

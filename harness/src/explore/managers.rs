@@ -14,7 +14,7 @@ const OWN: &str = "kubeproof";
 pub(super) struct OwnManagers(BTreeSet<String>);
 
 impl OwnManagers {
-    /// Adds the managers of an object that nobody else can have written to: it is new.
+    /// Adds the managers of a new object, which has no other writers yet.
     pub(super) fn learn(&mut self, created: &Value) {
         self.0.extend(managed(created).filter_map(manager).map(str::to_owned));
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubeproof_cases::case::{Capability, Identity, Level, Prerequisite, ResourceName};
+use kubeproof_cases::case::{Capability, Level, Prerequisite, ResourceName};
 use tokio::sync::{Mutex, OnceCell, watch};
 use tokio::time::Instant;
 
@@ -13,14 +13,14 @@ use super::protocol_support::ProtocolSupport;
 use super::restart;
 use super::scope::{MOST_GIVEN_BACK, Scope};
 use super::setup::{SetupFailure, SetupOutcome};
-use crate::capability::Capabilities;
+use crate::capability::{Capabilities, Requester};
 use crate::cleanup::Tracker;
 use crate::event::{CaseResult, CheckResult, Judgement, SkipReason, Verdict};
 use crate::exchange::Exchange;
 use crate::explore::Schema;
 use crate::plan::{PlannedRun, RunPod, case_analysis};
 use crate::schema::Published;
-use crate::transport::{Client, Outgoing};
+use crate::transport::Client;
 use crate::verdict::{JudgeOptions, failed_at, synthetic};
 
 /// Time for a case to stop after its deadline.
@@ -35,7 +35,7 @@ const ATTEMPTS: usize = 3;
 /// Attempts of a case whose objects a controller writes to.
 const SHARED_ATTEMPTS: usize = 10;
 
-/// Time for a read that looks for other writers.
+/// Time for the reads that look for other writers.
 const READ: Duration = Duration::from_secs(5);
 
 /// State that all cases of a run share.
@@ -121,17 +121,9 @@ impl Session {
             result.exchanges.iter().map(|named| Arc::clone(&named.exchange)).collect();
         // A conflict does not show the object.
         let conflicts = exchanges.iter().filter_map(|exchange| restart::conflict(exchange));
+        let requester = Requester { client: &self.client, deadline: Instant::now() + READ };
         for target in conflicts.collect::<BTreeSet<_>>() {
-            let request = Outgoing {
-                method: "GET".to_owned(),
-                target,
-                headers: vec![("accept".to_owned(), "application/json".to_owned())],
-                body: bytes::Bytes::new(),
-                identity: Identity::Admin,
-                exact: false,
-            };
-            let read = self.client.send(request, Instant::now() + READ).await;
-            exchanges.push(Arc::new(read));
+            exchanges.push(Arc::new(requester.get(&target, "application/json").await));
         }
         restart::met_other_writers(&exchanges, name)
     }

@@ -71,9 +71,8 @@ fn managers(exchange: &Exchange, name: &str) -> BTreeSet<String> {
     let items = body.get("items").and_then(Value::as_array).into_iter().flatten();
     let events = response.events.iter().map(|event| &*event.object);
     let objects = [&body].into_iter().chain(items).chain(events);
-    let is_own = |metadata: &&Value| {
-        metadata["name"].as_str().is_some_and(|given| given.starts_with(name))
-    };
+    let is_own =
+        |metadata: &&Value| metadata["name"].as_str().is_some_and(|given| given.starts_with(name));
     let metadata = objects.filter_map(|object| object.get("metadata")).filter(is_own);
     let entries = metadata.filter_map(|metadata| metadata.get("managedFields")?.as_array());
     let managers = entries.flatten().filter_map(|entry| entry["manager"].as_str());

@@ -190,7 +190,7 @@ async fn current_version(client: &Client, url: &str) -> io::Result<String> {
     version.map(str::to_owned).ok_or_else(|| io::Error::other("the list has no version"))
 }
 
-/// Reads events, each of which is a line.
+/// Reads events. Each is a line.
 async fn read_events(mut watch: reqwest::Response, count: usize) -> io::Result<()> {
     let mut lines = 0;
     while lines < count {

@@ -13,7 +13,7 @@ pub(crate) struct Row {
     pub(crate) values: Vec<f64>,
 }
 
-/// How a value is shown.
+/// The unit of a value.
 #[derive(Clone, Copy)]
 pub(crate) enum Unit {
     /// Less is better.

@@ -24,7 +24,7 @@ const OPERATIONS: usize = 14;
 
 const WATCHERS: usize = 4;
 
-/// What the server does wrong, now and then.
+/// An occasional mistake of the server.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Bug {
     None,

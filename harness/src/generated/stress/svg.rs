@@ -11,10 +11,10 @@ use super::text::{
 };
 
 const WIDTH: f64 = 1400.0;
-/// Where the time begins and ends.
+/// The begin and the end of the time.
 const LEFT: f64 = 90.0;
 const RIGHT: f64 = 490.0;
-/// Where the descriptions begin.
+/// The begin of the descriptions.
 const WORDS: f64 = 505.0;
 const ROW: f64 = 24.0;
 const LINE: f64 = 16.0;

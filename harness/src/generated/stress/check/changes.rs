@@ -69,7 +69,7 @@ pub(super) struct Changes {
     pub(super) start: Option<u64>,
     /// Objects whose changes are not all known.
     pub(super) unsure: BTreeSet<String>,
-    /// Those of them whose deletions cannot be told apart.
+    /// Objects with several deletions that look the same.
     pub(super) ambiguous: BTreeSet<String>,
     /// Whether the first watcher saw the whole round.
     pub(super) is_complete: bool,

@@ -37,7 +37,7 @@ pub enum Subject {
     },
 }
 
-/// What a check is about.
+/// The path or the resource of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A non-resource path.

@@ -8,7 +8,7 @@ use crate::http::client::Client;
 use crate::registry::remote::Remote;
 use crate::server::ApiServer;
 
-/// What extension servers still have of a namespace.
+/// The content of a namespace on extension servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemoteContent {
     /// The groups and versions whose resources are unknown, such as `farm.example.com/v1`.

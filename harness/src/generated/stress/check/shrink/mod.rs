@@ -64,7 +64,7 @@ struct Found {
     violation: Violation,
 }
 
-/// What a smaller part must keep.
+/// The violation that a smaller part must still show.
 struct Same {
     accused: Accused,
     whole: Part,

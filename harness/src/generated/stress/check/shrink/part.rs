@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::generated::stress::check::changes::{Change, Changes};
 use crate::generated::stress::history::{History, Outcome, Watch, WatchEnd};
 
-/// How a watch ends whose last events the part leaves out.
+/// The end of a watch without its last events.
 const LEFT_OUT: &str = "the history leaves out the rest";
 
 /// A part of a history, with the place of each element in the whole.

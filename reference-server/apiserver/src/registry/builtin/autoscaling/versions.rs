@@ -142,7 +142,7 @@ fn selector(kind: &str) -> &'static str {
     if kind == "External" { "metricSelector" } else { "selector" }
 }
 
-/// The field for the average of a metric. That of an object has no prefix.
+/// The field for the average of a metric. The field of an object has no prefix.
 fn average(kind: &str, words: &Words) -> &'static str {
     if kind == "Object" { "averageValue" } else { words.average }
 }

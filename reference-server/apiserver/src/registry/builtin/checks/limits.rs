@@ -63,7 +63,7 @@ struct Amounts<'a> {
     name: &'a str,
 }
 
-/// Two amounts of which the first may not exceed the second.
+/// Two amounts. The first may not exceed the second.
 struct Order {
     /// The field and the words of each amount.
     less: (&'static str, &'static str),
