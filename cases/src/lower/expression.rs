@@ -13,7 +13,7 @@ use crate::expression::{Expression, Needs};
 use crate::yaml::{Located, Scalar, Source};
 
 /// Functions and macros of the standard library, and kubeproof's own with their description.
-pub(crate) const FUNCTIONS: [(&str, &str); 44] = [
+pub(crate) const FUNCTIONS: [(&str, &str); 45] = [
     (
         "after",
         "`after(list, item)`: the items after the first such item; an error when there is none",
@@ -61,6 +61,7 @@ pub(crate) const FUNCTIONS: [(&str, &str); 44] = [
     ("type", ""),
     ("uint", ""),
     ("unique", "`unique(list)`: each value once, in order"),
+    ("upperAscii", "`upperAscii(text)`: the text with ASCII letters in upper case"),
 ];
 
 /// Characters of an expression, and how far it may nest. The parser follows it down, and has a

@@ -14,7 +14,7 @@ use super::to_cel;
 pub(super) fn context<'v>() -> Context<'v, 'v> {
     static ENV: OnceLock<Arc<Env>> = OnceLock::new();
     let mut context = Context::with_env(Arc::clone(ENV.get_or_init(|| Arc::new(Env::stdlib()))));
-    let functions: [(&str, Function); 10] = [
+    let functions: [(&str, Function); 11] = [
         ("after", after_function),
         ("distinct", distinct_function),
         ("unique", unique_function),
@@ -25,6 +25,7 @@ pub(super) fn context<'v>() -> Context<'v, 'v> {
         ("picks", picks_function),
         ("parseTime", parse_time_function),
         ("json", json_function),
+        ("upperAscii", upper_ascii_function),
     ];
     for (name, function) in functions {
         // Only a name clash with the standard library can fail, which tests would show.
@@ -126,6 +127,10 @@ fn json_function(arguments: &[Cel]) -> Result<Cel, ExecutionError> {
     let value: Value = serde_json::from_str(&string(arguments, 0)?)
         .map_err(|error| ExecutionError::function_error("json", error))?;
     Ok(to_cel(&value))
+}
+
+fn upper_ascii_function(arguments: &[Cel]) -> Result<Cel, ExecutionError> {
+    Ok(Cel::String(Arc::new(string(arguments, 0)?.to_ascii_uppercase())))
 }
 
 fn list(arguments: &[Cel], index: usize) -> Result<Arc<Vec<Cel>>, ExecutionError> {

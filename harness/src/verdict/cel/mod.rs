@@ -206,6 +206,7 @@ mod tests {
         true
     )]
     #[case("distinct(['b', 'a']) && !distinct(['b', 'a', 'b'])", true)]
+    #[case("upperAscii('a-9\u{e9}') == 'A-9\u{e9}' && create.status > 0", true)]
     #[case("range(3) == [0, 1, 2] && range(0).size() == 0", true)]
     #[case("picks(['a', 'b'], 9, create.status).all(p, p in ['a', 'b'])", true)]
     #[case("picks([1, 2, 3], 50, 7) == picks([1, 2, 3], 50, 7)", true)]
