@@ -59,6 +59,28 @@ async fn a_role_grants_its_rules(#[case] method: &str, #[case] path: &str, #[cas
     as_jane(&server, method, path, &Value::Null).await.expect(code);
 }
 
+#[rstest]
+#[case("PUT", "application/json")]
+#[case("PATCH", "application/apply-patch+yaml")]
+#[tokio::test]
+async fn a_write_that_creates_needs_the_permission_to_create(
+    #[case] method: &str,
+    #[case] media_type: &str,
+) {
+    let path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/one?fieldManager=jane";
+    let body = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "one"},
+    });
+    let headers = [("impersonate-user", "jane"), ("content-type", media_type)];
+    for (verbs, code) in [(&["update", "patch"][..], 403), (&["update", "patch", "create"], 201)] {
+        let server = given(json!([
+            {"verbs": verbs, "apiGroups": ["coordination.k8s.io"], "resources": ["leases"]},
+        ]))
+        .await;
+        server.send(method, path, &headers, &body.to_string()).await.expect(code);
+    }
+}
+
 #[tokio::test]
 async fn a_cluster_role_applies_where_it_is_bound() {
     let server = TestServer::start().await;

@@ -52,6 +52,19 @@ pub(crate) fn authorize(
     }
 }
 
+/// Rejects a PUT or an apply that would create an object, unless the user may create it. The
+/// server checks it in addition to the verb of the request.
+pub(crate) fn authorize_create(
+    user: &User,
+    info: &ResourceInfo,
+    rights: Rights<'_>,
+) -> Result<(), ApiError> {
+    if rights.may_access(user, "create", info) {
+        return Ok(());
+    }
+    Err(denied(user, "create", info))
+}
+
 /// Returns why a user may make a request, in the words of kube-apiserver.
 pub(crate) fn reason(
     user: &User,

@@ -9,6 +9,7 @@ use super::admit::Admission;
 use super::create::{self, Created, Origin};
 use super::modify::{self, UpdateOptions};
 use super::update::Part;
+use crate::authorization::authorize_create;
 use crate::endpoints::present;
 use crate::http::negotiate::Target;
 use crate::http::query::{FieldValidation, WriteOptions};
@@ -75,6 +76,7 @@ pub(super) async fn handle(
 
 /// Creates the object of the first apply.
 async fn begin(call: &Call, config: &Value, dry_run: bool) -> Result<Created, ApiError> {
+    authorize_create(&call.user, &call.info, call.api.rights())?;
     if !config.meta("uid").is_empty() {
         let uid = config.meta("uid").into();
         let error = FieldError::invalid("metadata.uid", &uid, "field is immutable");

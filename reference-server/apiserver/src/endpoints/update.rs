@@ -8,6 +8,7 @@ use super::admit::Admission;
 use super::create::{self, Created, Origin};
 use super::decode::{self, Decoded};
 use super::modify::{self, UpdateOptions};
+use crate::authorization::authorize_create;
 use crate::endpoints::present;
 use crate::http::negotiate::Target;
 use crate::http::query::WriteOptions;
@@ -41,6 +42,7 @@ pub(super) async fn handle(
     let missing = || call.api.store.get(&call.ty.table, &call.key()).is_none();
     let creates = call.ty.allows_create_on_update;
     if matches!(part, Part::Whole) && creates && missing() {
+        authorize_create(&call.user, &call.info, call.api.rights())?;
         let mut object = object;
         modify::check_identity(call, &mut object)?;
         object.unset_meta("resourceVersion");
