@@ -106,7 +106,11 @@ const WITHOUT_CAPABILITY: &[(ServerCapability, ExpectedSkips)] = &[
     ),
     (
         ServerCapability::Core,
-        expect(&[Capability(Core), Code("resource-not-served")], 40, &["create/*", "namespaces/*"]),
+        expect(
+            &[Capability(Core), Code("resource-not-served"), Code("deletes-foreign-objects")],
+            40,
+            &["create/*", "namespaces/*"],
+        ),
     ),
     (
         ServerCapability::Crds,
@@ -176,7 +180,7 @@ const WITHOUT_CAPABILITY: &[(ServerCapability, ExpectedSkips)] = &[
                 Capability(StrategicMergePatch),
                 Code("deletes-foreign-objects"),
             ],
-            15,
+            13,
             &["create/*", "discovery/*", "put/*", "patch/strategic-*", "watch/*websocket*"],
         ),
     ),
