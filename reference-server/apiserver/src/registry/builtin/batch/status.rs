@@ -15,8 +15,8 @@ fn is_finished(job: &Value) -> bool {
     is_true(job, "Complete") || is_true(job, "Failed")
 }
 
-/// Returns the errors of a new status. As in kube-apiserver, the rules apply to changed fields only.
-/// So an old mistake blocks no other change.
+/// Returns the errors of a new status. As in kube-apiserver, the rules apply to changed fields, and
+/// an old mistake blocks no other change.
 pub(super) fn validate(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = uncounted(new);
     errors.extend(conditions(new, old));
