@@ -22,7 +22,7 @@ use crate::error::Error;
 const SHOWN: usize = 4;
 
 /// Maximum characters of a body.
-const BODY: usize = 600;
+const BODY: usize = 480;
 
 /// Prints a passing result and a failing result.
 pub(super) async fn write(
