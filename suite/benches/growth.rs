@@ -9,27 +9,12 @@
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// The bearer token of the administrator.
 const TOKEN: &str = "growth";
 
-fn main() -> ExitCode {
-    match measure() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            print(&format!("error: {error}"));
-            ExitCode::FAILURE
-        }
-    }
-}
-
-#[expect(clippy::print_stdout, reason = "the table is the output of this program")]
-fn print(text: &str) {
-    println!("{text}");
-}
-
-fn measure() -> io::Result<()> {
+fn main() -> anyhow::Result<()> {
     let options = Options::parse(std::env::args().skip(1))?;
     let server = Server::start()?;
     print("| runs | memory |\n| --: | --: |");
@@ -51,6 +36,11 @@ fn measure() -> io::Result<()> {
         }));
     }
     Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the table is the output of this program")]
+fn print(text: &str) {
+    println!("{text}");
 }
 
 /// Shows 1, 2, 5, 10, 20, 50 and so on.

@@ -154,13 +154,7 @@ async fn the_reason_of_an_authorization_names_the_binding() {
     let dir = tempfile::tempdir().expect("a directory");
     let log = dir.path().join("audit.log");
     let server = audited(&log, &json!([{"level": "Metadata"}])).await;
-    let binding = json!({
-        "metadata": {"name": "readers"},
-        "roleRef": {"kind": "ClusterRole", "name": "view"},
-        "subjects": [{"kind": "ServiceAccount", "name": "reader"}],
-    });
-    let bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
-    server.post(bindings, &binding).await.expect(201);
+    server.bind_reader().await;
     let user = "system:serviceaccount:default:reader";
     server.send("GET", CONFIG_MAPS, &[("impersonate-user", user)], "").await.expect(200);
     let event = events(&log, "ResponseComplete").pop().expect("an event");

@@ -44,6 +44,22 @@ async fn validating(spec: Value, binding: Value) -> TestServer {
     server
 }
 
+#[rstest]
+#[case("Forbidden", 201)]
+#[case("Unauthorized", 422)]
+#[tokio::test]
+async fn few_reasons_are_valid(#[case] reason: &str, #[case] code: u16) {
+    let server = TestServer::start().await;
+    let validation = json!({"expression": "true", "reason": reason});
+    let rule = json!({
+        "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"],
+    });
+    let policy = json!({"metadata": {"name": "p"}, "spec": {
+        "validations": [validation], "matchConstraints": {"resourceRules": [rule]},
+    }});
+    server.post(&format!("{GROUP}/validatingadmissionpolicies"), &policy).await.expect(code);
+}
+
 fn warnings(reply: &Reply) -> Vec<&str> {
     reply.headers.get_all("warning").iter().filter_map(|value| value.to_str().ok()).collect()
 }
@@ -240,13 +256,7 @@ async fn a_mutation_that_fails_rejects_the_request() {
 async fn expressions_check_permissions(#[case] expression: &str, #[case] permitted: bool) {
     let spec = json!({"validations": [{"expression": expression}]});
     let server = validating(spec, json!({})).await;
-    let binding = json!({
-        "metadata": {"name": "readers"},
-        "roleRef": {"kind": "ClusterRole", "name": "view"},
-        "subjects": [{"kind": "ServiceAccount", "name": "reader"}],
-    });
-    let bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
-    server.post(bindings, &binding).await.expect(201);
+    server.bind_reader().await;
     let reply = server.post(MAPS, &map("a", &json!({}))).await;
     assert_eq!(reply.status == 201, permitted, "{}", reply.text);
 }

@@ -8,7 +8,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use kubeproof_reference_server::{Config, Running, Server};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
 /// The timeout for each expected event.
@@ -72,6 +72,17 @@ impl TestServer {
     pub(crate) async fn with(config: Config) -> Self {
         let config = Config { user_token: Some("user".to_owned()), ..config };
         Self { running: Server::start(config).await.expect("a free port") }
+    }
+
+    /// Permits the service account `default/reader` to read the namespace `default`.
+    pub(crate) async fn bind_reader(&self) {
+        let binding = json!({
+            "metadata": {"name": "readers"},
+            "roleRef": {"kind": "ClusterRole", "name": "view"},
+            "subjects": [{"kind": "ServiceAccount", "name": "reader"}],
+        });
+        let bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
+        self.post(bindings, &binding).await.expect(201);
     }
 
     /// Sends a request and returns the response before its body.

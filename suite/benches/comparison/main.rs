@@ -106,7 +106,7 @@ async fn loads(client: &Client, servers: &[Server]) -> io::Result<Vec<Row>> {
             samples.iter().map(|samples| median(samples.iter().map(value).collect())).collect()
         };
         let rate = Row::new(load.name(), Unit::PerSecond);
-        let of_cpu = Row::new("… for each second of its CPU time", Unit::PerSecond);
+        let of_cpu = Row::new("… per second of its CPU", Unit::PerSecond);
         rows.push(rate.with(median_of(|sample| sample.per_second)));
         rows.push(of_cpu.with(median_of(|sample| sample.per_cpu_second)));
     }

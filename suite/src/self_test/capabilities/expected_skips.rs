@@ -180,7 +180,7 @@ const WITHOUT_CAPABILITY: &[(ServerCapability, ExpectedSkips)] = &[
                 Capability(StrategicMergePatch),
                 Code("deletes-foreign-objects"),
             ],
-            13,
+            14,
             &["create/*", "discovery/*", "put/*", "patch/strategic-*", "watch/*websocket*"],
         ),
     ),

@@ -86,8 +86,8 @@ fn limits(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
     errors
 }
 
-/// Returns the sum of the resources of a pod. The kubelet runs the containers that initialize the
-/// pod one after the other, except for those that keep running.
+/// Returns the sum of the resources of a pod. Its init containers run one after the other, except
+/// for sidecars.
 pub(in crate::registry::builtin) fn aggregate<'s>(
     spec: &'s Value,
     kind: &str,
