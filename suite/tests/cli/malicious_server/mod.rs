@@ -106,7 +106,8 @@ fn assert_only_cases_fail(
     let options = ["--case-timeout", "2s", "--only"].into_iter().chain(selected);
     let options: Vec<&str> = options.chain(["--skip"]).chain(PREREQUISITES).collect();
     let borne = run(&proxy.url, &options);
-    assert_eq!(borne.code, Some(1), "{}", borne.stderr);
+    let (stopped, summary) = (&borne.report["stopped"], &borne.report["summary"]);
+    assert_eq!(borne.code, Some(1), "{}stopped: {stopped}, {summary}", borne.stderr);
     assert_all_used(&proxy, attacks);
     server.assert_clean();
 }
