@@ -54,6 +54,9 @@ struct State {
 #[derive(Debug, Default)]
 struct Streak {
     count: usize,
+    /// The time of the last different outcome. Requests that were sent before it show nothing:
+    /// the server responded to others while they waited.
+    since: Option<Instant>,
     /// The time of the first one, and the last request with a response before it.
     begun: Option<(Timestamp, Option<String>)>,
 }
@@ -65,18 +68,22 @@ impl Health {
 
     /// Records an exchange.
     pub(super) fn observe(&self, exchange: &Exchange) {
+        self.observe_at(exchange, Instant::now());
+    }
+
+    fn observe_at(&self, exchange: &Exchange, now: Instant) {
         let state = &mut *self.lock();
         match &exchange.outcome {
-            Outcome::Response(_) => state.responded(exchange),
+            Outcome::Response(_) => state.responded(exchange, now),
             Outcome::Broken(broken) => match broken.kind {
                 BrokenKind::NotSent | BrokenKind::Interrupted => return,
                 BrokenKind::Connect => state.refused.add(state.last.as_ref()),
                 BrokenKind::Deadline if exchange.took >= self.fair_wait => {
-                    state.timed_out(exchange);
+                    state.timed_out(exchange, now);
                 }
                 BrokenKind::Deadline => {}
                 BrokenKind::Protocol | BrokenKind::Tls | BrokenKind::Budget => {
-                    (state.refused, state.silent) = Default::default();
+                    (state.refused, state.silent) = (Streak::since(now), Streak::since(now));
                 }
             },
         }
@@ -114,25 +121,28 @@ impl Health {
 }
 
 impl State {
-    fn responded(&mut self, exchange: &Exchange) {
+    fn responded(&mut self, exchange: &Exchange, now: Instant) {
         let verb = exchange.request.verb();
-        (self.refused, self.silent) = Default::default();
+        (self.refused, self.silent) = (Streak::since(now), Streak::since(now));
         if verb == CREATE && !is_review(exchange) {
-            self.creates = Streak::default();
+            self.creates = Streak::since(now);
         }
         self.last = Some(exchange.request.line());
         self.responding.insert(verb);
     }
 
-    fn timed_out(&mut self, exchange: &Exchange) {
+    fn timed_out(&mut self, exchange: &Exchange, now: Instant) {
         let verb = exchange.request.verb();
-        self.refused = Streak::default();
-        self.silent.add(self.last.as_ref());
+        let sent = now.checked_sub(exchange.took);
+        self.refused = Streak::since(now);
+        let mut streaks = vec![&mut self.silent];
         if verb == CREATE {
-            self.creates.add(self.last.as_ref());
+            streaks.push(&mut self.creates);
         }
-        let begun = Instant::now().checked_sub(exchange.took);
-        if self.responding.contains(&verb) && self.late_since <= begun {
+        for streak in streaks.into_iter().filter(|streak| streak.since <= sent) {
+            streak.add(self.last.as_ref());
+        }
+        if self.responding.contains(&verb) && self.late_since <= sent {
             self.late += 1;
         }
     }
@@ -151,6 +161,10 @@ impl State {
 }
 
 impl Streak {
+    fn since(now: Instant) -> Self {
+        Self { since: Some(now), ..Self::default() }
+    }
+
     fn add(&mut self, last: Option<&String>) {
         self.count += 1;
         self.begun.get_or_insert_with(|| (Timestamp::now(), last.cloned()));
@@ -187,28 +201,45 @@ mod tests {
         exchange
     }
 
-    fn observe(health: &Health, count: usize, exchange: &Exchange) {
-        for _ in 0..count {
-            health.observe(exchange);
+    /// Requests follow one another: each is sent when the one before it ends.
+    struct Sequence {
+        health: Health,
+        now: Instant,
+    }
+
+    impl Sequence {
+        fn new(fair_wait: Duration) -> Self {
+            Self { health: Health::new(fair_wait), now: Instant::now() }
+        }
+
+        fn observe(&mut self, count: usize, exchange: &Exchange) {
+            for _ in 0..count {
+                self.now += FAIR;
+                self.health.observe_at(exchange, self.now);
+            }
+        }
+
+        fn reason(&self) -> Option<Stopped> {
+            self.health.reason()
         }
     }
 
     #[test]
     fn a_server_is_gone_after_ten_refused_connections_in_a_row() {
-        let health = Health::new(FAIR);
+        let mut health = Sequence::new(FAIR);
         let refused = broken("GET", "/api/v1/nodes?limit=1", BrokenKind::Connect);
-        health.observe(&ok("GET", "/version"));
-        observe(&health, 9, &refused);
-        health.observe(&ok("GET", "/api/v1/pods?watch=true"));
-        observe(&health, 9, &refused);
+        health.observe(1, &ok("GET", "/version"));
+        health.observe(9, &refused);
+        health.observe(1, &ok("GET", "/api/v1/pods?watch=true"));
+        health.observe(9, &refused);
         assert!(health.reason().is_none());
-        observe(&health, 3, &broken("GET", "/x", BrokenKind::NotSent));
+        health.observe(3, &broken("GET", "/x", BrokenKind::NotSent));
         assert!(health.reason().is_none(), "these were not sent");
-        health.observe(&refused);
+        health.observe(1, &refused);
         let stopped = health.reason().expect("it is gone");
         assert_eq!(stopped.reason, StopReason::Refused);
         assert_eq!(stopped.after.as_deref(), Some("GET /api/v1/pods"));
-        health.observe(&ok("GET", "/version"));
+        health.observe(1, &ok("GET", "/version"));
         assert!(health.reason().is_some(), "the run stays stopped");
     }
 
@@ -220,15 +251,15 @@ mod tests {
         #[case] method: &str,
         #[case] reason: StopReason,
     ) {
-        let health = Health::new(FAIR);
-        health.observe(&ok("GET", "/api"));
+        let mut health = Sequence::new(FAIR);
+        health.observe(1, &ok("GET", "/api"));
         for round in 0..10 {
             for target in targets {
                 assert!(health.reason().is_none(), "{round}");
-                health.observe(&broken(method, target, BrokenKind::Deadline));
+                health.observe(1, &broken(method, target, BrokenKind::Deadline));
                 if reason == StopReason::CreatesHang {
-                    health.observe(&ok("GET", "/api"));
-                    health.observe(&ok("POST", "/apis/a/v1/selfsubjectaccessreviews"));
+                    health.observe(1, &ok("GET", "/api"));
+                    health.observe(1, &ok("POST", "/apis/a/v1/selfsubjectaccessreviews"));
                 }
             }
         }
@@ -237,33 +268,47 @@ mod tests {
 
     #[test]
     fn a_request_with_little_time_shows_nothing() {
-        let health = Health::new(FAIR);
+        let mut health = Sequence::new(FAIR);
         let mut hurried = broken("POST", "/api/v1/pods", BrokenKind::Deadline);
         hurried.took = FAIR / 2;
-        observe(&health, 30, &hurried);
+        health.observe(30, &hurried);
         assert!(health.reason().is_none());
         let late = broken("POST", "/api/v1/pods", BrokenKind::Deadline);
-        observe(&health, 19, &late);
-        health.observe(&ok("POST", "/api/v1/pods"));
-        observe(&health, 19, &late);
+        health.observe(19, &late);
+        health.observe(1, &ok("POST", "/api/v1/pods"));
+        health.observe(19, &late);
         assert!(health.reason().is_none(), "there was a response in between");
     }
 
     #[test]
+    fn requests_that_hang_beside_others_show_nothing() {
+        let mut health = Sequence::new(FAIR);
+        let late = broken("POST", "/api/v1/pods", BrokenKind::Deadline);
+        health.observe(19, &late);
+        health.observe(1, &ok("POST", "/api/v1/pods"));
+        for _ in 0..30 {
+            health.health.observe_at(&late, health.now);
+        }
+        assert!(health.reason().is_none(), "the server responded while they waited");
+        health.observe(20, &late);
+        assert!(health.reason().is_some());
+    }
+
+    #[test]
     fn a_server_is_overloaded_if_it_responded_before() {
-        let health = Health::new(Duration::ZERO);
+        let mut health = Sequence::new(Duration::ZERO);
         let mut late = broken("GET", "/api/v1/nodes", BrokenKind::Deadline);
         late.took = Duration::ZERO;
-        observe(&health, 5, &late);
-        assert!(!health.is_overloaded(), "it never lists");
-        health.observe(&ok("GET", "/api/v1/nodes"));
-        observe(&health, 2, &late);
-        assert!(!health.is_overloaded());
-        health.observe(&late);
-        assert!(health.is_overloaded());
-        assert!(!health.is_overloaded(), "the count begins again");
-        late.took = Duration::from_mins(1);
-        observe(&health, 5, &late);
-        assert!(!health.is_overloaded(), "these requests are older");
+        health.observe(5, &late);
+        assert!(!health.health.is_overloaded(), "it never lists");
+        health.observe(1, &ok("GET", "/api/v1/nodes"));
+        health.observe(2, &late);
+        assert!(!health.health.is_overloaded());
+        health.observe(1, &late);
+        assert!(health.health.is_overloaded());
+        assert!(!health.health.is_overloaded(), "the count begins again");
+        late.took = Duration::from_mins(10);
+        health.observe(5, &late);
+        assert!(!health.health.is_overloaded(), "these requests are older");
     }
 }
