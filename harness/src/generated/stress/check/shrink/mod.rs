@@ -1,8 +1,9 @@
 //! Finds the smallest part of a history that still shows a violation.
 //!
-//! Each step removes an object with all its responses and events, the time before or after a change,
-//! a watch, or a request without an effect. A correct server could have left that undone. So a part
-//! of a correct history is correct, and a violation in a part is a violation in the whole.
+//! Each step removes an object with all its responses and events, the time before or after a
+//! change, a watch, or a request without an effect. A correct server could have left that undone.
+//! So a part of a correct history is correct, and a violation in a part is a violation in the
+//! whole.
 
 mod cuts;
 mod part;

@@ -10,8 +10,8 @@ use kubeproof_apimachinery::schema::{FieldError, Path};
 /// The conditions that Kubernetes defines. Others have qualified names.
 const CONDITIONS: [&str; 3] = ["Initialized", "PodScheduled", "Ready"];
 
-/// Copies the fields that a write to the status does not change. Old kubelets leave out the class of
-/// a pod and its owners.
+/// Copies the fields that a write to the status does not change. Old kubelets leave out the class
+/// of a pod and its owners.
 pub(super) fn prepare(new: &mut Value, old: &Value) {
     take_status_and_metadata(new, old);
     new.adopt_meta("ownerReferences", old);
