@@ -18,6 +18,10 @@ const REFUSED: usize = 10;
 /// Consecutive requests without a timely response that show that the server hangs.
 const DEADLINES: usize = 20;
 
+/// Rounds of such requests. The requests of a round wait at the same time, so one pause of this
+/// machine or of the server can delay all of them.
+const ROUNDS: usize = 3;
+
 /// Requests without a timely response that show that the server is overloaded.
 const OVERLOAD: usize = 3;
 
@@ -54,6 +58,10 @@ struct State {
 #[derive(Debug, Default)]
 struct Streak {
     count: usize,
+    /// Each round has requests that were sent after the first one of the round before ended.
+    rounds: usize,
+    /// The end of the first request of the last round.
+    round_ended: Option<Instant>,
     /// The time of the last different outcome. Requests that were sent before it show nothing:
     /// the server responded to others while they waited.
     since: Option<Instant>,
@@ -77,7 +85,7 @@ impl Health {
             Outcome::Response(_) => state.responded(exchange, now),
             Outcome::Broken(broken) => match broken.kind {
                 BrokenKind::NotSent | BrokenKind::Interrupted => return,
-                BrokenKind::Connect => state.refused.add(state.last.as_ref()),
+                BrokenKind::Connect => state.refused.add(state.last.as_ref(), None, now),
                 BrokenKind::Deadline if exchange.took >= self.fair_wait => {
                     state.timed_out(exchange, now);
                 }
@@ -140,7 +148,7 @@ impl State {
             streaks.push(&mut self.creates);
         }
         for streak in streaks.into_iter().filter(|streak| streak.since <= sent) {
-            streak.add(self.last.as_ref());
+            streak.add(self.last.as_ref(), sent, now);
         }
         if self.responding.contains(&verb) && self.late_since <= sent {
             self.late += 1;
@@ -149,12 +157,13 @@ impl State {
 
     fn reason_to_stop(&self) -> Option<Stopped> {
         let limits = [
-            (&self.refused, REFUSED, StopReason::Refused),
-            (&self.silent, DEADLINES, StopReason::Silent),
-            (&self.creates, DEADLINES, StopReason::CreatesHang),
+            (&self.refused, REFUSED, 1, StopReason::Refused),
+            (&self.silent, DEADLINES, ROUNDS, StopReason::Silent),
+            (&self.creates, DEADLINES, ROUNDS, StopReason::CreatesHang),
         ];
-        let (streak, _, reason) =
-            limits.into_iter().find(|(streak, limit, _)| streak.count >= *limit)?;
+        let (streak, _, _, reason) = limits.into_iter().find(|(streak, count, rounds, _)| {
+            streak.count >= *count && streak.rounds >= *rounds
+        })?;
         let (since, after) = streak.begun.clone()?;
         Some(Stopped { reason, since: format!("{since:.3}"), after })
     }
@@ -165,8 +174,12 @@ impl Streak {
         Self { since: Some(now), ..Self::default() }
     }
 
-    fn add(&mut self, last: Option<&String>) {
+    fn add(&mut self, last: Option<&String>, sent: Option<Instant>, now: Instant) {
         self.count += 1;
+        if self.round_ended.is_none() || self.round_ended <= sent {
+            self.rounds += 1;
+            self.round_ended = Some(now);
+        }
         self.begun.get_or_insert_with(|| (Timestamp::now(), last.cloned()));
     }
 }
@@ -292,6 +305,20 @@ mod tests {
         assert!(health.reason().is_none(), "the server responded while they waited");
         health.observe(20, &late);
         assert!(health.reason().is_some());
+    }
+
+    #[test]
+    fn requests_that_hang_at_the_same_time_show_nothing() {
+        let mut health = Sequence::new(FAIR);
+        let late = broken("POST", "/api/v1/pods", BrokenKind::Deadline);
+        for round in 1..=ROUNDS {
+            assert!(health.reason().is_none(), "{round}");
+            health.now += FAIR;
+            for _ in 0..DEADLINES {
+                health.health.observe_at(&late, health.now);
+            }
+        }
+        assert!(health.reason().is_some(), "no round had a response");
     }
 
     #[test]

@@ -5,13 +5,14 @@
 //! on drop. Without free memory it waits until its deadline.
 //!
 //! A small reservation may overtake a larger one that waits, because finished cases release memory.
-//! If all reserved memory belongs to waiting responses, the last one fails; otherwise all would
-//! wait for each other. Long lines of watches take turns. Bodies do not, because over HTTP/2 an
-//! unread body blocks others on its connection.
+//! If all reserved memory belongs to waiting responses, they would wait for each other. So the last
+//! one may exceed the limit. Long lines of watches take turns. Bodies do not, because over HTTP/2
+//! an unread body blocks others on its connection.
 //!
 //! Cases that keep one response and wait for the next can block each other, too. So a run starts no
 //! case while less than half of the memory is free. After a standstill, one reservation may exceed
-//! the limit. All together never exceed it twice.
+//! the limit. All together never exceed twice the limit: a response that must wait then, while all
+//! others wait, fails.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -154,8 +155,10 @@ impl MemoryBudget {
             let parked = {
                 let mut level = self.pool.level();
                 let exceeds = level.held + bytes > self.pool.total;
-                let may_exceed =
-                    standstill == Some(level.changes) && level.held + bytes <= 2 * self.pool.total;
+                let all_wait = level.parked + level.queued + own == level.held;
+                let may_exceed = (all_wait || standstill == Some(level.changes))
+                    && own + bytes <= self.pool.total
+                    && level.held + bytes <= 2 * self.pool.total;
                 if !exceeds || may_exceed {
                     level.held += bytes;
                     if exceeds {
@@ -163,8 +166,7 @@ impl MemoryBudget {
                     }
                     return Ok(Reservation { pool: Arc::clone(&self.pool), bytes });
                 }
-                if own + bytes > self.pool.total || level.parked + level.queued + own == level.held
-                {
+                if own + bytes > self.pool.total || all_wait {
                     return Err(self.exhausted());
                 }
                 Parked::new(&self.pool, &mut level, own)
@@ -322,30 +324,51 @@ mod tests {
         large.await.expect("all is free");
     }
 
+    fn grown(budget: &MemoryBudget) -> GrowingReservation {
+        GrowingReservation::new(budget, budget.pool.total)
+    }
+
     #[tokio::test]
-    async fn of_those_who_wait_for_no_client_but_each_other_the_last_gives_up() {
+    async fn when_all_reservations_wait_for_each_other_the_last_one_exceeds_the_limit() {
         let budget = MemoryBudget::new(4 << 20, 4 << 20);
         let finished = budget.hold(1 << 20, 0).await.expect("there is room");
-        let (mut first, mut second) =
-            (GrowingReservation::new(&budget, 4 << 20), GrowingReservation::new(&budget, 4 << 20));
+        let (mut first, mut second) = (grown(&budget), grown(&budget));
         first.add(1 << 20).await.expect("there is room");
         second.add(1 << 20).await.expect("there is room");
         let mut waiting = Box::pin(first.add(2 << 20));
         assert!(futures_util::poll!(&mut waiting).is_pending());
         assert!(
             futures_util::poll!(Box::pin(second.add(2 << 20))).is_pending(),
-            "what is finished will go"
+            "the finished response will be released"
         );
         second.add(1 << 20).await.expect("it fits");
         drop(finished);
-        assert!(futures_util::poll!(&mut waiting).is_pending(), "it has looked, and waits again");
-        second.add(2 << 20).await.expect_err("the other waits for it, and nobody else has any");
+        assert!(futures_util::poll!(&mut waiting).is_pending(), "it waits again");
+        second.add(2 << 20).await.expect("the only other reservation waits");
+        assert_eq!(budget.pool.level().held, 5 << 20);
         assert!(futures_util::poll!(&mut waiting).is_pending());
         drop(second);
-        waiting.await.expect("all but its own is free");
+        waiting.await.expect("only its own memory is in use");
         drop(first);
         assert_eq!(budget.free(), 4 << 20);
         assert_eq!(budget.pool.level().parked, 0);
+    }
+
+    #[tokio::test]
+    async fn a_reservation_that_would_exceed_twice_the_limit_fails() {
+        let budget = MemoryBudget::new(8 << 20, 8 << 20);
+        let (mut first, mut second, mut third) = (grown(&budget), grown(&budget), grown(&budget));
+        first.add(2 << 20).await.expect("there is room");
+        second.add(2 << 20).await.expect("there is room");
+        third.add(4 << 20).await.expect("there is room");
+        let (mut first, mut second) = (Box::pin(first.add(6 << 20)), Box::pin(second.add(6 << 20)));
+        assert!(futures_util::poll!(&mut first).is_pending());
+        assert!(futures_util::poll!(&mut second).is_pending());
+        third.add(3 << 20).await.expect("all others wait");
+        assert!(futures_util::poll!(&mut second).is_pending());
+        let mut third = Box::pin(third.add(1 << 20));
+        assert!(futures_util::poll!(&mut third).is_pending(), "the first will try again");
+        first.await.expect_err("2 + 2 + 7 of 8 MiB are in use, and it needs 6 more");
     }
 
     #[tokio::test]
@@ -373,7 +396,8 @@ mod tests {
         second.reach(LONG).await.expect("so much is had without a turn");
         let mut waiting = Box::pin(second.reach(LONG + 1));
         assert!(futures_util::poll!(&mut waiting).is_pending());
-        first.reach(2 << 20).await.expect_err("the other has some of it, and waits for its turn");
+        first.reach(2 << 20).await.expect("the other waits for its turn");
+        assert!(futures_util::poll!(&mut waiting).is_pending());
         drop(first);
         waiting.await.expect("it is its turn");
     }
