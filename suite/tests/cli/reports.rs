@@ -94,6 +94,7 @@ fn junit_has_a_test_case_per_result() {
     assert_eq!(suites.failures as u64, report["summary"]["fail"].as_u64().expect("a count"));
 }
 
+/// A third of the cases runs. `KUBEPROOF_WHOLE=1` runs all of them.
 #[test]
 fn reports_contain_no_token() {
     let server = TestServer::start(&["--fault", "create-answers-200", "everybody-may-everything"]);
@@ -106,7 +107,10 @@ fn reports_contain_no_token() {
             .collect();
     let options: Vec<String> =
         places.iter().flat_map(|(format, place)| [format!("--{format}"), place.clone()]).collect();
-    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let mut options: Vec<&str> = options.iter().map(String::as_str).collect();
+    if std::env::var_os("KUBEPROOF_WHOLE").is_none() {
+        options.extend(["--shard", "1/3"]);
+    }
     let output =
         kubeproof(&[&["run", "-vv", "--github"], &server.target()[..], &options].concat()).with(1);
 

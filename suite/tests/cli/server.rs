@@ -3,6 +3,8 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -10,6 +12,12 @@ use crate::program::command;
 
 pub(crate) const TOKEN: &str = "token-of-the-administrator";
 pub(crate) const USER_TOKEN: &str = "token-of-a-user";
+
+/// Time for the controller of namespaces to remove a deleted one.
+const NAMESPACE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Time between two requests of a test that waits.
+const POLL: Duration = Duration::from_millis(10);
 
 /// A running server. Dropping it kills the process.
 pub(crate) struct TestServer {
@@ -92,13 +100,30 @@ impl TestServer {
     }
 
     /// Asserts that runs have left no namespace and no CRD behind.
+    ///
+    /// A run deletes its namespace, and leaves the rest to the controller of the server.
     #[track_caller]
     pub(crate) fn assert_clean(&self) {
-        let namespaces = self.names("/api/v1/namespaces");
-        assert!(!namespaces.iter().any(|name| name.starts_with("kubeproof-")), "{namespaces:?}");
+        let deadline = Instant::now() + NAMESPACE_TIMEOUT;
+        loop {
+            let list = self.get("/api/v1/namespaces");
+            let items = list["items"].as_array().expect("items");
+            let left: Vec<&Value> =
+                items.iter().map(|item| &item["metadata"]).filter(|item| is_of_run(item)).collect();
+            if left.is_empty() {
+                break;
+            }
+            let is_deleted = left.iter().all(|item| item["deletionTimestamp"].is_string());
+            assert!(is_deleted && Instant::now() < deadline, "{left:?}");
+            thread::sleep(POLL);
+        }
         let definitions = self.names("/apis/apiextensions.k8s.io/v1/customresourcedefinitions");
         assert_eq!(definitions, Vec::<String>::new());
     }
+}
+
+fn is_of_run(metadata: &Value) -> bool {
+    metadata["name"].as_str().is_some_and(|name| name.starts_with("kubeproof-"))
 }
 
 impl Drop for TestServer {
