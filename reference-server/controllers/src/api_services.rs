@@ -3,7 +3,6 @@
 //! As in kube-apiserver, each group and version has an `APIService` without a service. The server
 //! creates those of built-in groups when it starts, and keeps those of definitions up to date.
 
-mod followed;
 mod priorities;
 
 use std::collections::BTreeSet;
@@ -13,8 +12,8 @@ use kubeproof_apimachinery::object::timestamp;
 use kubeproof_apiserver::loopback::{Client, DeleteOptions, Resource};
 use serde_json::{Value, json};
 
-use self::followed::Followed;
 use self::priorities::{Priority, of_built_in, of_definition};
+use crate::followed::Followed;
 
 /// The label of objects that the server manages.
 const LABEL: &str = "kube-aggregator.kubernetes.io/automanaged";

@@ -4,6 +4,7 @@ mod api_services;
 mod certificates;
 mod custom_resource;
 mod finalizer;
+mod followed;
 mod garbage_collector;
 mod namespace;
 mod node_taints;

@@ -9,7 +9,7 @@ use serde_json::Value;
 const BATCH: usize = 1_000;
 
 /// What a controller needs of each object of a resource, by name.
-pub(super) struct Followed<T> {
+pub(crate) struct Followed<T> {
     resource: Resource,
     parse: fn(&Value) -> T,
     items: BTreeMap<String, T>,
@@ -18,28 +18,28 @@ pub(super) struct Followed<T> {
 }
 
 impl<T> Followed<T> {
-    pub(super) fn new(resource: Resource, parse: fn(&Value) -> T) -> Self {
+    pub(crate) fn new(resource: Resource, parse: fn(&Value) -> T) -> Self {
         Self { resource, parse, items: BTreeMap::new(), revision: None }
     }
 
-    pub(super) fn resource(&self) -> &Resource {
+    pub(crate) fn resource(&self) -> &Resource {
         &self.resource
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&T> {
+    pub(crate) fn get(&self, name: &str) -> Option<&T> {
         self.items.get(name)
     }
 
-    pub(super) fn entries(&self) -> impl Iterator<Item = (&String, &T)> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&String, &T)> {
         self.items.iter()
     }
 
-    pub(super) fn values(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
         self.items.values()
     }
 
     /// Applies the changes since the last call.
-    pub(super) fn catch_up(&mut self, client: &Client) {
+    pub(crate) fn catch_up(&mut self, client: &Client) {
         while let Some(revision) = self.revision {
             let Ok((events, newest)) = client.events_after(&self.resource, revision, BATCH) else {
                 break;
