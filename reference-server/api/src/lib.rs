@@ -95,7 +95,7 @@ macro_rules! rules {
 
 const RULES: &[(&str, &str)] = rules! {
     "access" "admissionregistration" "apiextensions" "apps" "autoscaling" "batch" "core"
-    "flowcontrol" "meta" "networking" "others" "scheduling" "storage"
+    "flowcontrol" "meta" "networking" "others" "resource" "scheduling" "storage"
 };
 
 /// Returns the hand-written rules of the built-in types, which all versions share.

@@ -76,6 +76,12 @@ impl FieldError {
         )
     }
 
+    /// Reports an object or a list that is invalid as a whole. The message does not show it.
+    pub fn invalid_object(field: impl Display, detail: &str) -> Self {
+        let message = with_detail("Invalid value".to_owned(), detail);
+        Self::new(field, CauseReason::FieldValueInvalid, message)
+    }
+
     /// Reports a value of the wrong JSON type. `found` is the name of the actual type.
     pub fn wrong_type(field: impl Display, found: &str, detail: &str) -> Self {
         Self::new(
@@ -107,6 +113,11 @@ impl FieldError {
             CauseReason::FieldValueDuplicate,
             format!("Duplicate value: {}", shown(value)),
         )
+    }
+
+    /// Reports the second occurrence of an object or a list. The message does not show it.
+    pub fn duplicate_object(field: impl Display) -> Self {
+        Self::new(field, CauseReason::FieldValueDuplicate, "Duplicate value".to_owned())
     }
 
     /// Reports a value that may not be set.

@@ -145,6 +145,7 @@ impl Assembly<'_> {
         let mut schema = host.map_or(Value::Null, |(host, _)| self.schema(package, host));
         if let Some(keywords) = schema.as_object_mut() {
             keywords.remove(openapi::KINDS);
+            keywords.remove(openapi::UNIONS);
         }
         schema
     }

@@ -72,7 +72,7 @@ type Names []string
 
 const EXPECTED: &str = r#"package io.k8s.api.farm.v1
 
-io.k8s.api.farm.v1.Animal
+io.k8s.api.farm.v1.Animal union=name:legs
   1 name string required keep default=""
   2 legs int32 keep
 
@@ -119,7 +119,13 @@ fn checkout(extra: &str) -> TempDir {
         "x-kubernetes-group-version-kind": [{"group": "farm", "version": "v1", "kind": "Barn"}],
     });
     barn["properties"][extra] = json!({"type": "string"});
-    let animal = json!({"required": ["name"], "properties": {"name": {"default": ""}}});
+    let animal = json!({
+        "required": ["name"],
+        "properties": {"name": {"default": ""}},
+        "x-kubernetes-unions": [
+            {"discriminator": "name", "fields-to-discriminateBy": {"legs": "Legs"}}
+        ],
+    });
     let document = json!({"components": {"schemas": {
         "io.k8s.api.farm.v1.Barn": barn, "io.k8s.api.farm.v1.Animal": animal,
     }}});

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::assemble::{Definition, Field, META, Package};
 use super::discovery::{Kind, Version};
-use super::openapi::KINDS;
+use super::openapi::{KINDS, UNIONS};
 
 /// The verbs of a usual resource, which are written as `*`.
 pub(crate) const ALL_VERBS: [&str; 8] =
@@ -37,6 +37,7 @@ fn header(definition: &Definition) -> String {
     if definition.schema["x-kubernetes-map-type"] == "atomic" {
         header.push_str(" map=atomic");
     }
+    header.extend(union(&definition.schema[UNIONS][0]));
     for kind in definition.schema[KINDS].as_array().into_iter().flatten() {
         let text = |field: &str| kind[field].as_str().unwrap_or_default();
         // Each group has the kinds of metadata, such as DeleteOptions. One of them is enough.
@@ -47,6 +48,14 @@ fn header(definition: &Definition) -> String {
     }
     header.push('\n');
     header
+}
+
+/// Returns the attribute of a union.
+fn union(union: &Value) -> Option<String> {
+    let fields = union["fields-to-discriminateBy"].as_object()?;
+    let fields: Vec<_> = fields.keys().map(String::as_str).collect();
+    let discriminator = union["discriminator"].as_str().unwrap_or_default();
+    Some(format!(" union={discriminator}:{}", fields.join(",")))
 }
 
 fn line(field: &Field) -> String {
@@ -67,7 +76,7 @@ fn line(field: &Field) -> String {
         ("strategy", "x-kubernetes-patch-strategy"),
     ];
     for (word, keyword) in keywords {
-        if let Some(value) = text(&schema[keyword]).filter(|value| value != "granular") {
+        if let Some(value) = text(&schema[keyword]) {
             words.push(format!("{word}={value}"));
         }
     }

@@ -7,6 +7,7 @@ mod certificate_requests;
 mod certificates;
 mod conversion;
 mod default_plugins;
+mod devices;
 mod garbage_collector;
 mod http;
 mod https;

@@ -38,6 +38,20 @@ async fn a_deletion_applies_its_options_and_returns_the_deleted_object() {
     assert_eq!(deleted.json["details"], details);
 }
 
+#[rstest]
+#[case("/apis/storage.k8s.io/v1/storageclasses", json!({"provisioner": "a.example.com/b"}))]
+#[case("/apis/resource.k8s.io/v1/deviceclasses", json!({"spec": {}}))]
+#[case("/api/v1/namespaces/default/resourcequotas", json!({}))]
+#[tokio::test]
+async fn deletions_of_some_types_return_the_object(#[case] collection: &str, #[case] body: Value) {
+    let server = TestServer::start().await;
+    let mut body = body;
+    body["metadata"]["name"] = "a".into();
+    let created = server.post(collection, &body).await.expect(201);
+    let deleted = server.delete(&format!("{collection}/a"), "").await.expect(200);
+    assert_eq!(deleted.text_at("/metadata/uid"), created.text_at("/metadata/uid"));
+}
+
 #[tokio::test]
 async fn a_create_with_a_taken_name_is_rejected_and_changes_nothing() {
     let server = TestServer::start().await;

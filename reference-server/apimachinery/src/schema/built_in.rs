@@ -158,7 +158,8 @@ impl Builder<'_> {
             Type::Quantity => quantity(),
             Type::IntOrString => int_or_string(),
             Type::RawExtension | Type::FieldsV1 => {
-                Schema { kind: Some(Kind::Object), ..anything() }
+                // Managers own such a value as a whole.
+                Schema { kind: Some(Kind::Object), atomic_map: true, ..anything() }
             }
             Type::Json => anything(),
         };

@@ -23,8 +23,12 @@ pub struct Constraints {
     pub keys: Option<Syntax>,
     /// The field that identifies the items of a list. It is empty for the item itself.
     pub unique: Option<&'static str>,
+    /// The field that differs in the items of a list. A duplicate is a mistake of its item.
+    pub key: Option<&'static str>,
     /// The maximum number of items of a list, or of bytes of a string.
     pub most: Option<u64>,
+    /// The items of a list with too many of them are not checked.
+    pub stops: bool,
     /// The functions of the definition.
     pub checks: Vec<Check>,
 }
@@ -63,15 +67,29 @@ impl Constraints {
         }
     }
 
+    /// Reports whether a list is too long for a check of its items.
+    pub(super) fn stops_at(&self, items: &[Value]) -> bool {
+        self.stops && self.most.is_some_and(|most| items.len() as u64 > most)
+    }
+
     fn items(&self, items: &[Value], path: Path<'_>, errors: &mut Vec<FieldError>) {
         if let Some(most) = self.most.filter(|most| items.len() as u64 > *most) {
             errors.push(FieldError::too_many(path, items.len(), most));
         }
-        let mut known = HashSet::new();
+        if self.stops_at(items) {
+            return;
+        }
+        let (mut known, mut keys) = (HashSet::new(), HashSet::new());
         for (index, item) in items.iter().enumerate() {
             let place = path.index(index);
             if let (Some(syntax), Some(text)) = (self.syntax, item.as_str()) {
                 errors.extend(syntax.errors(text, place));
+            }
+            if let Some(field) = self.key {
+                let key = item.get(field).and_then(Value::as_str).unwrap_or_default();
+                if !keys.insert(key) {
+                    errors.push(FieldError::duplicate(place, &Value::from(key)));
+                }
             }
             match self.unique {
                 Some("") if !known.insert(item) => errors.push(FieldError::duplicate(place, item)),
@@ -105,7 +123,13 @@ mod tests {
            json!(["a", "b", "a"]), &["f[2]"])]
     #[case(Constraints { unique: Some("name"), ..Constraints::default() },
            json!([{"name": "a"}, {"name": "a"}, {}, {}]), &["f[1].name"])]
+    #[case(Constraints { key: Some("name"), ..Constraints::default() },
+           json!([{"name": "a"}, {"name": "a"}, {}, {}]), &["f[1]", "f[3]"])]
     #[case(Constraints { most: Some(1), ..Constraints::default() }, json!([1, 2]), &["f"])]
+    #[case(Constraints {
+               most: Some(1), stops: true, unique: Some(""), ..Constraints::default()
+           },
+           json!([1, 1]), &["f"])]
     #[case(Constraints { most: Some(1), ..Constraints::default() }, json!("ab"), &["f"])]
     #[case(Constraints { checks: vec![|value, path| vec![FieldError::invalid(path, value, "")]],
            ..Constraints::default() }, json!({}), &["f"])]

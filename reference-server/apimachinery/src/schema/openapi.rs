@@ -249,7 +249,7 @@ impl Reader {
             "x-kubernetes-embedded-resource" => schema.embedded_resource = self.flag(value, path),
             "x-kubernetes-list-map-keys" => schema.list_map_keys = strings(value),
             "x-kubernetes-list-type" => schema.list_type = self.list_type(value, path),
-            "x-kubernetes-map-type" => schema.atomic_map = value == "atomic",
+            "x-kubernetes-map-type" if value == "atomic" => schema.atomic_map = true,
             _ => {
                 schema.extra.insert(keyword.to_owned(), value.clone());
             }

@@ -97,13 +97,18 @@ impl Schema {
     pub(super) fn writes(&self, value: &Value) -> bool {
         match value {
             Value::Null => false,
-            _ if self.keep_empty => true,
+            _ if self.keep_empty || self.is_raw() => true,
             Value::String(text) => !text.is_empty(),
             Value::Bool(is_set) => *is_set || !self.omit_zero,
             Value::Number(number) => !self.omit_zero || number.as_f64() != Some(0.0),
             Value::Array(items) => !items.is_empty(),
             Value::Object(fields) => !fields.is_empty() || self.additional_properties.is_none(),
         }
+    }
+
+    /// Reports whether any JSON value is decoded, although only objects are valid.
+    pub(super) fn is_raw(&self) -> bool {
+        self.preserve_unknown && self.kind == Some(Kind::Object)
     }
 
     /// Returns the zero value for a null item of a typed list, or a null value of a typed map.

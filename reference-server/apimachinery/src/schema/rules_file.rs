@@ -23,7 +23,9 @@
 //! | `strict` | an empty string is a mistake, too (in Go: a pointer) |
 //! | `keys=NAME` | the syntax of the keys of a map |
 //! | `unique`, `unique=FIELD` | the items of a list, or this field of them, differ |
+//! | `key=FIELD` | this field of the items differs; a duplicate is reported at its item |
 //! | `most=N` | the maximum number of items of a list, or of bytes of a string |
+//! | `limit=N` | the same for a list whose items are not checked if there are more |
 //! | `default=JSON` | the default; the last attribute |
 //!
 //! In the line of a definition, `optional` applies to all its fields.
@@ -156,7 +158,12 @@ fn rule(line: &'static str) -> Result<Rule, &'static str> {
             "syntax" => rule.constraints.syntax = Some(value.parse::<Syntax>().map_err(|_| word)?),
             "keys" => rule.constraints.keys = Some(value.parse::<Syntax>().map_err(|_| word)?),
             "unique" => rule.constraints.unique = Some(value),
+            "key" => rule.constraints.key = Some(value),
             "most" => rule.constraints.most = Some(value.parse().map_err(|_| word)?),
+            "limit" => {
+                rule.constraints.most = Some(value.parse().map_err(|_| word)?);
+                rule.constraints.stops = true;
+            }
             "minimum" => rule.minimum = number()?,
             "maximum" => rule.maximum = number()?,
             "enum" => rule.enumeration = value.split(',').collect(),

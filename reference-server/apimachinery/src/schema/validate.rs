@@ -47,7 +47,12 @@ impl Walk {
             return;
         }
         if !schema.has_type(value) {
-            self.wrong_type(schema, value, path);
+            if typed && schema.is_raw() {
+                let why = "must be a valid JSON object";
+                self.push(FieldError::invalid(path, &Value::from("<value omitted>"), why));
+            } else {
+                self.wrong_type(schema, value, path);
+            }
             return;
         }
         self.alternatives(schema, value, path, typed);
@@ -59,6 +64,7 @@ impl Walk {
         }
         match value {
             Value::Object(fields) => self.object(schema, fields, old, (path, typed)),
+            Value::Array(items) if schema.constraints.stops_at(items) => {}
             Value::Array(items) => self.list(schema, items, old, (path, typed)),
             Value::String(text) => self.string(schema, text, path, typed),
             Value::Number(number) => {
@@ -344,7 +350,8 @@ fn as_integer(value: &Value) -> Option<i64> {
 }
 
 fn is_missing(schema: &Schema, field: Option<&Value>, name: &str, typed: bool) -> bool {
-    let keeps_empty = schema.properties.get(name).is_some_and(|schema| schema.keep_empty);
+    let keeps_empty =
+        schema.properties.get(name).is_some_and(|schema| schema.keep_empty || schema.is_raw());
     match field {
         None => true,
         Some(Value::Null) => typed,

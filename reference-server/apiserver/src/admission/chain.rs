@@ -8,6 +8,7 @@ use kubeproof_apimachinery::status::ApiError;
 use serde_json::Value;
 
 use super::certificates::{CertificateApproval, CertificateSigning, CertificateSubjectRestriction};
+use super::claims::ClaimStatusPermission;
 use super::default_class::{DefaultIngressClass, DefaultStorageClass};
 use super::escalation::RoleEscalation;
 use super::limit_ranger::LimitRanger;
@@ -27,7 +28,8 @@ use crate::config::Options;
 use crate::http::metrics::Admission;
 
 /// The plugins of newer versions, and the minor version of Kubernetes that enables them.
-const SINCE: [(&str, u32); 2] = [("PodTopologyLabels", 35), ("PodResizeValidator", 36)];
+const SINCE: [(&str, u32); 3] =
+    [("PodTopologyLabels", 35), ("PodResizeValidator", 36), ("ClaimStatusPermission", 36)];
 
 /// The plugins of a server.
 pub(crate) struct Chain {
@@ -40,6 +42,7 @@ impl Chain {
         let newest = options.version.numbers().1.parse().unwrap_or_default();
         let mut plugins: Vec<Box<dyn Plugin>> = vec![
             Box::new(RoleEscalation),
+            Box::new(ClaimStatusPermission),
             Box::new(NamespaceLifecycle),
             Box::new(LimitRanger),
             Box::new(ServiceAccount),

@@ -6,6 +6,7 @@
 
 mod certificates;
 mod chain;
+mod claims;
 mod conditions;
 mod default_class;
 mod escalation;
@@ -79,6 +80,8 @@ pub(crate) struct Kind {
 #[derive(Clone, Copy)]
 pub(crate) struct Attributes<'a> {
     pub(crate) operation: Operation,
+    /// The update comes from PATCH, whose permission differs from that of PUT.
+    pub(crate) is_patch: bool,
     pub(crate) ty: &'a ResourceType,
     /// The resource, subresource, namespace and name of the URL.
     pub(crate) info: &'a ResourceInfo,

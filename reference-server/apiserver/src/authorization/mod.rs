@@ -97,7 +97,8 @@ fn selected<'a>(info: &'a ResourceInfo, verb: &str, query: &Query) -> Cow<'a, Re
     }
 }
 
-fn denied(user: &User, verb: &str, info: &ResourceInfo) -> ApiError {
+/// Builds 403 `Forbidden` for a verb on a resource.
+pub(crate) fn denied(user: &User, verb: &str, info: &ResourceInfo) -> ApiError {
     let path = if info.subresource.is_empty() {
         info.resource.clone()
     } else {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 /// The plugins that this server implements and kube-apiserver enables by default.
-const DEFAULT: [&str; 23] = [
+const DEFAULT: [&str; 24] = [
     "CertificateApproval",
     "CertificateSigning",
     "CertificateSubjectRestriction",
@@ -26,8 +26,12 @@ const DEFAULT: [&str; 23] = [
     "TaintNodesByCondition",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionWebhook",
+    "ClaimStatusPermission",
     "RoleEscalation",
 ];
+
+/// The plugins that are a part of the registry in kube-apiserver.
+const UNNAMED: [&str; 2] = ["ClaimStatusPermission", "RoleEscalation"];
 
 /// The plugins of kube-apiserver that have no effect here.
 const WITHOUT_EFFECT: [&str; 21] = [
@@ -111,7 +115,7 @@ impl AdmissionPlugins {
 
 /// Returns the names of all plugins of kube-apiserver.
 fn known() -> Vec<&'static str> {
-    DEFAULT.into_iter().chain(WITHOUT_EFFECT).filter(|name| *name != "RoleEscalation").collect()
+    DEFAULT.into_iter().chain(WITHOUT_EFFECT).filter(|name| !UNNAMED.contains(name)).collect()
 }
 
 fn find(name: &str) -> Result<&'static str, AdmissionPluginError> {

@@ -93,6 +93,8 @@ fn resource(ty: &ResourceType) -> Resource {
         subresources,
         schema: ty.schema.clone(),
         custom: ty.custom,
+        deletion_returns_object: ty.deletion_returns_object(),
+        selectable_fields: ty.custom_selectable_fields(),
         body_types: ty.body_types.clone(),
         patch_types: ty.patch_types.clone(),
     }

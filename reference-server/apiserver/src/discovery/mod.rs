@@ -15,13 +15,13 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha512};
 
+use crate::registry::LazySchema;
+
 pub(crate) use aggregated::aggregated;
 pub(crate) use documents::Documents;
 pub(crate) use legacy::{group, groups, resources, versions};
 pub(crate) use priority::by_priority;
 pub(crate) use remote::{RemoteVersion, add_to_aggregated, add_to_groups, from_legacy, group_with};
-
-use kubeproof_apimachinery::schema::Schema;
 
 /// One version of one resource, as input for documents.
 #[derive(Clone, Debug)]
@@ -49,9 +49,13 @@ pub(crate) struct Resource {
     /// The subresources, including status and scale.
     pub subresources: Vec<Subresource>,
     /// The schema of an object.
-    pub schema: Arc<Schema>,
+    pub schema: LazySchema,
     /// A CRD defines the resource.
     pub custom: bool,
+    /// A deletion that removes an object returns it.
+    pub deletion_returns_object: bool,
+    /// The fields of a custom resource that field selectors support, beside those of metadata.
+    pub selectable_fields: Vec<String>,
     /// The media types of bodies of POST and PUT.
     pub body_types: Vec<&'static str>,
     /// The media types of bodies of PATCH.

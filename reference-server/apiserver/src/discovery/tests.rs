@@ -1,6 +1,7 @@
 //! Tests with all differences between documents: scopes, subresources of other groups, two versions
 //! of a group.
 
+use kubeproof_apimachinery::schema::Schema;
 use serde_json::{Value, json};
 
 use super::*;
@@ -18,8 +19,10 @@ fn resource(group: &str, version: &str, plural: &str, kind: &str, namespaced: bo
         short_names: Vec::new(),
         categories: Vec::new(),
         subresources: Vec::new(),
-        schema: Arc::default(),
+        schema: Arc::<Schema>::default().into(),
         custom: false,
+        deletion_returns_object: false,
+        selectable_fields: Vec::new(),
         body_types: Vec::new(),
         patch_types: Vec::new(),
     }

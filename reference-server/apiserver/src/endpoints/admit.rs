@@ -14,6 +14,7 @@ use crate::admission::{Attributes, Kind, Operation, Reinvocation};
 pub(super) struct Admission<'c> {
     call: &'c Call,
     operation: Operation,
+    is_patch: bool,
     info: Cow<'c, ResourceInfo>,
     kind: Kind,
     options: Value,
@@ -26,9 +27,14 @@ impl<'c> Admission<'c> {
         Self::new(call, Operation::Create, write_options(call, "CreateOptions", dry_run), dry_run)
     }
 
-    /// Returns the admission of an update, which may come from PATCH, too.
+    /// Returns the admission of an update.
     pub(super) fn update(call: &'c Call, dry_run: bool) -> Self {
         Self::new(call, Operation::Update, write_options(call, "UpdateOptions", dry_run), dry_run)
+    }
+
+    /// Returns the admission of an update by PATCH.
+    pub(super) fn patch(call: &'c Call, dry_run: bool) -> Self {
+        Self { is_patch: true, ..Self::update(call, dry_run) }
     }
 
     /// Returns the admission of a deletion.
@@ -44,7 +50,8 @@ impl<'c> Admission<'c> {
     fn new(call: &'c Call, operation: Operation, options: Value, dry_run: bool) -> Self {
         let (api_version, kind) = call.body_type();
         let kind = Kind { api_version, kind: kind.to_owned() };
-        Self { call, operation, info: Cow::Borrowed(&call.info), kind, options, dry_run }
+        let info = Cow::Borrowed(&call.info);
+        Self { call, operation, is_patch: false, info, kind, options, dry_run }
     }
 
     /// Returns whether a plugin may change the object.
@@ -91,6 +98,7 @@ impl<'c> Admission<'c> {
         let api = &self.call.api;
         Attributes {
             operation: self.operation,
+            is_patch: self.is_patch,
             ty: &self.call.ty,
             info: &self.info,
             kind: &self.kind,

@@ -36,7 +36,7 @@ pub(super) async fn handle(
     let options = WriteOptions::of_apply(&call.query)?;
     let Configuration { config, warnings } = read(&bytes, options.validation)?;
     let config = check(call, part, config)?;
-    let admission = Admission::update(call, options.dry_run);
+    let admission = Admission::patch(call, options.dry_run);
     let change = UpdateOptions {
         owned: true,
         ..UpdateOptions::new(part, options.dry_run, Some(&admission))

@@ -109,7 +109,7 @@ impl Call {
         let agent = agent.and_then(|agent| agent.split('/').next()).unwrap_or_default();
         let manager = self.query.text("fieldManager").unwrap_or(agent);
         let reach = match (self.info.subresource.as_str(), self.part()) {
-            ("status", _) if self.ty.custom => Reach::Status,
+            ("status", _) if self.ty.custom || self.ty.hooks.status_only => Reach::Status,
             ("status", _) => Reach::StatusAndMetadata,
             (_, Some(hooks)) => Reach::Only(hooks.fields),
             _ if self.ty.has_status => Reach::NoStatus,

@@ -44,7 +44,7 @@ pub(super) async fn handle(
     let options = WriteOptions::parse(&call.query, "PatchOptions")?;
     let ty = &*call.ty;
     let mut warnings = Vec::new();
-    let admission = Admission::update(call, options.dry_run);
+    let admission = Admission::patch(call, options.dry_run);
     let change = UpdateOptions::new(part, options.dry_run, Some(&admission));
     let changed = modify::modify(call, change, |old| {
         let patched = patch.apply(old, &ty.schema)?;

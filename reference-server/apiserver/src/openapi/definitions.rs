@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::published::Published;
-use super::{common, descriptions};
+use super::{common, descriptions, other_paths};
 use crate::config::KubernetesVersion;
 use crate::discovery::Resource;
 
@@ -34,22 +34,19 @@ impl Dialect {
 }
 
 /// Returns every schema of the resources and their operations by name. Those of built-in types
-/// follow from the data of the version.
-pub(super) fn definitions(
+/// follow from the data of the version. `needed` has the names in the operations.
+pub(super) fn definitions<'n>(
     resources: &[Arc<Resource>],
+    needed: impl Iterator<Item = &'n str>,
     version: KubernetesVersion,
     dialect: Dialect,
 ) -> Map<String, Value> {
-    let mut published = Published::new(version.definitions(), dialect);
-    for name in [common::STATUS, common::DELETE_OPTIONS, common::SCALE, common::LIST_META] {
-        published.add(name);
-    }
+    let mut published = Published::new(version, dialect);
     let mut named: BTreeMap<String, &Schema> = BTreeMap::new();
     let mut own = Vec::new();
     for resource in resources {
         let mut add = |kind: &str| published.add_kind(&resource.group, &resource.version, kind);
         if add(&resource.kind) {
-            add(&resource.list_kind);
             continue;
         }
         collect(&resource.schema, &mut named);
@@ -57,44 +54,89 @@ pub(super) fn definitions(
         own.push(resource.as_ref());
     }
     named.retain(|name, _| !published.add(name));
+    if !own.is_empty() {
+        published.add(common::LIST_META);
+    }
+    let needs_version = needed.fold(false, |known, name| {
+        published.add(name);
+        known || name == common::VERSION_INFO
+    });
     let mut written = published.finish();
-    written.insert(common::PATCH.to_owned(), json!({"type": "object"}));
-    if let Some(options) = written.get_mut(common::DELETE_OPTIONS) {
-        options[KINDS] = kinds_of_delete_options(resources);
+    if needs_version {
+        written.insert(common::VERSION_INFO.to_owned(), other_paths::version_info(dialect));
+    }
+    for name in [common::DELETE_OPTIONS, common::WATCH_EVENT] {
+        if let Some(schema) = written.get_mut(name) {
+            schema[KINDS] = kinds_in_each_group(name, resources);
+        }
     }
     for (name, definition) in &mut written {
         if let Some(definition) = definition.as_object_mut() {
             descriptions::describe(name, definition, dialect);
         }
     }
-    let custom =
-        named.iter().map(|(name, schema)| (name.clone(), Value::Object(define(schema, dialect))));
-    written.extend(custom);
-    for resource in own.iter().filter(|resource| !resource.list_kind.is_empty()) {
-        let list = list_of(&definition_name(resource), dialect);
-        written.insert(list_definition_name(resource), list);
+    for (name, schema) in &named {
+        let entry = written.entry(name.clone());
+        entry.or_insert_with(|| Value::Object(define(schema, dialect)));
     }
-    let own = own.into_iter().flat_map(|resource| {
-        let kind = |kind| [&*resource.group, &*resource.version, kind];
-        let list = (list_definition_name(resource), kind(&resource.list_kind));
-        [(definition_name(resource), kind(&resource.kind)), list]
-    });
-    for (name, [group, version, kind]) in own {
-        if let Some(Value::Object(definition)) = written.get_mut(&name) {
-            let kinds = definition.entry(KINDS).or_insert_with(|| json!([]));
-            if let Some(kinds) = kinds.as_array_mut() {
-                kinds.push(json!({"group": group, "version": version, "kind": kind}));
-            }
-        }
-    }
+    add_custom(&own, &mut written, dialect);
     written
 }
 
-/// Returns the kinds of `DeleteOptions`, which is a member of each group.
-fn kinds_of_delete_options(resources: &[Arc<Resource>]) -> Value {
+/// Adds the lists of custom resources, and the keywords of their kinds.
+fn add_custom(own: &[&Resource], written: &mut Map<String, Value>, dialect: Dialect) {
+    for resource in own {
+        let [name, list] = [definition_name(resource), list_definition_name(resource)];
+        if !resource.list_kind.is_empty() {
+            let schema = list_of(&name, dialect);
+            written.insert(list.clone(), schema);
+        }
+        for (name, kind) in [(name, &resource.kind), (list, &resource.list_kind)] {
+            let Some(Value::Object(definition)) = written.get_mut(&name) else { continue };
+            let kinds = definition.entry(KINDS).or_insert_with(|| json!([]));
+            if let Some(kinds) = kinds.as_array_mut() {
+                let Resource { group, version, .. } = resource;
+                kinds.push(json!({"group": group, "version": version, "kind": kind}));
+            }
+            if resource.custom && !resource.selectable_fields.is_empty() {
+                let fields = resource.selectable_fields.iter();
+                let fields = fields.map(|field| json!({ "fieldPath": field }));
+                definition.insert("x-kubernetes-selectable-fields".to_owned(), fields.collect());
+            }
+            if dialect == Dialect::V3 {
+                wrap_references(definition);
+            }
+        }
+    }
+}
+
+/// Writes the references of properties as `allOf`, which Kubernetes does because descriptions
+/// stand beside them.
+fn wrap_references(schema: &mut Map<String, Value>) {
+    for (keyword, child) in schema {
+        match child {
+            Value::Object(properties) if keyword == "properties" => {
+                for property in properties.values_mut().filter_map(Value::as_object_mut) {
+                    if let Some(reference) = property.remove("$ref") {
+                        property.insert("allOf".to_owned(), json!([{ "$ref": reference }]));
+                    }
+                    wrap_references(property);
+                }
+            }
+            Value::Object(child) if ["items", "additionalProperties"].contains(&&**keyword) => {
+                wrap_references(child);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the kinds of a definition such as `DeleteOptions`, which is a member of each group.
+fn kinds_in_each_group(name: &str, resources: &[Arc<Resource>]) -> Value {
+    let name = name.rsplit('.').next().unwrap_or_default();
     let mut groups = BTreeSet::from([("", "v1")]);
     groups.extend(resources.iter().map(|resource| (&*resource.group, &*resource.version)));
-    let kind = |(group, version)| json!({"group": group, "version": version, "kind": OPTIONS});
+    let kind = |(group, version)| json!({"group": group, "version": version, "kind": name});
     groups.into_iter().map(kind).collect()
 }
 
@@ -121,8 +163,6 @@ fn define(schema: &Schema, dialect: Dialect) -> Map<String, Value> {
     }
     written
 }
-
-const OPTIONS: &str = "DeleteOptions";
 
 /// The extension with the group, version and kind of a schema or an operation.
 pub(super) const KINDS: &str = "x-kubernetes-group-version-kind";
@@ -181,17 +221,21 @@ fn used(schema: &Schema, dialect: Dialect) -> Value {
 /// Returns the keywords of a schema itself.
 fn write(schema: &Schema, dialect: Dialect) -> Map<String, Value> {
     let mut written = schema.write(&|child| used(child, dialect));
-    if schema.int_or_string {
-        written.insert("format".to_owned(), json!("int-or-string"));
+    if schema.int_or_string && dialect == Dialect::V3 && schema.all_of.is_empty() {
         let types = json!([{"type": "integer"}, {"type": "string"}]);
-        match dialect {
-            Dialect::V2 => drop(written.insert("type".to_owned(), json!("string"))),
-            Dialect::V3 => drop(written.entry("oneOf").or_insert(types)),
+        written.entry("anyOf").or_insert(types);
+    }
+    if schema.embedded_resource {
+        let required = written.entry("required").or_insert_with(|| json!([]));
+        if let Some(required) = required.as_array_mut() {
+            let missing = ["kind", "apiVersion"].into_iter().map(Value::from);
+            let missing: Vec<_> = missing.filter(|name| !required.contains(name)).collect();
+            required.extend(missing);
         }
     }
     if dialect == Dialect::V2 {
         // Clients that validate with v2 ignore these extensions and would reject valid fields.
-        let is_open = schema.preserve_unknown || schema.embedded_resource;
+        let is_open = schema.preserve_unknown || schema.embedded_resource || schema.nullable;
         written.retain(|keyword, _| {
             !(V3_ONLY.contains(&keyword.as_str()) || is_open && CLOSING.contains(&keyword.as_str()))
         });
@@ -200,7 +244,7 @@ fn write(schema: &Schema, dialect: Dialect) -> Map<String, Value> {
 }
 
 /// Keywords that v2 lacks or that its clients cannot process.
-const V3_ONLY: [&str; 5] = ["nullable", "anyOf", "oneOf", "not", "allOf"];
+const V3_ONLY: [&str; 6] = ["default", "nullable", "anyOf", "oneOf", "not", "allOf"];
 
 /// Keywords that restrict the values of a schema.
 const CLOSING: [&str; 5] = ["type", "properties", "required", "items", "additionalProperties"];

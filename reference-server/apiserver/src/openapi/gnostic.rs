@@ -172,7 +172,12 @@ static SECURITY_DEFINITIONS: Shape =
     Shape { fields: &[], others: Some((1, Form::Choice(2, &API_KEY))), extensions: 0 };
 
 static API_KEY: Shape = Shape {
-    fields: &[("type", 1, Form::Text), ("name", 2, Form::Text), ("in", 3, Form::Text)],
+    fields: &[
+        ("type", 1, Form::Text),
+        ("name", 2, Form::Text),
+        ("in", 3, Form::Text),
+        ("description", 4, Form::Text),
+    ],
     others: None,
     extensions: 5,
 };
@@ -183,6 +188,8 @@ static PATH_ITEM: Shape = Shape {
         ("put", 3, Form::Message(&OPERATION)),
         ("post", 4, Form::Message(&OPERATION)),
         ("delete", 5, Form::Message(&OPERATION)),
+        ("options", 6, Form::Message(&OPERATION)),
+        ("head", 7, Form::Message(&OPERATION)),
         ("patch", 8, Form::Message(&OPERATION)),
         ("parameters", 9, Form::Parameters),
     ],
@@ -199,6 +206,7 @@ static OPERATION: Shape = Shape {
         ("consumes", 7, Form::Texts),
         ("parameters", 8, Form::Parameters),
         ("responses", 9, Form::Message(&RESPONSES)),
+        ("schemes", 10, Form::Texts),
     ],
     others: None,
     extensions: 13,

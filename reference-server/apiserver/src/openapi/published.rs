@@ -6,9 +6,11 @@
 use serde_json::{Map, Value, json};
 
 use super::definitions::{Dialect, KINDS};
+use super::naming::capital;
+use crate::config::KubernetesVersion;
 
 use kubeproof_apimachinery::schema::ListType;
-use kubeproof_apimachinery::schema::definitions::{Definition, Definitions, Field, Type};
+use kubeproof_apimachinery::schema::definitions::{Definition, Definitions, Field, Type, Union};
 
 const API_MACHINERY: &str = "io.k8s.apimachinery.pkg";
 /// The schemas whose JSON is not an object with the fields of the message.
@@ -20,12 +22,20 @@ const JSON: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSO
 pub(super) struct Published {
     definitions: &'static Definitions,
     dialect: Dialect,
+    /// Items of lists and values of maps have the default of their type.
+    item_defaults: bool,
     written: Map<String, Value>,
 }
 
 impl Published {
-    pub(super) fn new(definitions: &'static Definitions, dialect: Dialect) -> Self {
-        Self { definitions, dialect, written: Map::new() }
+    pub(super) fn new(version: KubernetesVersion, dialect: Dialect) -> Self {
+        // Kubernetes 1.36 no longer publishes these defaults.
+        let item_defaults = version == KubernetesVersion::V1_35 && dialect == Dialect::V3;
+        Self { item_defaults, ..Self::of(version.definitions(), dialect) }
+    }
+
+    fn of(definitions: &'static Definitions, dialect: Dialect) -> Self {
+        Self { definitions, dialect, item_defaults: false, written: Map::new() }
     }
 
     /// Writes a definition. Returns whether the name is known.
@@ -67,6 +77,9 @@ impl Published {
         if definition.atomic_map {
             schema["x-kubernetes-map-type"] = "atomic".into();
         }
+        if let Some(union) = &definition.union {
+            schema["x-kubernetes-unions"] = json!([write_union(union)]);
+        }
         let kinds = definition.group_version_kind.iter().map(
             |(group, version, kind)| json!({"group": group, "version": version, "kind": kind}),
         );
@@ -101,13 +114,14 @@ impl Published {
     fn property(&mut self, field: &Field) -> Value {
         let mut schema = self.ty(&field.ty);
         if !field.enumeration.is_empty() {
-            let place =
-                if schema["items"].is_object() { &mut schema["items"] } else { &mut schema };
+            let children = ["items", "additionalProperties"].into_iter();
+            let child = children.into_iter().find(|child| schema.get(child).is_some());
+            let place = if let Some(child) = child { &mut schema[child] } else { &mut schema };
             place["enum"] = json!(field.enumeration);
         }
         let keywords = keywords(field, self.dialect);
-        // In v3, keywords beside a reference are ignored.
-        if self.dialect == Dialect::V3 && schema.get("$ref").is_some() && !keywords.is_empty() {
+        // In v3, keywords beside a reference are ignored. Kubernetes has a description beside each.
+        if self.dialect == Dialect::V3 && schema.get("$ref").is_some() {
             schema = json!({ "allOf": [schema] });
         }
         if let Some(schema) = schema.as_object_mut() {
@@ -125,9 +139,9 @@ impl Published {
             Type::Int64 => json!({"type": "integer", "format": "int64"}),
             Type::Double => json!({"type": "number", "format": "double"}),
             Type::List(inner) | Type::WrappedList(inner) => {
-                json!({"type": "array", "items": self.ty(inner)})
+                json!({"type": "array", "items": self.item(inner)})
             }
-            Type::Map(inner) => json!({"type": "object", "additionalProperties": self.ty(inner)}),
+            Type::Map(inner) => json!({"type": "object", "additionalProperties": self.item(inner)}),
             Type::Message(name) => {
                 self.add(name);
                 self.reference(name)
@@ -156,6 +170,25 @@ impl Published {
         }
     }
 
+    /// Returns the schema of the items of a list, or the values of a map.
+    fn item(&mut self, ty: &Type) -> Value {
+        let mut schema = self.ty(ty);
+        if !self.item_defaults {
+            return schema;
+        }
+        let default = match ty {
+            Type::String => json!(""),
+            Type::Int32 | Type::Int64 => json!(0),
+            Type::Message(name) if !name.starts_with(ANYTHING) => {
+                schema = json!({ "allOf": [schema] });
+                json!({})
+            }
+            _ => return schema,
+        };
+        schema["default"] = default;
+        schema
+    }
+
     fn time(&mut self, name: &str) -> Value {
         let schema = json!({"type": "string", "format": "date-time"});
         self.special(&format!("apis.meta.v1.{name}"), schema)
@@ -176,6 +209,17 @@ impl Published {
     }
 }
 
+/// Returns which fields of a union belong to which value of the discriminator: their name with a
+/// capital letter.
+fn write_union(union: &Union) -> Value {
+    let fields = union.fields.iter().map(|field| ((*field).to_owned(), capital(field).into()));
+    let mut written = json!({"fields-to-discriminateBy": fields.collect::<Map<_, Value>>()});
+    if let Some(discriminator) = union.discriminator {
+        written["discriminator"] = discriminator.into();
+    }
+    written
+}
+
 /// Returns the keywords of a field beside its type.
 fn keywords(field: &Field, dialect: Dialect) -> Map<String, Value> {
     let list_type = match field.list_type {
@@ -190,13 +234,18 @@ fn keywords(field: &Field, dialect: Dialect) -> Map<String, Value> {
         (false, true) => Some("retainKeys"),
         (false, false) => None,
     };
+    let map_type = match (field.atomic_map, field.granular_map) {
+        (true, _) => Some("atomic"),
+        (false, true) => Some("granular"),
+        (false, false) => None,
+    };
     let keys = Some(&field.list_map_keys).filter(|keys| !keys.is_empty());
     let default = field.default.filter(|_| dialect == Dialect::V3);
     let keywords = [
         ("default", default.and_then(|text| serde_json::from_str(text).ok())),
         ("x-kubernetes-list-type", list_type.map(Value::from)),
         ("x-kubernetes-list-map-keys", keys.map(|keys| json!(keys))),
-        ("x-kubernetes-map-type", field.atomic_map.then(|| "atomic".into())),
+        ("x-kubernetes-map-type", map_type.map(Value::from)),
         ("x-kubernetes-patch-merge-key", field.patch_merge_key.map(Value::from)),
         ("x-kubernetes-patch-strategy", strategy.map(Value::from)),
     ];
@@ -216,38 +265,40 @@ io.k8s.farm.v1.Barn kind=farm/v1/Barn
   0 kind string
   1 animals []Animal required null list=map keys=name merge=name strategy=merge
   2 roof Roof inline
-  3 doors {}quantity
+  3 doors {}quantity map=granular
   4 largest Animal default={}
 
 io.k8s.farm.v1.Roof
   1 colours []string list=set enum=Blue,Red
   2 built time
+  3 signs {}string enum=No,Yes
 
-io.k8s.farm.v1.Animal map=atomic
+io.k8s.farm.v1.Animal map=atomic union=name:parent
   1 name string required keep default=""
   2 parent Animal
 "#;
 
-    fn written(dialect: Dialect) -> Value {
+    fn written(dialect: Dialect, item_defaults: bool) -> Value {
         static DEFINITIONS: LazyLock<Definitions> =
             LazyLock::new(|| Definitions::parse(&[("farm", FARM)]).unwrap());
-        let mut published = Published::new(&DEFINITIONS, dialect);
+        let mut published = Published::of(&DEFINITIONS, dialect);
+        published.item_defaults = item_defaults;
         assert!(published.add_kind("farm", "v1", "Barn") && !published.add("Horse"));
         Value::Object(published.finish())
     }
 
     #[test]
     fn fields_have_their_published_keywords() {
-        let document = written(Dialect::V3);
+        let document = written(Dialect::V3, false);
         let reference = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
-        let animal = "io.k8s.farm.v1.Animal";
+        let animal_name = "io.k8s.farm.v1.Animal";
         let barn = json!({
             "type": "object",
             "required": ["animals"],
             "properties": {
                 "kind": {"type": "string"},
                 "animals": {
-                    "type": "array", "items": reference(animal),
+                    "type": "array", "items": reference(animal_name),
                     "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
                     "x-kubernetes-patch-merge-key": "name", "x-kubernetes-patch-strategy": "merge",
                 },
@@ -255,13 +306,18 @@ io.k8s.farm.v1.Animal map=atomic
                     "type": "array", "items": {"type": "string", "enum": ["Blue", "Red"]},
                     "x-kubernetes-list-type": "set",
                 },
-                "built": reference("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
+                "built": {"allOf": [reference("io.k8s.apimachinery.pkg.apis.meta.v1.Time")]},
+                "signs": {
+                    "type": "object",
+                    "additionalProperties": {"type": "string", "enum": ["No", "Yes"]},
+                },
                 "doors": {
                     "type": "object",
                     "additionalProperties":
                         reference("io.k8s.apimachinery.pkg.api.resource.Quantity"),
+                    "x-kubernetes-map-type": "granular",
                 },
-                "largest": {"allOf": [reference(animal)], "default": {}},
+                "largest": {"allOf": [reference(animal_name)], "default": {}},
             },
             KINDS: [{"group": "farm", "version": "v1", "kind": "Barn"}],
         });
@@ -270,17 +326,31 @@ io.k8s.farm.v1.Animal map=atomic
             "type": "object",
             "required": ["name"],
             "properties": {
-                "name": {"type": "string", "default": ""}, "parent": reference(animal),
+                "name": {"type": "string", "default": ""},
+                "parent": {"allOf": [reference(animal_name)]},
             },
             "x-kubernetes-map-type": "atomic",
+            "x-kubernetes-unions": [{
+                "discriminator": "name", "fields-to-discriminateBy": {"parent": "Parent"},
+            }],
         });
         assert_eq!(document["io.k8s.farm.v1.Animal"], animal);
         assert_eq!(document.as_object().map(Map::len), Some(4));
     }
 
     #[test]
+    fn items_of_older_versions_have_defaults() {
+        let document = written(Dialect::V3, true);
+        let properties = &document["io.k8s.farm.v1.Barn"]["properties"];
+        let animal = json!({"$ref": "#/components/schemas/io.k8s.farm.v1.Animal"});
+        assert_eq!(properties["animals"]["items"], json!({"allOf": [animal], "default": {}}));
+        assert_eq!(properties["signs"]["additionalProperties"]["default"], "");
+        assert_eq!(properties["doors"]["additionalProperties"].get("default"), None);
+    }
+
+    #[test]
     fn version_2_has_no_defaults() {
-        let document = written(Dialect::V2);
+        let document = written(Dialect::V2, false);
         let properties = &document["io.k8s.farm.v1.Barn"]["properties"];
         let expected = json!({"$ref": "#/definitions/io.k8s.farm.v1.Animal"});
         assert_eq!(properties["largest"], expected);

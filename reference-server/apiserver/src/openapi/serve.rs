@@ -39,9 +39,10 @@ struct Published {
     v2_protobuf: OnceLock<Bytes>,
 }
 
-/// The document of one group and version.
+/// A document of version 3. Most of them describe one group and version.
 #[derive(Debug)]
 struct GroupVersion {
+    path: String,
     version: KubernetesVersion,
     of: Vec<Arc<Resource>>,
     document: OnceLock<Document>,
@@ -108,8 +109,10 @@ impl Published {
         let group_version = |(path, of): (String, Vec<Arc<Resource>>)| {
             let before = before.and_then(|before| before.v3.get(&path));
             let same = before.filter(|before| before.describes(&of)).cloned();
-            let new = || Arc::new(GroupVersion { version, of, document: OnceLock::new() });
-            (path, same.unwrap_or_else(new))
+            let document = OnceLock::new();
+            let new = || GroupVersion { path: path.clone(), version, of, document };
+            let entry = same.unwrap_or_else(|| Arc::new(new()));
+            (path, entry)
         };
         let v3 = by_path(&resources).into_iter().map(group_version).collect();
         let (v2, v2_protobuf) = (OnceLock::new(), OnceLock::new());
@@ -139,7 +142,7 @@ impl GroupVersion {
     }
 
     fn document(&self) -> &Document {
-        self.document.get_or_init(|| v3(&self.of, self.version))
+        self.document.get_or_init(|| v3(&self.path, &self.of, self.version))
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::config::KubernetesVersion;
+use crate::config::disabled::DisabledCapabilities;
 use crate::discovery::Subresource;
 use crate::registry::ResourceType;
 
@@ -36,8 +37,10 @@ fn resource(group: &str, kind: &str, schema: Schema) -> Resource {
             kind: "Scale".into(),
             verbs: vec!["get".into(), "update".into(), "patch".into()],
         }],
-        schema: Arc::new(schema),
+        schema: Arc::new(schema).into(),
         custom: group == "example.com",
+        deletion_returns_object: false,
+        selectable_fields: Vec::new(),
         body_types: BODY_TYPES.to_vec(),
         patch_types: PATCH_TYPES
             .into_iter()
@@ -65,7 +68,7 @@ fn catalogue() -> Vec<Arc<Resource>> {
 }
 
 fn v3_of(path: &str) -> Value {
-    let document = v3(&by_path(&catalogue())[path], KubernetesVersion::default());
+    let document = v3(path, &by_path(&catalogue())[path], KubernetesVersion::default());
     serde_json::from_slice(&document.bytes).unwrap()
 }
 
@@ -77,7 +80,10 @@ fn v2_document() -> Value {
 fn the_index_names_every_document_with_its_hash() {
     let documents: BTreeMap<_, _> = by_path(&catalogue())
         .into_iter()
-        .map(|(path, resources)| (path, v3(&resources, KubernetesVersion::default())))
+        .map(|(path, resources)| {
+            let document = v3(&path, &resources, KubernetesVersion::default());
+            (path, document)
+        })
         .collect();
     let index = v3_index(documents.iter());
     let url = index["paths"]["apis/example.com/v1"]["serverRelativeURL"].as_str().unwrap();
@@ -85,7 +91,16 @@ fn the_index_names_every_document_with_its_hash() {
         url,
         format!("/openapi/v3/apis/example.com/v1?hash={}", documents["apis/example.com/v1"].hash)
     );
-    assert_eq!(documents.keys().collect::<Vec<_>>(), ["apis/apps/v1", "apis/example.com/v1"]);
+    let expected = [
+        ".well-known/openid-configuration",
+        "apis",
+        "apis/apps",
+        "apis/apps/v1",
+        "apis/example.com/v1",
+        "openid/v1/jwks",
+        "version",
+    ];
+    assert_eq!(documents.keys().collect::<Vec<_>>(), expected);
 }
 
 #[test]
@@ -105,7 +120,7 @@ fn schemas_refer_to_each_other_by_name() {
     assert_eq!(spec["strategy"], strategy);
     assert_eq!(schemas["io.k8s.api.apps.v1.Strategy"].get("x-kubernetes-patch-strategy"), None);
     let target = &schemas["io.k8s.api.core.v1.Port"]["properties"]["target"];
-    assert_eq!(target["oneOf"], json!([{"type": "integer"}, {"type": "string"}]));
+    assert_eq!(target["anyOf"], json!([{"type": "integer"}, {"type": "string"}]));
     let list = &schemas["io.k8s.api.apps.v1.ReleaseList"];
     assert_eq!(
         list["properties"]["items"]["items"]["$ref"],
@@ -138,15 +153,14 @@ fn every_reference_leads_somewhere() {
     });
     let resources: Vec<_> = builtin.map(Arc::new).chain(catalogue()).collect();
     let mut documents: Vec<Value> = by_path(&resources)
-        .values()
-        .map(|resources| v3(resources, KubernetesVersion::default()))
+        .iter()
+        .map(|(path, resources)| v3(path, resources, KubernetesVersion::default()))
         .map(|document| serde_json::from_slice(&document.bytes).unwrap())
         .collect();
     documents.push(v2(&resources, KubernetesVersion::default()));
     for document in documents {
         let mut found = Vec::new();
         references(&document, &mut found);
-        assert!(!found.is_empty());
         for reference in found {
             let pointer = reference.strip_prefix('#').unwrap();
             assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
@@ -195,21 +209,54 @@ fn operation_ids_are_unique() {
     assert_eq!(ids.len(), count);
     assert!(ids.contains(&"listAppsV1ReleaseForAllNamespaces"), "{ids:?}");
     assert!(ids.contains(&"patchAppsV1NamespacedReleaseScale"), "{ids:?}");
+    assert!(ids.contains(&"deleteAppsV1CollectionNamespacedRelease"), "{ids:?}");
+    assert!(ids.contains(&"watchAppsV1NamespacedReleaseList"), "{ids:?}");
 }
 
 #[test]
 fn v2_leaves_out_what_its_readers_do_not_know() {
     let definitions = v2_document()["definitions"].clone();
-    assert_eq!(
-        definitions["com.example.v1.Widget"]["properties"]["size"],
-        json!({"type": "integer"})
-    );
+    assert_eq!(definitions["com.example.v1.Widget"]["properties"]["size"], json!({}));
     let spec = &definitions["io.k8s.api.apps.v1.ReleaseSpec"]["properties"];
     assert_eq!(spec["raw"].get("type"), None);
     assert_eq!(spec["strategy"]["$ref"], "#/definitions/io.k8s.api.apps.v1.Strategy");
     assert_eq!(spec["strategy"]["x-kubernetes-patch-strategy"], "retainKeys");
     let target = &definitions["io.k8s.api.core.v1.Port"]["properties"]["target"];
-    assert_eq!((&target["type"], &target["format"]), (&json!("string"), &json!("int-or-string")));
+    assert_eq!((target.get("type"), target.get("format")), (None, None));
+}
+
+fn operations(path: &str) -> Value {
+    let version = KubernetesVersion::default();
+    let resources = crate::registry::Registry::new(version, DisabledCapabilities::default());
+    let resources = crate::discovery::Documents::default().resources(&resources);
+    let document = v3("api/v1", &by_path(&resources)["api/v1"], version);
+    let document: Value = serde_json::from_slice(&document.bytes).unwrap();
+    document["paths"][format!("/api/v1{path}")].clone()
+}
+
+#[test]
+fn connections_have_all_methods_and_their_options() {
+    let proxy = operations("/nodes/{name}/proxy/{path}");
+    let methods: Vec<_> = proxy.as_object().unwrap().keys().collect();
+    let expected = ["delete", "get", "head", "options", "parameters", "patch", "post", "put"];
+    assert_eq!(methods, expected);
+    assert_eq!(proxy["head"]["operationId"], "connectCoreV1HeadNodeProxyWithPath");
+    let exec = operations("/namespaces/{namespace}/pods/{name}/exec");
+    assert_eq!(exec["get"]["x-kubernetes-action"], "connect");
+    let names: Vec<_> =
+        exec["parameters"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    let options = ["command", "container", "name", "namespace", "stderr", "stdin", "stdout", "tty"];
+    assert_eq!(names, options);
+}
+
+#[test]
+fn some_deletions_return_the_object() {
+    let returned = |path: &str| {
+        let content = &operations(path)["delete"]["responses"]["200"]["content"];
+        content["application/json"]["schema"]["$ref"].as_str().unwrap().to_owned()
+    };
+    assert!(returned("/namespaces/{namespace}/pods/{name}").ends_with(".core.v1.Pod"));
+    assert!(returned("/namespaces/{name}").ends_with(".meta.v1.Status"));
 }
 
 /// Returns the fields of a protobuf message: numbers and length-delimited values.
@@ -275,8 +322,10 @@ fn the_protobuf_form_says_the_same() {
     assert_eq!(kinds[0]["kind"], "Widget");
 
     let item = entry(at(&bytes, &[8]), 2, "/apis/apps/v1/namespaces/{namespace}/releases/{name}");
-    let first_query_parameter = at(item, &[8, 8, 1, 2, 3]);
-    assert_eq!(at(first_query_parameter, &[4]), b"dryRun");
+    let first_path_parameter = at(item, &[9, 1, 2, 4]);
+    assert_eq!(at(first_path_parameter, &[4]), b"name");
+    let body_of_patch = at(item, &[8, 8, 1, 1]);
+    assert_eq!(at(body_of_patch, &[2]), b"body");
     assert_eq!(
         at(entry(at(item, &[2, 9]), 1, "200"), &[1, 2, 1, 1]),
         b"#/definitions/io.k8s.api.apps.v1.Release"

@@ -4,24 +4,27 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::definitions::{Dialect, KINDS, definitions};
+use super::definitions::{Dialect, definitions};
 use super::info;
-use super::operations::{self, Body, Operation, Parameter, PathItem};
+use super::operations::{Body, Operation, PathItem};
+use super::parameters::Parameter;
 use crate::config::KubernetesVersion;
 use crate::discovery::Resource;
 
 /// Returns the document of `/openapi/v2`.
 pub(crate) fn document(resources: &[Arc<Resource>], version: KubernetesVersion) -> Value {
-    let items = resources.iter().flat_map(|resource| operations::paths(resource));
-    let paths: Map<_, _> = items.map(|item| (item.path.clone(), path(&item))).collect();
+    let items: Vec<_> = super::by_path(resources)
+        .iter()
+        .flat_map(|(path, resources)| super::items(path, resources, version))
+        .collect();
+    let paths: Map<_, _> = items.iter().map(|item| (item.path.clone(), path(item))).collect();
+    let needed = items.iter().flat_map(PathItem::definitions);
     json!({
         "swagger": "2.0",
         "info": info(version),
         "paths": paths,
-        "definitions": definitions(resources, version, Dialect::V2),
-        "securityDefinitions": {
-            "BearerToken": {"type": "apiKey", "in": "header", "name": "authorization"},
-        },
+        "definitions": definitions(resources, needed, version, Dialect::V2),
+        "securityDefinitions": super::security_schemes(),
         "security": [{"BearerToken": []}],
     })
 }
@@ -38,26 +41,26 @@ fn path(item: &PathItem) -> Value {
 }
 
 fn write(operation: &Operation) -> Value {
-    let mut parameters: Vec<_> = operation.query.iter().map(parameter).collect();
-    parameters.extend(operation.body.as_ref().map(body));
-    let response = |(code, definition): &(u16, Option<String>)| {
-        let mut response = json!({"description": status_text(*code)});
-        if *code < 400 {
-            response["schema"] = schema(definition.as_deref());
-        }
-        (code.to_string(), response)
+    let mut parameters: Vec<_> = operation.body.iter().map(body).collect();
+    parameters.extend(operation.parameters.iter().map(parameter));
+    let schema = super::schema(&operation.content, Dialect::V2);
+    let response = |code: &u16| {
+        (code.to_string(), json!({"description": status_text(*code), "schema": schema}))
     };
+    let unauthorized = ("401".to_owned(), json!({"description": status_text(401)}));
+    let responses = operation.codes.iter().map(response).chain([unauthorized]);
     let mut written = json!({
         "tags": [operation.tag],
         "description": operation.description,
         "operationId": operation.id,
-        "consumes": operation.body.as_ref().map_or(&["*/*"][..], |body| &body.media_types),
         "produces": operation.produces,
-        "responses": operation.responses.iter().map(response).collect::<Map<_, _>>(),
-        "x-kubernetes-action": operation.action,
+        "schemes": ["https"],
+        "responses": responses.collect::<Map<_, _>>(),
     });
-    let [group, version, kind] = &operation.kind;
-    written[KINDS] = json!({"group": group, "version": version, "kind": kind});
+    super::add_extensions(operation, &mut written);
+    if !operation.consumes.is_empty() {
+        written["consumes"] = json!(operation.consumes);
+    }
     if !parameters.is_empty() {
         written["parameters"] = parameters.into();
     }
@@ -65,28 +68,23 @@ fn write(operation: &Operation) -> Value {
 }
 
 fn body(body: &Body) -> Value {
-    json!({
-        "name": "body", "in": "body", "required": body.required,
-        "schema": schema(body.definition.as_deref()),
-    })
-}
-
-fn schema(definition: Option<&str>) -> Value {
-    match definition {
-        Some(name) => json!({"$ref": Dialect::V2.pointer(name)}),
-        None => json!({"type": "object"}),
+    let schema = super::schema(&body.content, Dialect::V2);
+    let mut written = json!({"name": "body", "in": "body", "schema": schema});
+    if body.required {
+        written["required"] = true.into();
     }
+    written
 }
 
 fn parameter(parameter: &Parameter) -> Value {
-    json!({
+    let mut written = json!({
         "name": parameter.name,
         "in": parameter.place,
-        "required": parameter.place == "path",
-        "description": parameter.description,
         "type": parameter.kind,
         "uniqueItems": true,
-    })
+    });
+    super::add_keywords(parameter, &mut written);
+    written
 }
 
 pub(super) fn status_text(code: u16) -> &'static str {

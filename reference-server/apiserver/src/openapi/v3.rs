@@ -4,29 +4,34 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::definitions::{Dialect, KINDS, definitions};
+use super::definitions::{Dialect, definitions};
 use super::info;
-use super::operations::{self, Operation, Parameter, PathItem};
+use super::operations::{Content, Operation, PathItem};
+use super::parameters::Parameter;
+use super::v2::status_text;
 use crate::config::KubernetesVersion;
 use crate::discovery::Resource;
 
-/// Returns the document of one group and version.
-pub(super) fn document(resources: &[Arc<Resource>], version: KubernetesVersion) -> Value {
-    let items = resources.iter().flat_map(|resource| operations::paths(resource));
-    let paths: Map<_, _> = items.map(|item| (item.path.clone(), path(&item))).collect();
-    json!({
-        "openapi": "3.0.0",
-        "info": info(version),
-        "paths": paths,
-        "components": {
-            "schemas": definitions(resources, version, Dialect::V3),
-            "securitySchemes": {"BearerToken": {"type": "http", "scheme": "bearer"}},
-        },
-        "security": [{"BearerToken": []}],
-    })
+/// Returns the document with this path below `/openapi/v3/`. It has the resources of one group and
+/// version, or none.
+pub(super) fn document(
+    path: &str,
+    resources: &[Arc<Resource>],
+    version: KubernetesVersion,
+) -> Value {
+    let items = super::items(path, resources, version);
+    let paths: Map<_, _> = items.iter().map(|item| (item.path.clone(), path_item(item))).collect();
+    let needed = items.iter().flat_map(PathItem::definitions);
+    let schemas = definitions(resources, needed, version, Dialect::V3);
+    let mut document = json!({"openapi": "3.0.0", "info": info(version), "paths": paths});
+    if !schemas.is_empty() {
+        document["components"]["schemas"] = schemas.into();
+    }
+    document["components"]["securitySchemes"] = super::security_schemes();
+    document
 }
 
-fn path(item: &PathItem) -> Value {
+fn path_item(item: &PathItem) -> Value {
     let mut written = Map::new();
     for operation in &item.operations {
         written.insert(operation.method.to_owned(), write(operation));
@@ -43,58 +48,41 @@ fn write(operation: &Operation) -> Value {
         "description": operation.description,
         "operationId": operation.id,
         "responses": responses(operation),
-        "x-kubernetes-action": operation.action,
     });
-    let [group, version, kind] = &operation.kind;
-    written[KINDS] = json!({"group": group, "version": version, "kind": kind});
-    if !operation.query.is_empty() {
-        written["parameters"] = operation.query.iter().map(parameter).collect();
+    super::add_extensions(operation, &mut written);
+    if !operation.parameters.is_empty() {
+        written["parameters"] = operation.parameters.iter().map(parameter).collect();
     }
     if let Some(body) = &operation.body {
-        let content: Map<_, _> = body
-            .media_types
-            .iter()
-            .map(|media_type| {
-                ((*media_type).to_owned(), json!({"schema": schema(body.definition.as_deref())}))
-            })
-            .collect();
-        written["requestBody"] = json!({"content": content, "required": body.required});
+        written["requestBody"] = json!({"content": content(&operation.consumes, &body.content)});
+        if body.required {
+            written["requestBody"]["required"] = true.into();
+        }
     }
     written
 }
 
 fn responses(operation: &Operation) -> Map<String, Value> {
-    let response = |code: u16, definition: Option<&str>| {
-        let description = super::v2::status_text(code);
-        if code >= 400 {
-            return json!({"description": description});
-        }
-        let content = operation
-            .produces
-            .iter()
-            .map(|media_type| ((*media_type).to_owned(), json!({"schema": schema(definition)})));
-        json!({"description": description, "content": content.collect::<Map<_, _>>()})
+    let response = |code: &u16| {
+        let content = content(&operation.produces, &operation.content);
+        (code.to_string(), json!({"description": status_text(*code), "content": content}))
     };
-    operation
-        .responses
-        .iter()
-        .map(|(code, definition)| (code.to_string(), response(*code, definition.as_deref())))
-        .collect()
+    let unauthorized = ("401".to_owned(), json!({"description": status_text(401)}));
+    operation.codes.iter().map(response).chain([unauthorized]).collect()
 }
 
-fn schema(definition: Option<&str>) -> Value {
-    match definition {
-        Some(name) => json!({"$ref": Dialect::V3.pointer(name)}),
-        None => json!({"type": "object"}),
-    }
+/// Returns the schema of a body for each media type.
+fn content(media_types: &[&str], content: &Content) -> Map<String, Value> {
+    let schema = super::schema(content, Dialect::V3);
+    media_types.iter().map(|name| ((*name).to_owned(), json!({ "schema": schema }))).collect()
 }
 
 fn parameter(parameter: &Parameter) -> Value {
-    json!({
+    let mut written = json!({
         "name": parameter.name,
         "in": parameter.place,
-        "required": parameter.place == "path",
-        "description": parameter.description,
         "schema": {"type": parameter.kind, "uniqueItems": true},
-    })
+    });
+    super::add_keywords(parameter, &mut written);
+    written
 }

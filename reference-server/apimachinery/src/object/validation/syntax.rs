@@ -50,10 +50,14 @@ pub enum Syntax {
     HeaderName,
     /// An identifier of the C language.
     CIdentifier,
+    /// The name of a driver: a DNS subdomain in any case.
+    DriverName,
+    /// The name of a pool of devices: DNS subdomains with slashes between them.
+    PoolName,
 }
 
 /// The names in files with rules.
-const NAMES: [(&str, Syntax); 19] = [
+const NAMES: [(&str, Syntax); 21] = [
     ("dns-label", Syntax::DnsLabel),
     ("dns-subdomain", Syntax::DnsSubdomain),
     ("rfc1035-label", Syntax::Rfc1035Label),
@@ -73,6 +77,8 @@ const NAMES: [(&str, Syntax); 19] = [
     ("path-segment", Syntax::PathSegment),
     ("header-name", Syntax::HeaderName),
     ("c-identifier", Syntax::CIdentifier),
+    ("driver-name", Syntax::DriverName),
+    ("pool-name", Syntax::PoolName),
 ];
 
 /// The name of a syntax that does not exist.
@@ -115,6 +121,8 @@ impl Syntax {
             Self::PathSegment => names::path_segment(text),
             Self::HeaderName => unless(is_header_name(text), HEADER),
             Self::CIdentifier => unless(is_c_identifier(text), C_IDENTIFIER),
+            Self::DriverName => names::dns_subdomain(&text.to_lowercase()),
+            Self::PoolName => text.split('/').flat_map(names::dns_subdomain).collect(),
         }
     }
 
@@ -225,6 +233,8 @@ mod tests {
     #[case("path-segment", "a:b", "a/b")]
     #[case("header-name", "X-A", "X A")]
     #[case("c-identifier", "_a1", "1a")]
+    #[case("driver-name", "GPU.example.com", "a_b")]
+    #[case("pool-name", "a.b/c", "a//b")]
     fn strings_have_a_syntax(#[case] name: &str, #[case] right: &str, #[case] wrong: &str) {
         let syntax: Syntax = name.parse().unwrap();
         assert!(syntax.check(right).is_empty());

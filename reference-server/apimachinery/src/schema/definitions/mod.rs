@@ -14,9 +14,10 @@
 //!   5 hostIP string
 //! ```
 //!
-//! A definition has a line with its name. `map=atomic` follows if patches replace a value as a
-//! whole, and `kind=GROUP/VERSION/KIND` for a kind. Each field has a line with its number, its
-//! name, its type and its attributes:
+//! A definition has a line with its name and attributes. `map=atomic` marks a definition whose
+//! value patches replace as a whole. `union=DISCRIMINATOR:FIELD,FIELD` has fields of which at most
+//! one may be set; the discriminator may be empty. `kind=GROUP/VERSION/KIND` follows for a kind.
+//! Each field has a line with its number, its name, its type and its attributes:
 //!
 //! | attribute | meaning |
 //! | --- | --- |
@@ -26,7 +27,7 @@
 //! | `inline` | the fields of the message appear in place of the field in JSON |
 //! | `list=set`, `list=map`, `list=atomic` | `x-kubernetes-list-type` |
 //! | `keys=A,B` | `x-kubernetes-list-map-keys` |
-//! | `map=atomic` | `x-kubernetes-map-type` |
+//! | `map=atomic`, `map=granular` | `x-kubernetes-map-type` |
 //! | `merge=KEY` | `x-kubernetes-patch-merge-key` |
 //! | `strategy=merge,retainKeys` | `x-kubernetes-patch-strategy` |
 //! | `enum=A,B` | the permitted values, which may contain spaces; after all attributes above |
@@ -67,6 +68,17 @@ pub struct Definition {
     pub group_version_kind: Vec<GroupVersionKind>,
     /// Patches replace a value of this definition as a whole.
     pub atomic_map: bool,
+    /// Fields of which at most one may be set: `x-kubernetes-unions`.
+    pub union: Option<Union>,
+}
+
+/// Fields of which at most one may be set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Union {
+    /// The field that names the set field.
+    pub discriminator: Option<&'static str>,
+    /// The names of the fields in JSON.
+    pub fields: Vec<&'static str>,
 }
 
 /// A field of a definition.
@@ -97,6 +109,8 @@ pub struct Field {
     pub list_map_keys: Vec<&'static str>,
     /// Patches replace the map as a whole.
     pub atomic_map: bool,
+    /// Patches merge the map, which the published schema states.
+    pub granular_map: bool,
     /// The field by which strategic merge patch identifies list items.
     pub patch_merge_key: Option<&'static str>,
     /// The strategy of strategic merge patch.

@@ -2,7 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Definition, DefinitionsError, Field, GroupVersionKind, ListType, Problem, Type};
+use super::{
+    Definition, DefinitionsError, Field, GroupVersionKind, ListType, Problem, Type, Union,
+};
 
 type File = (&'static str, &'static str);
 
@@ -128,9 +130,11 @@ impl Parser<'_> {
         let mut words = line.split_whitespace().peekable();
         let name = words.next().unwrap_or_default();
         let atomic_map = words.next_if_eq(&"map=atomic").is_some();
+        let union = words.next_if(|word| word.starts_with(UNION)).and_then(union);
         let group_version_kind = words.map(kind).collect::<Result<_, _>>()?;
         let fields = Vec::new();
-        self.definitions.push(Definition { name, fields, group_version_kind, atomic_map });
+        let definition = Definition { name, fields, group_version_kind, atomic_map, union };
+        self.definitions.push(definition);
         Ok(())
     }
 
@@ -167,6 +171,7 @@ impl Parser<'_> {
             list_type: ListType::Unset,
             list_map_keys: Vec::new(),
             atomic_map: false,
+            granular_map: false,
             patch_merge_key: None,
             patch_strategy: super::PatchStrategy::default(),
         };
@@ -224,6 +229,7 @@ fn attribute(field: &mut Field, word: &'static str) -> Result<(), Problem> {
         ("list", "atomic") => field.list_type = ListType::Atomic,
         ("keys", _) => field.list_map_keys = words(),
         ("map", "atomic") => field.atomic_map = true,
+        ("map", "granular") => field.granular_map = true,
         ("merge", key) => field.patch_merge_key = Some(key),
         ("strategy", _) => {
             let strategies: HashSet<_> = words().into_iter().collect();
@@ -233,6 +239,15 @@ fn attribute(field: &mut Field, word: &'static str) -> Result<(), Problem> {
         _ => return Err(Problem::UnknownAttribute(word)),
     }
     Ok(())
+}
+
+const UNION: &str = "union=";
+
+/// Parses `union=DISCRIMINATOR:FIELD,FIELD`.
+fn union(word: &'static str) -> Option<Union> {
+    let (discriminator, fields) = word.strip_prefix(UNION)?.split_once(':')?;
+    let discriminator = Some(discriminator).filter(|name| !name.is_empty());
+    Some(Union { discriminator, fields: fields.split(',').collect() })
 }
 
 fn kind(word: &'static str) -> Result<GroupVersionKind, Problem> {

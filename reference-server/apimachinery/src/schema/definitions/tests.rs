@@ -23,12 +23,12 @@ io.k8s.core.v1.Pod kind=/v1/Pod kind=old/v1beta1/Pod
   4 source Source inline
   5 extra {}wrapped[]string
 
-io.k8s.core.v1.Port map=atomic
+io.k8s.core.v1.Port map=atomic union=:port,protocol
   1 port int32 required keep
   2 protocol string enum=,TCP,U D P default="TCP or UDP"
 
 io.k8s.core.v1.Source
-  1 strategy json strategy=retainKeys,merge
+  1 strategy json strategy=retainKeys,merge map=granular
 "#;
 
 fn parse(core: &'static str) -> Result<Definitions, DefinitionsError> {
@@ -65,12 +65,15 @@ fn attributes_are_read() {
     let definitions = parse(CORE).unwrap();
     let port = definitions.get("io.k8s.core.v1.Port").unwrap();
     assert!(port.atomic_map);
+    let union = Union { discriminator: None, fields: vec!["port", "protocol"] };
+    assert_eq!(port.union, Some(union));
     assert!(port.fields[0].required && port.fields[0].keep_empty);
     assert_eq!(port.fields[1].enumeration, ["", "TCP", "U D P"]);
     assert_eq!(port.fields[1].default, Some("\"TCP or UDP\""));
     let source = definitions.get("io.k8s.core.v1.Source").unwrap();
     let strategy = PatchStrategy { merge: true, retain_keys: true };
     assert_eq!(source.fields[0].patch_strategy, strategy);
+    assert!(source.fields[0].granular_map && !source.fields[0].atomic_map);
     assert_eq!(definitions.iter().count(), 4);
 }
 

@@ -72,9 +72,8 @@ pub(super) fn of(name: &str, arguments: &[Node<'_>]) -> Call {
         ".matches" | "matches" => Call::costs(pattern(first, second)),
         ".contains" => Call::costs(read(0).saturating_mul(read(1))),
         ".startsWith" | ".endsWith" => Call::costs(read(1)),
-        ".format" | "cidr" | "isIP" | "isCIDR" | "ip" | "quantity" | "isQuantity" => {
-            Call::costs(read(0))
-        }
+        ".format" | "cidr" | "isIP" | "isCIDR" | "ip" | "quantity" | "isQuantity" | "semver"
+        | "isSemver" => Call::costs(read(0)),
         "ip.isCanonical" => Call::costs(scale(first.max, 2.0 * PER_CHARACTER)),
         ".containsIP" => Call::costs(scale(2 * ADDRESS, PER_CHARACTER) + parsed(arguments)),
         ".containsCIDR" => {
@@ -105,6 +104,12 @@ fn of_lists(name: &str, arguments: &[Node<'_>], first: Range, second: Range) -> 
             let start = arguments.get(1).and_then(Node::number).unwrap_or(0);
             let end = arguments.get(2).and_then(Node::number).unwrap_or(first.max);
             new_list(1.0, Range::exactly(end.saturating_sub(start)))
+        }
+        "lists.range" => new_list(1.0, Range::exactly(arguments[0].number().unwrap_or(u64::MAX))),
+        ".flatten" => {
+            let depth = arguments.get(1).map_or(1, |depth| depth.number().unwrap_or(u64::MAX));
+            let size = first.times(Range::exactly(depth));
+            Call { size: Some(first), ..new_list(1.0, size) }
         }
         ".reverse" if matches!(ty, Type::List(_)) => new_list(1.0, first),
         ".distinct" => new_list(2.0, first.times(first)),
@@ -156,11 +161,14 @@ pub(super) fn depends_on_sizes(name: &str) -> bool {
             | "ip"
             | "quantity"
             | "isQuantity"
+            | "semver"
+            | "isSemver"
             | "matches"
             | "ip.isCanonical"
             | "bytes"
             | "string"
             | "strings.quote"
+            | "lists.range"
     ) || name.starts_with("sets.")
         || name.starts_with('.') && name != ".size"
 }
@@ -219,7 +227,7 @@ fn each_item(list: &Node<'_>, size: Range) -> u64 {
 /// Returns the cost to parse the argument of a method if it is a text.
 fn parsed(arguments: &[Node<'_>]) -> u64 {
     match arguments.get(1) {
-        Some(argument) if matches!(argument.ty, Type::String | Type::Dyn) => {
+        Some(argument) if matches!(argument.ty, Type::String | Type::Any | Type::Dyn) => {
             read(argument.size_or_unknown())
         }
         _ => 0,

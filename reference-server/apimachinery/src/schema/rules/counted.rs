@@ -10,10 +10,14 @@ use cel::common::ast::{
 };
 
 use super::authorizer::CHECK_COST;
+use super::conversions::{BOOL, STRING};
 use super::cost::{self, NEW_LIST, NEW_MAP};
+use super::format::FORMAT;
 use super::library::MATCHES;
 use super::meter::{CALLED, CONTINUE, JOINED, SIZE, SPEND};
+use super::pairs;
 use super::signatures;
+use super::syntax::{self, number};
 
 /// The maximum number of added calls around a part of an expression. Each takes a stack frame.
 const MAX_ADDED: usize = 60;
@@ -86,7 +90,7 @@ fn call(call: &CallExpr, added: usize) -> (IdedExpr, u64) {
         }
         (operators::ADD, [_, _]) if added < MAX_ADDED => {
             let (sum, steps, count) = chain(call, added + 1);
-            (function(JOINED, vec![number(count), sum]), steps)
+            (syntax::call(JOINED, vec![count_of(count), sum]), steps)
         }
         _ => plain(call, added),
     }
@@ -108,7 +112,7 @@ fn plain(call: &CallExpr, added: usize) -> (IdedExpr, u64) {
     let measured = added + 2 <= MAX_ADDED && cost::depends_on_sizes(&name);
     let inside = if measured { added + 2 } else { added };
     let size = |argument: IdedExpr| {
-        if measured { function(SIZE, vec![argument]) } else { argument }
+        if measured { syntax::call(SIZE, vec![argument]) } else { argument }
     };
     let (target, mut steps) = match receiver.map(|target| part(target, inside)) {
         Some((target, steps)) => (Some(Box::new(size(target))), steps),
@@ -124,7 +128,7 @@ fn plain(call: &CallExpr, added: usize) -> (IdedExpr, u64) {
     let call = rebuilt(call, target, arguments);
     if measured {
         let name = IdedExpr { id: 0, expr: Expr::Literal(LiteralValue::String(name.into())) };
-        (function(CALLED, vec![name, number(count as u64), call]), steps)
+        (syntax::call(CALLED, vec![name, count_of(count as u64), call]), steps)
     } else {
         (call, steps + 1)
     }
@@ -158,7 +162,7 @@ fn comprehension(loops: &ComprehensionExpr, added: usize) -> (IdedExpr, u64) {
         (loops.loop_cond.clone(), 0)
     } else {
         let (condition, steps) = part(&loops.loop_cond, added + 1);
-        (function(CONTINUE, vec![condition]), steps)
+        (syntax::call(CONTINUE, vec![condition]), steps)
     };
     let loop_step = step(&loops.loop_step, &loops.accu_var, round, added);
     let counted = ComprehensionExpr {
@@ -171,8 +175,7 @@ fn comprehension(loops: &ComprehensionExpr, added: usize) -> (IdedExpr, u64) {
         loop_step,
         result,
     };
-    let expr = Expr::Comprehension(Box::new(counted));
-    (IdedExpr { id: 0, expr }, range_steps + init_steps + result_steps)
+    (IdedExpr { id: 0, expr: pairs::lowered(counted) }, range_steps + init_steps + result_steps)
 }
 
 /// Returns the step of a loop, which adds the steps of each round. The library evaluates the forms
@@ -202,6 +205,13 @@ fn step(expression: &IdedExpr, accumulator: &str, round: u64, added: usize) -> I
             let list = IdedExpr { id: *id, expr: Expr::List(list) };
             rebuilt(call, None, vec![first.clone(), list])
         }
+        (pairs::INSERT, [first, rest @ .., last]) if is_accumulator(first) => {
+            let own = round + 2 + rest.len() as u64;
+            let mut arguments = vec![first.clone()];
+            arguments.extend_from_slice(rest);
+            arguments.push(alone(last, own, added));
+            rebuilt(call, None, arguments)
+        }
         _ => alone(expression, round, added),
     }
 }
@@ -216,26 +226,23 @@ fn alone(expression: &IdedExpr, more: u64, added: usize) -> IdedExpr {
 }
 
 fn spend(steps: u64, expression: IdedExpr) -> IdedExpr {
-    if steps == 0 { expression } else { function(SPEND, vec![number(steps), expression]) }
+    if steps == 0 { expression } else { syntax::call(SPEND, vec![count_of(steps), expression]) }
 }
 
 fn rebuilt(call: &CallExpr, target: Option<Box<IdedExpr>>, args: Vec<IdedExpr>) -> IdedExpr {
     let name = match call.func_name.as_str() {
         "matches" => MATCHES,
+        "format" if target.is_some() => FORMAT,
+        "string" if target.is_none() => STRING,
+        "bool" if target.is_none() => BOOL,
         name => name,
     };
     let call = CallExpr { func_name: name.to_owned(), target, args };
     IdedExpr { id: 0, expr: Expr::Call(call) }
 }
 
-fn function(name: &str, args: Vec<IdedExpr>) -> IdedExpr {
-    let call = CallExpr { func_name: name.to_owned(), target: None, args };
-    IdedExpr { id: 0, expr: Expr::Call(call) }
-}
-
-fn number(value: u64) -> IdedExpr {
-    let value = i64::try_from(value).unwrap_or(i64::MAX);
-    IdedExpr { id: 0, expr: Expr::Literal(LiteralValue::Int(value.into())) }
+fn count_of(value: u64) -> IdedExpr {
+    number(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

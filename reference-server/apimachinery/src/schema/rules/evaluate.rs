@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::super::validate::{Counterparts, MAX_ERRORS};
 use super::super::{CauseReason, FieldError, Kind, Path, Schema};
+use super::errors::evaluation_error;
 use super::{Rule, library, meter, value};
 
 impl Schema {
@@ -92,10 +93,11 @@ impl Walk {
             if rule.looks_back {
                 context.add_variable_from_value("oldSelf", rule.old(before.clone()));
             }
-            if let Err(message) = self.evaluate(rule, &context)
+            if let Err(violation) = self.evaluate(rule, &context)
                 && self.errors.len() < MAX_ERRORS
             {
-                self.errors.push(rule.error(value, &message, path));
+                let kind = schema.kind.map_or("", Kind::as_str);
+                self.errors.push(violation.error(rule, value, kind, path));
             }
             if self.is_over {
                 return;
@@ -103,21 +105,27 @@ impl Walk {
         }
     }
 
-    /// Evaluates a rule. The error is the message of the violation.
-    fn evaluate(&mut self, rule: &Rule, context: &Context<'_, '_>) -> Result<(), String> {
+    fn evaluate(&mut self, rule: &Rule, context: &Context<'_, '_>) -> Result<(), Violation> {
         let (result, cost) = meter::measure(|| Cel::resolve(&rule.program, context));
-        self.spend(cost)?;
+        self.spend(cost).map_err(Violation::Failed)?;
         match result {
             Some(Ok(Cel::Bool(true))) => Ok(()),
-            Some(Ok(_)) => Err(self.message(rule, context)),
-            Some(Err(error)) => Err(format!("rule evaluation error: {}: {error}", rule.text)),
+            Some(Ok(_)) => Err(match self.message(rule, context) {
+                Ok(message) => Violation::Broken(message),
+                Err(why) => Violation::Unexplained(why),
+            }),
+            Some(Err(error)) => Err(Violation::Failed(format!(
+                "{} evaluating rule: {}",
+                evaluation_error(&error),
+                rule.text
+            ))),
             None => {
                 self.is_over = true;
-                Err(format!(
+                Err(Violation::Failed(format!(
                     "'operation cancelled: actual cost limit exceeded': no further validation \
                      rules will be run due to call cost exceeds limit for rule: {}",
                     rule.text
-                ))
+                )))
             }
         }
     }
@@ -134,32 +142,58 @@ impl Walk {
             .to_owned())
     }
 
-    fn message(&mut self, rule: &Rule, context: &Context<'_, '_>) -> String {
+    /// Returns the message of a broken rule. The error is that the message costs too much.
+    fn message(&mut self, rule: &Rule, context: &Context<'_, '_>) -> Result<String, String> {
         let evaluated = rule
             .message_expression
             .as_ref()
             .map(|expression| meter::measure(|| Cel::resolve(expression, context)));
         if let Some((result, cost)) = evaluated {
             if self.spend(cost).is_err() {
-                return "messageExpression evaluation failed due to running out of cost budget, no \
+                return Err(
+                    "messageExpression evaluation failed due to running out of cost budget, no \
                         further validation rules will be run"
-                    .to_owned();
+                        .to_owned(),
+                );
             }
             let said = match result {
                 Some(Ok(Cel::String(text))) => text.trim().to_owned(),
                 Some(_) => String::new(),
                 None => {
                     self.is_over = true;
-                    return "no further validation rules will be run due to call cost exceeds \
-                            limit for messageExpression"
-                        .to_owned();
+                    return Err("no further validation rules will be run due to call cost \
+                                exceeds limit for messageExpression"
+                        .to_owned());
                 }
             };
             if !said.is_empty() && !said.contains('\n') {
-                return said;
+                return Ok(said);
             }
         }
-        rule.message.clone().unwrap_or_else(|| format!("failed rule: {}", rule.text))
+        Ok(rule.message.clone().unwrap_or_else(|| format!("failed rule: {}", rule.text)))
+    }
+}
+
+/// Why an object is rejected.
+enum Violation {
+    /// The value breaks the rule, with this message.
+    Broken(String),
+    /// The rule has no result.
+    Failed(String),
+    /// The value breaks the rule, and the expression for the message has no result.
+    Unexplained(String),
+}
+
+impl Violation {
+    /// Returns the error about a value. `kind` is the type that the schema declares.
+    fn error(&self, rule: &Rule, value: &Value, kind: &str, path: Path<'_>) -> FieldError {
+        match self {
+            Self::Broken(message) => rule.error(value, message, path),
+            Self::Failed(why) => FieldError::invalid(path, &Value::from(kind), why),
+            Self::Unexplained(why) => {
+                FieldError::invalid(rule.place(path), &Value::from(kind), why)
+            }
+        }
     }
 }
 
@@ -175,18 +209,22 @@ impl Rule {
         }
     }
 
+    /// Returns the path of the violations.
+    fn place(&self, path: Path<'_>) -> String {
+        format!("{path}{}", self.field).trim_start_matches('.').to_owned()
+    }
+
     fn error(&self, value: &Value, message: &str, path: Path<'_>) -> FieldError {
-        let place = format!("{path}{}", self.field).trim_start_matches('.').to_owned();
+        let place = self.place(path);
         // Objects are too large for a message.
-        let shown = match Kind::of(value) {
-            Some(kind @ (Kind::Object | Kind::Array)) => Value::from(kind.as_str()),
-            _ => value.clone(),
-        };
+        let is_large = value.is_object() || value.is_array();
         match self.reason {
             CauseReason::FieldValueRequired => FieldError::required(place, message),
             CauseReason::FieldValueForbidden => FieldError::forbidden(place, message),
-            CauseReason::FieldValueDuplicate => FieldError::duplicate(place, &shown),
-            _ => FieldError::invalid(place, &shown, message),
+            CauseReason::FieldValueDuplicate if is_large => FieldError::duplicate_object(place),
+            CauseReason::FieldValueDuplicate => FieldError::duplicate(place, value),
+            _ if is_large => FieldError::invalid_object(place, message),
+            _ => FieldError::invalid(place, value, message),
         }
     }
 }
@@ -260,7 +298,7 @@ mod tests {
     #[rstest]
     #[case(json!({"low": 1, "high": 2}), &[])]
     #[case(json!({"low": 3, "high": 2}), &["spec.low"])]
-    #[case(json!({"low": 3}), &["spec.low"])]
+    #[case(json!({"low": 3}), &["spec"])]
     #[case(json!({"fixed": "a"}), &[])]
     #[case(json!({"counter": 4}), &["spec.counter"])]
     #[case(json!({"counter": 5}), &[])]
@@ -330,7 +368,7 @@ mod tests {
             let errors = schema.rule_violations(&json!({"items": vec![1; count]}), None);
             errors.into_iter().map(|error| error.message).collect::<Vec<_>>()
         };
-        assert_eq!(messages(10), ["Invalid value: \"object\": failed rule: false"]);
+        assert_eq!(messages(10), ["Invalid value: failed rule: false"]);
         let expensive = messages(1000);
         assert_eq!(expensive.len(), 1, "{expensive:?}");
         assert!(expensive[0].contains("call cost exceeds limit for rule: self.items"));
@@ -367,7 +405,7 @@ mod tests {
         assert_eq!(
             reported,
             [
-                ("", CauseReason::FieldValueInvalid, "Invalid value: \"object\": must be good"),
+                ("", CauseReason::FieldValueInvalid, "Invalid value: must be good"),
                 ("spec.low", CauseReason::FieldValueForbidden, "Forbidden: must be below high"),
                 (
                     "spec.map[a]",

@@ -18,6 +18,8 @@ use super::super::Schema;
 use super::authorizer::{self, Authorize};
 use super::check::check_dynamic;
 use super::counted::counted;
+use super::errors::evaluation_error;
+use super::syntax;
 use super::{library, meter, unreadable, value};
 use crate::field::Path;
 use crate::resource::ResourceInfo;
@@ -232,14 +234,6 @@ impl VariableResolver for Lazy<'_> {
     }
 }
 
-/// Returns the message of an error in the words of kube-apiserver.
-fn evaluation_error(error: &ExecutionError) -> String {
-    match error {
-        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
-        other => other.to_string(),
-    }
-}
-
 /// Replaces literals such as `Object.spec{replicas: 1}` and `JSONPatch{op: "add"}` by maps, and
 /// `authorizer.requestResource` by a variable of this name.
 fn simplified(expression: &IdedExpr) -> IdedExpr {
@@ -299,7 +293,8 @@ fn entry(entry: &IdedEntryExpr) -> IdedEntryExpr {
             let key = Expr::Literal(LiteralValue::String(name.into()));
             EntryExpr::MapEntry(MapEntryExpr {
                 key: IdedExpr { id: entry.id, expr: key },
-                value: simplified(&field.value),
+                // Fields have different types, unlike the values of a map.
+                value: syntax::call("dyn", vec![simplified(&field.value)]),
                 optional: field.optional,
             })
         }

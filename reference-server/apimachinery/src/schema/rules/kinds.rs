@@ -111,7 +111,8 @@ fn quantities(env: &mut Env) -> Declared {
         let whole = whole(Quantity::of(&arguments, 0)?);
         give(whole.ok_or_else(|| ExecutionError::function_error("asInteger", "not an integer"))?)
     })?;
-    env.add_member_overload("sign", "quantity_sign", method(), vec![], |arguments| {
+    // Unlike the other functions, this is no method in kube-apiserver.
+    env.add_overload("sign", "quantity_sign", vec![method()], |arguments| {
         give(i64::try_from(Quantity::of(&arguments, 0)?.0.signum()).unwrap_or_default())
     })?;
     env.add_member_overload(

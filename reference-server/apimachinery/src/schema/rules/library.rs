@@ -7,11 +7,12 @@ use std::sync::{Arc, LazyLock};
 
 use cel::common::types::{INT_TYPE, LIST_TYPE, STRING_TYPE};
 use cel::common::value::{CowVal, Val};
+use cel::objects::OptionalValue;
 use cel::{DeclarationError, Env, ExecutionError, Value as Cel, extensions};
 use regex::Regex;
 
 use super::super::{Format, pattern, quantity};
-use super::{authorizer, kinds, meter};
+use super::{authorizer, conversions, format, kinds, meter, pairs, semver};
 
 /// The name of `matches` in evaluated expressions. The function of the library has the syntax of
 /// the crate `regex`, not that of Go.
@@ -24,20 +25,27 @@ pub(super) type Result<T> = std::result::Result<T, ExecutionError>;
 
 /// Returns the environment that compiles and evaluates all rules.
 pub(super) fn env() -> Arc<Env> {
-    static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
-        let mut env = Env::stdlib();
-        let declared = env
-            .add_extension(extensions::strings)
-            .and_then(|()| env.add_extension(extensions::lists))
-            .and_then(|()| declare(&mut env))
-            .and_then(|()| kinds::declare(&mut env))
-            .and_then(|()| authorizer::declare(&mut env))
-            .and_then(|()| meter::declare(&mut env));
-        // The names are constants. The tests in this file detect a clash.
-        debug_assert!(declared.is_ok(), "{declared:?}");
-        Arc::new(env)
-    });
+    static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(new_env()));
     Arc::clone(&ENV)
+}
+
+/// Returns a new environment with all functions.
+pub(super) fn new_env() -> Env {
+    let mut env = Env::stdlib();
+    let declared = env
+        .add_extension(extensions::strings)
+        .and_then(|()| env.add_extension(extensions::lists))
+        .and_then(|()| declare(&mut env))
+        .and_then(|()| conversions::declare(&mut env))
+        .and_then(|()| format::declare(&mut env))
+        .and_then(|()| kinds::declare(&mut env))
+        .and_then(|()| pairs::declare(&mut env))
+        .and_then(|()| semver::declare(&mut env))
+        .and_then(|()| authorizer::declare(&mut env))
+        .and_then(|()| meter::declare(&mut env));
+    // The names are constants. The tests in this file detect a clash.
+    debug_assert!(declared.is_ok(), "{declared:?}");
+    env
 }
 
 #[expect(clippy::too_many_lines, reason = "a flat table of functions")]
@@ -105,6 +113,7 @@ fn declare(env: &mut Env) -> std::result::Result<(), DeclarationError> {
     env.add_member_overload(MATCHES, "string_matches", STRING_TYPE, vec![STRING_TYPE], matches)?;
     env.add_overload(MATCHES, "matches_string", vec![STRING_TYPE, STRING_TYPE], matches)?;
     sets(env)?;
+    optionals(env)?;
     env.add_overload(
         "jsonpatch.escapeKey",
         "json_patch_escape_key",
@@ -139,6 +148,30 @@ fn sets(env: &mut Env) -> std::result::Result<(), DeclarationError> {
         let (one, other) = (list(&arguments, 0)?, list(&arguments, 1)?);
         give(one.iter().any(|item| other.contains(item)))
     })
+}
+
+fn optionals(env: &mut Env) -> std::result::Result<(), DeclarationError> {
+    env.add_member_overload("first", "list_first", LIST_TYPE, vec![], |arguments| {
+        optional(list(&arguments, 0)?.first())
+    })?;
+    env.add_member_overload("last", "list_last", LIST_TYPE, vec![], |arguments| {
+        optional(list(&arguments, 0)?.last())
+    })?;
+    let unwrapped: cel::common::functions::Function = |arguments| {
+        let items = list(&arguments, 0)?;
+        let values = items.iter().filter_map(|item| match item {
+            Cel::Opaque(value) => value.downcast_ref::<OptionalValue>()?.value().cloned(),
+            _ => None,
+        });
+        give_value(Cel::List(Arc::new(values.collect())))
+    };
+    env.add_overload("optional.unwrap", "optional_unwrap", vec![LIST_TYPE], unwrapped)?;
+    env.add_member_overload("unwrapOpt", "optional_unwrapOpt", LIST_TYPE, vec![], unwrapped)
+}
+
+fn optional<'b, 'v>(item: Option<&Cel>) -> Result<CowVal<'b, 'v>> {
+    let value = item.cloned().map_or_else(OptionalValue::none, OptionalValue::of);
+    give_value(Cel::Opaque(Arc::new(value)))
 }
 
 fn holds_all(list: &[Cel], items: &[Cel]) -> bool {
@@ -212,7 +245,7 @@ pub(super) fn argument(arguments: &[CowVal<'_, '_>], index: usize) -> Result<Cel
     Cel::try_from(value.as_ref())
 }
 
-fn list(arguments: &[CowVal<'_, '_>], index: usize) -> Result<Arc<Vec<Cel>>> {
+pub(super) fn list(arguments: &[CowVal<'_, '_>], index: usize) -> Result<Arc<Vec<Cel>>> {
     match argument(arguments, index)? {
         Cel::List(items) => Ok(items),
         other => Err(other.error_expected_type(cel::objects::ValueType::List)),
@@ -266,6 +299,14 @@ mod tests {
          == [2, 3]"
     )]
     #[case("[1, 2].reverse() == [2, 1] && ['bb', 'a'].sortBy(x, x.size()) == ['a', 'bb']")]
+    #[case("lists.range(2) == [0, 1] && [[1], [2, 3]].flatten() == [1, 2, 3]")]
+    #[case(
+        "[1, 2].first().value() == 1 && [1, 2].last().value() == 2 && !dyn([]).last().hasValue()"
+    )]
+    #[case("optional.unwrap([optional.of(1), optional.none()]) == [1]")]
+    #[case("[optional.none(), optional.of(2)].unwrapOpt() == [2]")]
+    #[case("bool('true') && bool('t') && !bool('0') && bool(true)")]
+    #[case("timestamp('2026-01-02T03:04:05Z').getHours('+01:00') == 4")]
     #[case("'A,b'.lowerAscii().split(',') == ['a', 'b']")]
     fn functions_return_the_documented_values(#[case] text: &str) {
         let program = env().compile(text).expect("an expression");

@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 
-use cel::common::types::{DYN_TYPE, INT_TYPE, STRING_TYPE};
+use cel::common::types::{CelInt, DYN_TYPE, INT_TYPE, STRING_TYPE};
 use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError, Value as Cel};
 
@@ -124,7 +124,11 @@ fn node(value: &dyn Val) -> Node<'static> {
         "bytes" => Type::Bytes,
         "list" => Type::List(Box::new(Type::Int)),
         "map" => Type::Map(Box::new(Type::Dyn), Box::new(Type::Dyn)),
-        _ => return Node::new(Type::Int, 0),
+        _ => {
+            let number = value.downcast_ref::<CelInt>();
+            let literal = number.and_then(|number| u64::try_from(*number.inner()).ok());
+            return Node { literal, ..Node::new(Type::Int, 0) };
+        }
     };
     let size = value.as_sizer().and_then(|sizer| u64::try_from(*sizer.size().inner()).ok());
     Node::new(ty, 0).sized(Some(Range::exactly(size.unwrap_or(1))))

@@ -7,16 +7,23 @@
 
 pub mod authorizer;
 mod check;
+mod conversions;
 mod cost;
 mod counted;
+pub mod device;
+mod errors;
 mod evaluate;
 pub mod expression;
+mod format;
 mod kinds;
 mod library;
 mod meter;
 mod node;
+mod pairs;
+pub mod semver;
 mod signatures;
 mod size;
+mod syntax;
 mod types;
 mod value;
 

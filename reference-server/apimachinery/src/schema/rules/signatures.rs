@@ -60,6 +60,8 @@ const TABLE: &str = "
     map(A, B).size() int
     dyn(A) dyn
     type(A) type
+    bool(bool) bool
+    bool(string) bool
     int(int) int
     int(uint) int
     int(double) int
@@ -97,6 +99,16 @@ const TABLE: &str = "
     timestamp.getMinutes() int
     timestamp.getSeconds() int
     timestamp.getMilliseconds() int
+    timestamp.getFullYear(string) int
+    timestamp.getMonth(string) int
+    timestamp.getDate(string) int
+    timestamp.getDayOfMonth(string) int
+    timestamp.getDayOfWeek(string) int
+    timestamp.getDayOfYear(string) int
+    timestamp.getHours(string) int
+    timestamp.getMinutes(string) int
+    timestamp.getSeconds(string) int
+    timestamp.getMilliseconds(string) int
     duration.getHours() int
     duration.getMinutes() int
     duration.getSeconds() int
@@ -108,6 +120,8 @@ const TABLE: &str = "
     optional(A).value() A
     optional(A).or(optional(A)) optional(A)
     optional(A).orValue(A) A
+    optional.unwrap(list(optional(A))) list(A)
+    list(optional(A)).unwrapOpt() list(A)
     string.startsWith(string) bool
     string.endsWith(string) bool
     string.contains(string) bool
@@ -145,6 +159,13 @@ const TABLE: &str = "
     list(A).reverse() list(A)
     list(A).sort() list(A)
     list(A).@sortByAssociatedKeys(list(B)) list(A)
+    list(list(A)).flatten() list(A)
+    list(A).flatten(int) list(dyn)
+    list(A).first() optional(A)
+    list(A).last() optional(A)
+    lists.range(int) list(int)
+    @mapInsert(map(A, B), A, B) map(A, B)
+    @mapInsert(map(A, B), map(A, B)) map(A, B)
     jsonpatch.escapeKey(string) string
     sets.contains(list(A), list(A)) bool
     sets.equivalent(list(A), list(A)) bool
@@ -156,7 +177,7 @@ const TABLE: &str = "
     string.format(list(A)) string
     strings.quote(string) string
     quantity(string) Quantity
-    Quantity.sign() int
+    sign(Quantity) int
     Quantity.isInteger() bool
     Quantity.asInteger() int
     Quantity.asApproximateFloat() double
@@ -167,6 +188,16 @@ const TABLE: &str = "
     Quantity.add(int) Quantity
     Quantity.sub(Quantity) Quantity
     Quantity.sub(int) Quantity
+    isSemver(string) bool
+    isSemver(string, bool) bool
+    semver(string) Semver
+    semver(string, bool) Semver
+    Semver.isGreaterThan(Semver) bool
+    Semver.isLessThan(Semver) bool
+    Semver.compareTo(Semver) int
+    Semver.major() int
+    Semver.minor() int
+    Semver.patch() int
     url(string) URL
     URL.getScheme() string
     URL.getHost() string
@@ -225,10 +256,10 @@ const TABLE: &str = "
 ";
 
 /// The names before the dot of functions that are not methods.
-const NAMESPACES: [&str; 6] = ["format", "ip", "jsonpatch", "optional", "sets", "strings"];
+const NAMESPACES: [&str; 7] = ["format", "ip", "jsonpatch", "lists", "optional", "sets", "strings"];
 
 /// The types that Kubernetes adds to CEL.
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 11] = [
     "Authorizer",
     "CIDR",
     "Decision",
@@ -238,8 +269,12 @@ const KINDS: [&str; 10] = [
     "PathCheck",
     "Quantity",
     "ResourceCheck",
+    "Semver",
     "URL",
 ];
+
+/// The types of the language whose values can be null.
+const NULLABLE: [&str; 2] = ["duration", "timestamp"];
 
 /// The types with an order.
 const ORDERED: [&str; 8] =
@@ -327,7 +362,8 @@ impl Pattern {
                 );
                 agrees
             }
-            (_, Type::Dyn | Type::Null) => true,
+            (_, Type::Any | Type::Dyn) | (Self::Optional(_), Type::Null) => true,
+            (Self::Simple(name), Type::Null) => NULLABLE.contains(name) || KINDS.contains(name),
             (Self::Simple(name), ty) => ty.to_string() == *name,
             (Self::List(item), Type::List(ty)) => item.accepts(ty, bound),
             (Self::Map(key, value), Type::Map(keys, values)) => {

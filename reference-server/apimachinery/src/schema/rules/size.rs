@@ -4,6 +4,7 @@
 //! definitions. A value without a limit is as large as a request.
 
 use super::super::{Format, Kind, Schema};
+use super::device::Part;
 use super::value;
 
 /// The maximum size of a request, and therefore of a value, in bytes.
@@ -65,6 +66,8 @@ pub(super) enum Place<'s> {
     At(&'s Schema),
     /// The key of a map.
     Key,
+    /// A part of the variable `device`.
+    Device(Part),
     /// A selection that the schema does not declare.
     Undeclared,
 }
@@ -75,12 +78,16 @@ impl<'s> Place<'s> {
         match self {
             Self::At(schema) => Some(Range::up_to(limit(schema))),
             Self::Key => Some(Range::up_to(0)),
+            Self::Device(part) => Some(part.size()),
             Self::None | Self::Undeclared => None,
         }
     }
 
     /// Returns the place of a field.
-    pub(super) fn field(self, name: &str, root: &'s Schema) -> Self {
+    pub(super) fn field(self, name: &str, root: Self) -> Self {
+        if let Self::Device(part) = self {
+            return part.field(name).map_or(Self::Undeclared, Self::Device);
+        }
         self.below(root, |schema| {
             let declared = schema.properties.iter().filter(|_| is_structure(schema));
             declared
@@ -91,22 +98,27 @@ impl<'s> Place<'s> {
     }
 
     /// Returns the place of the items of a list, or of the values of a map.
-    pub(super) fn contents(self, root: &'s Schema) -> Self {
-        self.below(root, contents)
+    pub(super) fn contents(self, root: Self) -> Self {
+        match self {
+            Self::Device(part) => part.contents().map_or(Self::Undeclared, Self::Device),
+            _ => self.below(root, contents),
+        }
     }
 
     /// Returns the size of the items of a list at this place.
     pub(super) fn item_size(self) -> Option<Range> {
         match self {
             Self::At(schema) => contents(schema).map(Self::At)?.size(),
+            Self::Device(part) => Some(part.contents()?.size()),
             Self::None | Self::Key | Self::Undeclared => None,
         }
     }
 
     /// Returns the place of the keys of a map.
-    pub(super) fn keys(self, root: &'s Schema) -> Self {
+    pub(super) fn keys(self, root: Self) -> Self {
         match self {
-            Self::None => Self::At(root),
+            Self::None => root,
+            Self::Device(part) => part.keys().map_or(Self::Undeclared, Self::Device),
             Self::At(schema)
                 if schema.kind == Some(Kind::Object) && schema.additional_properties.is_some() =>
             {
@@ -117,11 +129,11 @@ impl<'s> Place<'s> {
     }
 
     /// kube-apiserver treats a selection in the result of a function as the root.
-    fn below(self, root: &'s Schema, child: impl FnOnce(&'s Schema) -> Option<&'s Schema>) -> Self {
+    fn below(self, root: Self, child: impl FnOnce(&'s Schema) -> Option<&'s Schema>) -> Self {
         match self {
-            Self::None => Self::At(root),
+            Self::None => root,
             Self::At(schema) => child(schema).map_or(Self::Undeclared, Self::At),
-            Self::Key | Self::Undeclared => Self::Undeclared,
+            Self::Key | Self::Device(_) | Self::Undeclared => Self::Undeclared,
         }
     }
 }

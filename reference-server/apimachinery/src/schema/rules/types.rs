@@ -3,12 +3,17 @@
 use std::fmt;
 
 use super::super::{Format, Kind, Schema};
+use super::device::Part;
 use super::value;
 
 #[derive(Clone, Debug)]
 pub(super) enum Type<'s> {
     /// The type is known only during evaluation.
     Dyn,
+    /// The value of an attribute of a device. Unlike values of `Dyn`, it has no items.
+    Any,
+    /// The variable of selectors of devices.
+    Device,
     Null,
     Bool,
     Int,
@@ -64,7 +69,8 @@ impl<'s> Type<'s> {
     /// Returns the type of a field. The error is a message about an unknown field.
     pub(super) fn field(&self, name: &str) -> Result<Type<'s>, String> {
         match self {
-            Self::Dyn => Ok(Self::Dyn),
+            Self::Dyn | Self::Any => Ok(Self::Dyn),
+            Self::Device => Part::type_of(name).ok_or_else(|| format!("undefined field '{name}'")),
             Self::Map(_, values) => Ok((**values).clone()),
             Self::Optional(inner) => Ok(Self::Optional(Box::new(inner.field(name)?))),
             Self::Object(schema) => {
@@ -84,8 +90,11 @@ impl<'s> Type<'s> {
     /// Reports whether the types have values in common.
     pub(super) fn agrees(&self, other: &Type<'_>) -> bool {
         match (self, other) {
-            (Self::Dyn | Self::Null, _)
-            | (_, Type::Dyn | Type::Null)
+            (Self::Null, other) => other.can_be_null(),
+            (one, Type::Null) => one.can_be_null(),
+            (Self::Any | Self::Dyn, _)
+            | (_, Type::Any | Type::Dyn)
+            | (Self::Device, Type::Device)
             | (Self::Bool, Type::Bool)
             | (Self::Int, Type::Int)
             | (Self::Uint, Type::Uint)
@@ -101,6 +110,27 @@ impl<'s> Type<'s> {
             (Self::Kind(a), Type::Kind(b)) => a == b,
             _ => false,
         }
+    }
+
+    /// Reports whether the type is known only during evaluation.
+    pub(super) fn is_dynamic(&self) -> bool {
+        matches!(self, Self::Dyn)
+    }
+
+    /// Reports whether a value can be compared with null. Those of the simple types cannot.
+    fn can_be_null(&self) -> bool {
+        !matches!(
+            self,
+            Self::Bool
+                | Self::Int
+                | Self::Uint
+                | Self::Double
+                | Self::String
+                | Self::Bytes
+                | Self::Meta
+                | Self::List(_)
+                | Self::Map(..)
+        )
     }
 
     /// Returns the common type of two alternatives.
@@ -143,6 +173,8 @@ impl fmt::Display for Type<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Dyn => f.write_str("dyn"),
+            Self::Any => f.write_str("any"),
+            Self::Device => f.write_str("kubernetes.DRADevice"),
             Self::Null => f.write_str("null"),
             Self::Bool => f.write_str("bool"),
             Self::Int => f.write_str("int"),

@@ -96,7 +96,11 @@ fn names(spec: &Value, ty: &ResourceType, params: Option<&Arc<Schema>>, wanted: 
 
 /// Returns the schema of an object with its kind and its metadata.
 fn whole_schema(ty: &ResourceType) -> Arc<Schema> {
-    if ty.custom { Arc::new(with_type_meta(Schema::clone(&ty.schema))) } else { ty.schema.clone() }
+    if ty.custom {
+        Arc::new(with_type_meta(Schema::clone(&ty.schema)))
+    } else {
+        Arc::clone(&ty.schema)
+    }
 }
 
 #[cfg(test)]

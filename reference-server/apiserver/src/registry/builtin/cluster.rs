@@ -1,12 +1,12 @@
-//! Small groups of resources of the whole cluster: API services, runtime classes, priority classes
-//! and dynamic resources.
+//! Small groups of resources of the whole cluster: API services, runtime classes and priority
+//! classes.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::data::{hooks, resource};
-use super::{BuiltinType, FieldLabel, Hooks, immutable};
+use super::{BuiltinType, Hooks, immutable};
 use crate::registry::strategy::Strategy;
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::object::validation::names;
@@ -15,15 +15,7 @@ use kubeproof_apimachinery::schema::{FieldError, Path};
 use kubeproof_apimachinery::table::column::{Cell, age, column};
 
 pub(super) fn types() -> Vec<BuiltinType> {
-    vec![
-        api_services(),
-        runtime_classes(),
-        device_classes(),
-        resource_claims(),
-        resource_claim_templates(),
-        resource_slices(),
-        priority_classes(),
-    ]
+    vec![api_services(), runtime_classes(), priority_classes()]
 }
 
 fn api_services() -> BuiltinType {
@@ -187,128 +179,6 @@ fn validate_priority_class(class: &Value) -> Vec<FieldError> {
     errors
 }
 
-const DYNAMIC: &str = "resource.k8s.io";
-
-fn device_classes() -> BuiltinType {
-    resource(DYNAMIC, "v1", "deviceclasses")
-}
-
-fn resource_claims() -> BuiltinType {
-    BuiltinType {
-        has_generation: false,
-        columns: vec![column("State", "string", Cell::Computed(claim_state)), age()],
-        hooks: Hooks {
-            default: |claim| complete_requests(&mut claim["spec"]),
-            validate: |claim| validate_requests(&claim["spec"], "spec"),
-            validate_update: |new, old| whole_spec(new, old),
-            is_new_generation: |_, _| false,
-            ..hooks(true)
-        },
-        ..resource(DYNAMIC, "v1", "resourceclaims")
-    }
-}
-
-fn resource_claim_templates() -> BuiltinType {
-    BuiltinType {
-        has_generation: false,
-        hooks: Hooks {
-            default: |template| complete_requests(&mut template["spec"]["spec"]),
-            validate: |template| validate_requests(&template["spec"]["spec"], "spec.spec"),
-            validate_update: whole_spec,
-            is_new_generation: |_, _| false,
-            ..Hooks::NONE
-        },
-        ..resource(DYNAMIC, "v1", "resourceclaimtemplates")
-    }
-}
-
-const SLICE_LABELS: &[FieldLabel] = &[
-    FieldLabel { label: "spec.nodeName", pointer: "/spec/nodeName", absent: "" },
-    FieldLabel { label: "spec.driver", pointer: "/spec/driver", absent: "" },
-];
-
-fn resource_slices() -> BuiltinType {
-    BuiltinType {
-        field_labels: SLICE_LABELS,
-        columns: vec![
-            column(
-                "Node",
-                "string",
-                Cell::Computed(|slice| {
-                    json!(slice["spec"]["nodeName"].as_str().unwrap_or("<all>"))
-                }),
-            ),
-            column("Driver", "string", Cell::Pointer("/spec/driver")),
-            column("Pool", "string", Cell::Pointer("/spec/pool/name")),
-            age(),
-        ],
-        hooks: Hooks {
-            validate_update: |new, old| {
-                immutable(new, old, &["spec.driver", "spec.nodeName", "spec.pool.name"])
-            },
-            ..Hooks::NONE
-        },
-        ..resource(DYNAMIC, "v1", "resourceslices")
-    }
-}
-
-/// A request for a fixed number of devices is for one device.
-fn complete_requests(spec: &mut Value) {
-    let requests = spec["devices"]["requests"].as_array_mut().into_iter().flatten();
-    for request in requests {
-        let (exactly, rest) = (request.get("exactly").is_some(), "firstAvailable");
-        let subrequests = if exactly {
-            vec![&mut request["exactly"]]
-        } else {
-            request.get_mut(rest).and_then(Value::as_array_mut).into_iter().flatten().collect()
-        };
-        for one in subrequests {
-            if one["allocationMode"] == "ExactCount" && one["count"].is_null() {
-                one["count"] = json!(1);
-            }
-        }
-    }
-}
-
-fn validate_requests(spec: &Value, place: &str) -> Vec<FieldError> {
-    let requests = spec["devices"]["requests"].as_array().into_iter().flatten().enumerate();
-    let wrong = requests.filter(|(_, request)| {
-        let first = request["firstAvailable"].as_array().is_some_and(|list| !list.is_empty());
-        request["exactly"].is_object() == first
-    });
-    let error = |(index, request): (usize, &Value)| {
-        let place = format!("{place}.devices.requests[{index}]");
-        if request["exactly"].is_object() {
-            let why = "exactly one of `exactly` or `firstAvailable` is required, but multiple \
-                       fields are set";
-            FieldError::invalid(place, &json!("{exactly, firstAvailable}"), why)
-        } else {
-            let why = "exactly one of `exactly` or `firstAvailable` is required";
-            FieldError::required(place, why)
-        }
-    };
-    wrong.map(error).collect()
-}
-
-fn whole_spec(new: &Value, old: &Value) -> Vec<FieldError> {
-    immutable(new, old, &["spec"])
-}
-
-fn claim_state(claim: &Value) -> Value {
-    let status = &claim["status"];
-    let is_reserved = status["reservedFor"].as_array().is_some_and(|users| !users.is_empty());
-    let mut words = Vec::new();
-    if !claim["metadata"]["deletionTimestamp"].is_null() {
-        words.push("deleted");
-    }
-    match (status["allocation"].is_object(), is_reserved) {
-        (false, _) => words.push("pending"),
-        (true, false) => words.push("allocated"),
-        (true, true) => words.extend(["allocated", "reserved"]),
-    }
-    json!(words.join(","))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -334,34 +204,6 @@ mod tests {
         assert_eq!(fields(validate_priority_class(&class("a", MAX_PRIORITY))), [""; 0]);
         assert_eq!(fields(validate_priority_class(&class("a", MAX_PRIORITY + 1))), ["value"]);
         assert_eq!(fields(validate_priority_class(&class("system-a", 1))), ["metadata.name"]);
-    }
-
-    #[test]
-    fn a_request_is_exact_or_a_choice() {
-        let claim = |request: Value| json!({"spec": {"devices": {"requests": [request]}}});
-        let ty = resource_claims();
-        let exactly = json!({"deviceClassName": "c"});
-        let mut one = claim(json!({"name": "r", "exactly": exactly}));
-        ty.schema().apply_defaults(&mut one);
-        (ty.hooks.default)(&mut one);
-        assert_eq!(one["spec"]["devices"]["requests"][0]["exactly"]["count"], 1);
-        assert_eq!(fields((ty.hooks.validate)(&one)), [""; 0]);
-        let expected = ["spec.devices.requests[0]"];
-        assert_eq!(fields((ty.hooks.validate)(&claim(json!({"name": "r"})))), expected);
-        assert_eq!(claim_state(&one), "pending");
-    }
-
-    #[test]
-    fn a_resource_slice_stays_in_its_pool() {
-        let validate = resource_slices().hooks.validate_update;
-        let slice = |driver: &str, pool: &str| {
-            let spec = json!({"driver": driver, "nodeName": "n", "pool": {"name": pool}});
-            json!({ "spec": spec })
-        };
-        let old = slice("a", "p");
-        assert_eq!(fields(validate(&old, &old)), [""; 0]);
-        assert_eq!(fields(validate(&slice("a", "q"), &old)), ["spec.pool.name"]);
-        assert_eq!(fields(validate(&slice("b", "p"), &old)), ["spec.driver"]);
     }
 
     #[test]

@@ -5,17 +5,20 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Value, json};
 
 use super::{BuiltinType, FieldLabel, Hooks, Scale, restore};
+use crate::registry::LazySchema;
 use crate::registry::strategy::Plain;
 
 use kubeproof_api::{Resource, Version, rules};
 use kubeproof_apimachinery::object::validation::names::NameRule;
 use kubeproof_apimachinery::schema::built_in::Schemas;
-use kubeproof_apimachinery::schema::{Schema, meta};
+use kubeproof_apimachinery::schema::meta;
 use kubeproof_apimachinery::table::column::{Cell, Column, age, column, wide};
 
-/// Returns the schema of a type in a version of Kubernetes.
-pub(crate) fn schema(version: Version, ty: &BuiltinType) -> Option<Arc<Schema>> {
-    schemas(version).kind(ty.group, ty.version, ty.kind)
+/// Returns the schema of a type in a version of Kubernetes, or `None` if the version lacks it.
+pub(crate) fn schema(version: Version, ty: &BuiltinType) -> Option<LazySchema> {
+    let (group, api, kind) = (ty.group, ty.version, ty.kind);
+    version.definitions().kind(group, api, kind)?;
+    Some(LazySchema::new(move || schemas(version).kind(group, api, kind).unwrap_or_default()))
 }
 
 /// Returns the schemas of a version. All servers of a process share them.
@@ -128,8 +131,8 @@ mod tests {
     fn types_share_the_template_of_pods() {
         let template = |plural: &str, pointer: &str| {
             let schema = resource("apps", "v1", plural).schema();
-            let names = pointer.split('/');
-            names.fold(schema, |schema, name| Arc::clone(&schema.properties[name]))
+            let whole = Arc::clone(&schema);
+            pointer.split('/').fold(whole, |schema, name| Arc::clone(&schema.properties[name]))
         };
         let one = template("daemonsets", "spec/template");
         let other = template("statefulsets", "spec/template");

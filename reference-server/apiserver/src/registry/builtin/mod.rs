@@ -23,6 +23,7 @@ mod flowcontrol;
 mod networking;
 mod policy;
 pub(crate) mod rbac;
+mod resource;
 mod storage;
 mod workload;
 
@@ -101,7 +102,7 @@ pub(crate) struct Storage {
 impl BuiltinType {
     /// Returns the schema in the newest version.
     #[cfg(test)]
-    pub(crate) fn schema(&self) -> Arc<kubeproof_apimachinery::schema::Schema> {
+    pub(crate) fn schema(&self) -> crate::registry::LazySchema {
         schema(kubeproof_api::Version::default(), self).expect("the data has each kind")
     }
 
@@ -196,6 +197,10 @@ pub(crate) struct Hooks {
     pub prepare_status_update: fn(&mut Value, &Value),
     /// Keeps the status that a client sends on a create.
     pub keeps_status: bool,
+    /// An update of the status never changes the metadata.
+    pub status_only: bool,
+    /// Validates the whole object on each update, not only by `validate_update`.
+    pub checks_updates: bool,
     /// Returns whether an update is a new generation. The arguments are the new and the stored
     /// object.
     pub is_new_generation: fn(&Value, &Value) -> bool,
@@ -214,6 +219,8 @@ impl Hooks {
         prepare_update: |_, _| {},
         prepare_status_update: take_status_and_metadata,
         keeps_status: false,
+        status_only: false,
+        checks_updates: true,
         is_new_generation: |new, old| new.get("spec") != old.get("spec"),
     };
 }
@@ -235,6 +242,7 @@ pub(crate) fn types() -> Vec<BuiltinType> {
         batch::types(),
         certificates::types(),
         cluster::types(),
+        resource::types(),
         discovery::types(),
         flowcontrol::types(),
         networking::types(),

@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use super::apps::wrong_amount;
+use super::checks::conditions;
 use super::data::resource;
-use super::names::qualified_name;
 use super::{BuiltinType, Hooks, NameRule, restore};
 use kubeproof_apimachinery::table::column::{Cell, age, column};
 
-use kubeproof_apimachinery::schema::FieldError;
+use kubeproof_apimachinery::schema::{FieldError, Path};
 
 pub(super) fn types() -> Vec<BuiltinType> {
     vec![BuiltinType {
@@ -66,29 +66,11 @@ fn validate(budget: &Value) -> Vec<FieldError> {
 
 /// Returns the errors in the conditions, which other controllers than that of the server write.
 fn validate_status(budget: &Value, _: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let conditions = budget["status"]["conditions"].as_array().into_iter().flatten();
-    for (index, condition) in conditions.enumerate() {
-        let at = |field: &str| format!("status.conditions[{index}].{field}");
-        let text = |field: &str| condition[field].as_str().unwrap_or_default();
-        for why in qualified_name(text("type")) {
-            errors.push(FieldError::invalid(at("type"), &text("type").into(), &why));
-        }
-        if !STATUSES.contains(&text("status")) {
-            let (value, supported) = (text("status").into(), STATUSES.map(Value::from));
-            errors.push(FieldError::not_supported(at("status"), &value, &supported));
-        }
-        for field in ["lastTransitionTime", "reason"] {
-            if text(field).is_empty() {
-                errors.push(FieldError::required(at(field), ""));
-            }
-        }
-    }
-    errors
+    let root = Path::Root;
+    let status = root.field("status");
+    let list = budget["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    conditions(list, status.field("conditions"))
 }
-
-/// The statuses of a condition.
-const STATUSES: [&str; 3] = ["False", "True", "Unknown"];
 
 #[cfg(test)]
 mod tests {

@@ -142,7 +142,7 @@ fn resource_type(custom: &CustomType, version: &Version) -> ResourceType {
         has_status: version.has_status,
         scale: version.scale.clone(),
         subresources: Vec::new(),
-        schema: version.schema.clone(),
+        schema: version.schema.clone().into(),
         custom: true,
         deprecation: version.deprecation_warning.clone(),
         name_rule: NameRule::DnsSubdomain,

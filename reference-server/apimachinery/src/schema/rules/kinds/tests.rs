@@ -7,7 +7,7 @@ use super::*;
 #[rstest]
 #[case("quantity('1Gi').isGreaterThan(quantity('1Mi')) && quantity('1') == quantity('1000m')")]
 #[case(
-    "quantity('1.5').add(quantity('500m')).asInteger() == 2 && quantity('2').sub(3).sign() == -1"
+    "quantity('1.5').add(quantity('500m')).asInteger() == 2 && sign(quantity('2').sub(3)) == -1"
 )]
 #[case("!quantity('1.5').isInteger() && quantity('1.5').asApproximateFloat() == 1.5")]
 #[case("quantity('1').compareTo(quantity('2')) == -1 && quantity('9').isLessThan(quantity('10'))")]

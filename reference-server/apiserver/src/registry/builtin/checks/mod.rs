@@ -4,7 +4,12 @@
 //! used. Mistakes that data can express are rules of the crate `api`.
 
 mod admission;
+mod allocations;
+mod capacities;
+mod claims;
+mod conditions;
 mod containers;
+mod devices;
 mod environment;
 mod flows;
 mod jobs;
@@ -21,6 +26,8 @@ mod selectors;
 mod storage;
 mod volumes;
 
+pub(super) use self::allocations::{forget_devices, validate_status};
+pub(super) use self::conditions::conditions;
 pub(super) use self::containers::port_number_or_name;
 pub(super) use self::jobs::count_indexes;
 pub(super) use self::pod_resources::aggregate;
@@ -36,7 +43,9 @@ use kubeproof_apimachinery::schema::{Check, FieldError, Path};
 pub(super) fn all() -> impl Iterator<Item = (&'static str, Check)> {
     let parts = [
         admission::CHECKS,
+        claims::CHECKS,
         containers::CHECKS,
+        devices::CHECKS,
         environment::CHECKS,
         flows::CHECKS,
         jobs::CHECKS,

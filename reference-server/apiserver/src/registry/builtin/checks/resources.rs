@@ -179,7 +179,7 @@ fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-fn is_extended(name: &str) -> bool {
+pub(super) fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with("requests.")
         && qualified_name(&format!("requests.{name}")).is_empty()
