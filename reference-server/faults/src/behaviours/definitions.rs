@@ -15,6 +15,9 @@ use crate::set::Fault;
 const PRESERVES: &str = "x-kubernetes-preserve-unknown-fields";
 const RULES: &str = "x-kubernetes-validations";
 
+/// Macros that loop with one or two variables.
+const LOOPS: [&str; 5] = ["all", "exists", "existsOne", "transformList", "transformMap"];
+
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     if let Some(edit) = schema_edit(fault).or_else(|| rule_edit(fault)) {
@@ -98,6 +101,12 @@ fn rule_edit(fault: Fault) -> Option<fn(&mut Value)> {
             }
             if schema["format"] == "date" || schema["format"] == "date-time" {
                 remove(schema, "format");
+            }
+        },
+        Fault::LoopVariablesSwapped => |schema| {
+            for rule in schema[RULES].as_array_mut().into_iter().flatten() {
+                let text = rule["rule"].as_str().map(with_swapped_variables);
+                rule["rule"] = text.into();
             }
         },
         Fault::RulesCountInDoubles => |schema| {
@@ -266,6 +275,23 @@ fn in_doubles(rule: &str) -> String {
     text
 }
 
+/// Swaps the variables of loops with two: `all(key, value, ..)` becomes `all(value, key, ..)`.
+fn with_swapped_variables(rule: &str) -> String {
+    let mut parts = rule.split('(');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_loop = LOOPS.iter().any(|name| text.ends_with(&format!(".{name}")));
+        text.push('(');
+        match part.split(", ").collect::<Vec<_>>()[..] {
+            [first, second, ref rest @ ..] if is_loop && !rest.is_empty() => {
+                text += &[&[second, first], rest].concat().join(", ");
+            }
+            _ => text += part,
+        }
+    }
+    text
+}
+
 /// Shows the schemas and columns of the original.
 fn restore(object: &mut Value, original: &Value) {
     let versions = object["spec"]["versions"].as_array_mut().into_iter().flatten();
@@ -316,11 +342,18 @@ fn remove(object: &mut Value, field: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::in_doubles;
+    use super::{in_doubles, with_swapped_variables};
 
     #[test]
     fn rules_on_integers_become_rules_on_doubles() {
         assert_eq!(in_doubles("self / 2 * 2 == self"), "double(self) / 2.0 * 2.0 == double(self)");
         assert_eq!(in_doubles("self.matches('x1')"), "self.matches('x1')");
+    }
+
+    #[test]
+    fn the_variables_of_loops_with_two_are_swapped() {
+        let swapped = with_swapped_variables("self.transformMap(k, v, f(k, v)).all(x, x > 0)");
+        assert_eq!(swapped, "self.transformMap(v, k, f(k, v)).all(x, x > 0)");
+        assert_eq!(with_swapped_variables("self.all(i, v, v > i)"), "self.all(v, i, v > i)");
     }
 }

@@ -127,6 +127,9 @@ fn ignored_rules(fault: Fault) -> Option<Ignores> {
         Fault::AccessReviewUnchecked => {
             |request, _| request.target().resource.ends_with("accessreviews")
         }
+        Fault::DeviceSelectorsUnchecked => |_, cause| field(cause).ends_with(".cel.expression"),
+        Fault::AdminAccessForAll => |_, cause| field(cause).ends_with(".adminAccess"),
+        Fault::ReservedWithoutAllocation => |_, cause| field(cause) == "status.reservedFor",
         Fault::StatusRulesIgnored => {
             |request, cause| request.target().subresource == "status" && rules::is_rule_cause(cause)
         }
