@@ -11,20 +11,26 @@ pub(crate) struct Source {
     /// As messages name it.
     pub(crate) name: Arc<str>,
     pub(crate) text: Arc<str>,
+    /// The first byte of each line but the first.
+    line_starts: Arc<[usize]>,
 }
 
 impl Source {
     pub(crate) fn new(name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), text: text.into() }
+        let text = text.into();
+        let line_starts = text.match_indices('\n').map(|(newline, _)| newline + 1).collect();
+        Self { name: name.into(), text, line_starts }
     }
 
     /// Line and column of a byte.
     pub(crate) fn span(&self, offset: usize) -> Span {
         let before = self.text.get(..offset).unwrap_or(&self.text);
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let (earlier, _) =
+            self.line_starts.split_at(self.line_starts.partition_point(|at| *at <= before.len()));
+        let line_start = earlier.last().copied().unwrap_or_default();
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Span {
-            line: count(before.bytes().filter(|byte| *byte == b'\n').count() + 1),
+            line: count(earlier.len() + 1),
             column: count(before[line_start..].chars().count() + 1),
         }
     }
