@@ -64,12 +64,16 @@ impl Client {
                     }
                 }
                 Outcome::Broken(broken) => {
-                    let no_connection = matches!(
+                    // Another flood would only use up the memory.
+                    let is_hopeless = matches!(
                         broken.kind,
-                        BrokenKind::NotSent | BrokenKind::Connect | BrokenKind::Tls
+                        BrokenKind::NotSent
+                            | BrokenKind::Connect
+                            | BrokenKind::Tls
+                            | BrokenKind::Budget
                     );
                     failure.get_or_insert(broken);
-                    if no_connection && !answered {
+                    if is_hopeless && !answered {
                         break;
                     }
                 }
