@@ -9,7 +9,7 @@ use super::source::{Source, is_stable};
 /// The extension with the group, version and kind of a schema.
 pub(crate) const KINDS: &str = "x-kubernetes-group-version-kind";
 
-/// The extension with the fields of which at most one may be set.
+/// The extension with mutually exclusive fields.
 pub(crate) const UNIONS: &str = "x-kubernetes-unions";
 
 /// The published schemas by name.

@@ -110,8 +110,8 @@ fn add_custom(own: &[&Resource], written: &mut Map<String, Value>, dialect: Dial
     }
 }
 
-/// Writes the references of properties as `allOf`, which Kubernetes does because descriptions
-/// stand beside them.
+/// Writes the references of properties as `allOf`, as in Kubernetes. A property with `allOf` can
+/// also have a description.
 fn wrap_references(schema: &mut Map<String, Value>) {
     for (keyword, child) in schema {
         match child {

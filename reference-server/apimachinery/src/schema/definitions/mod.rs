@@ -15,9 +15,9 @@
 //! ```
 //!
 //! A definition has a line with its name and attributes. `map=atomic` marks a definition whose
-//! value patches replace as a whole. `union=DISCRIMINATOR:FIELD,FIELD` has fields of which at most
-//! one may be set; the discriminator may be empty. `kind=GROUP/VERSION/KIND` follows for a kind.
-//! Each field has a line with its number, its name, its type and its attributes:
+//! value patches replace as a whole. `union=DISCRIMINATOR:FIELD,FIELD` lists mutually exclusive
+//! fields. The discriminator may be empty. `kind=GROUP/VERSION/KIND` follows for a kind. Each field
+//! has a line with its number, its name, its type and its attributes:
 //!
 //! | attribute | meaning |
 //! | --- | --- |
@@ -68,11 +68,11 @@ pub struct Definition {
     pub group_version_kind: Vec<GroupVersionKind>,
     /// Patches replace a value of this definition as a whole.
     pub atomic_map: bool,
-    /// Fields of which at most one may be set: `x-kubernetes-unions`.
+    /// Mutually exclusive fields: `x-kubernetes-unions`.
     pub union: Option<Union>,
 }
 
-/// Fields of which at most one may be set.
+/// Fields that exclude each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Union {
     /// The field that names the set field.
