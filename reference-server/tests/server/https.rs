@@ -45,8 +45,8 @@ pub(crate) struct HttpsServer {
 }
 
 impl HttpsServer {
-    /// Starts a server that sends the status and the document of `respond`. It never responds with
-    /// status 0.
+    /// Starts a server that sends the status and the document of `respond`, which may block. It
+    /// never responds with status 0.
     pub(crate) async fn start(
         respond: impl Fn(&Received) -> (u16, Value) + Send + Sync + 'static,
     ) -> Self {
@@ -142,7 +142,9 @@ async fn handle(
         body: serde_json::from_slice(&body.unwrap_or_default()).unwrap_or_default(),
     };
     seen.lock().expect("no panic").push(received.clone());
-    let (status, document) = respond(&received);
+    // A thread of the runtime must not block: it may be the one that all tasks wait for.
+    let response = tokio::task::spawn_blocking(move || respond(&received));
+    let (status, document) = response.await.expect("a response");
     if status == 0 {
         std::future::pending::<()>().await;
     }

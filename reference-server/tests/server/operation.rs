@@ -289,7 +289,7 @@ async fn a_drained_server_has_no_listener() {
     while watch.next().await.is_some() {}
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[tokio::test]
 async fn running_requests_end_before_the_server() {
     let server = TestServer::start().await;
     let (release, released) = std::sync::mpsc::channel::<()>();
@@ -303,6 +303,7 @@ async fn running_requests_end_before_the_server() {
     let webhook = json!({
         "name": "slow.example.com", "clientConfig": hook.client_config(), "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
+        "matchConditions": [{"name": "of-the-test", "expression": "object.metadata.name == 'a'"}],
         "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"],
                    "resources": ["configmaps"]}],
     });
