@@ -19,7 +19,10 @@ pub fn json(text: &[u8]) {
     match (read, theirs) {
         (Ok(document), theirs) => {
             spans(text, &document.root, 0);
+            let (parsed, duplicate) = json::parse(text).expect("the reader accepts it");
+            assert_eq!(duplicate.as_ref(), document.duplicates.first());
             let ours = document.into_value();
+            assert_eq!(parsed, ours);
             if let Ok(theirs) = theirs {
                 assert_eq!(ours, theirs);
             }
@@ -27,6 +30,7 @@ pub fn json(text: &[u8]) {
         (Err(fault), theirs) => {
             assert!(fault.at.byte <= text.len() && !fault.message.is_empty(), "{fault}");
             assert!(theirs.is_err(), "{fault}, but others read {theirs:?}");
+            assert_eq!(json::parse(text), Err(fault));
         }
     }
 }

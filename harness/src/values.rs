@@ -2,6 +2,7 @@
 //!
 //! Values are shared, so a copy for an iteration costs only reference counts.
 
+mod outcome;
 mod requests;
 mod variable;
 
@@ -13,6 +14,7 @@ use kubeproof_cases::template::{JsonTemplate, Part, Template};
 use serde_json::{Map, Value};
 
 pub(crate) use self::requests::{Origin, Path, Requests, Segment, dotted, segments};
+use self::variable::Step;
 pub(crate) use self::variable::Variable;
 
 /// The variables of a case: initial values, captures and exchanges.
@@ -61,17 +63,25 @@ impl Values {
             return Some(variable.value());
         }
         let (head, rest) = name.split_once('.')?;
-        rest.split('.')
-            .try_fold(self.variables.get(head)?.value(), |value, member| value.get(member))
+        self.variables.get(head)?.at(rest.split('.').map(Step::Member))
+    }
+
+    /// Returns a variable by its name, in parts.
+    pub(crate) fn variable(&self, name: &str) -> Option<&Variable> {
+        self.variables.get(name)
     }
 
     /// Returns the value at a place.
     pub(crate) fn at(&self, path: &Path) -> Option<&Value> {
         let Some((Segment::Member(variable), rest)) = path.0.split_first() else { return None };
-        rest.iter().try_fold(self.get(variable)?, |value, segment| match segment {
-            Segment::Member(name) => value.get(name),
-            Segment::Index(index) => value.get(index),
-        })
+        let rest = rest.iter().map(|segment| match segment {
+            Segment::Member(name) => Step::Member(name),
+            Segment::Index(index) => Step::Index(*index),
+        });
+        match self.variables.get(variable) {
+            Some(variable) => variable.at(rest),
+            None => rest.into_iter().try_fold(self.get(variable)?, |value, step| step.of(value)),
+        }
     }
 
     /// Renders a text. Strings are inserted as they are, other values as compact JSON.

@@ -195,7 +195,7 @@ impl Exchange {
 
 /// Parses a body strictly: `None` when it is not JSON. Of duplicate keys, the last one counts.
 pub fn parse_json(body: &[u8]) -> Option<Value> {
-    Some(json::read(body).ok()?.into_value())
+    Some(json::parse(body).ok()?.0)
 }
 
 /// Limits a text to 200 characters.

@@ -8,6 +8,7 @@ mod memory_estimate;
 mod number;
 mod reader;
 mod text;
+mod value;
 
 use std::fmt;
 use std::ops::Range;
@@ -15,6 +16,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 pub(crate) use self::memory_estimate::weight;
+pub(crate) use self::value::parse;
 
 /// Maximum depth. API objects are never as deep, and readers recurse.
 pub(crate) const MAX_DEPTH: usize = 256;

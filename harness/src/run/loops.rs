@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::scope::{Ended, Flow, Scope};
 use super::steps::TIME_WENT;
 use crate::event::Verdict;
-use crate::values::Values;
+use crate::values::{Values, Variable};
 use crate::verdict::{Explanation, curl, evaluate, explain, failed_at, short};
 
 /// Concurrent iterations per unit of load. More connections would test the machine instead of the
@@ -63,7 +63,7 @@ impl<'a> Scope<'a> {
                 break;
             }
         }
-        self.bind(&inner.id, Value::Array(results));
+        self.bind(&inner.id, Variable::list(results));
         self.refresh_watches().await;
         flow
     }
@@ -168,7 +168,7 @@ impl<'a> Scope<'a> {
             results.push(result);
             all = all.and(flow);
         }
-        self.bind(id, Value::Array(results));
+        self.bind(id, Variable::list(results));
         self.refresh_watches().await;
         all
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kubeproof_cases::case::{Capture, Check, Request};
 use kubeproof_cases::expression::Expression;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -22,7 +22,7 @@ use crate::transport::watch::OpenWatch;
 use crate::values::{Path, Undefined, Values, Variable};
 use crate::verdict::{
     Defect, Explanation, JudgeOptions, Reported, curl, evaluate, explain, failed_at, judge,
-    missing_member, missing_variable, outcome_value, synthetic,
+    missing_member, missing_variable, synthetic,
 };
 
 /// The case ended. The record has the reason.
@@ -156,29 +156,15 @@ impl<'a> Scope<'a> {
     }
 
     /// Returns the record, and the results as an object.
-    pub(super) fn into_results(self) -> (Record, Value) {
-        drop(self.values);
-        let results: Map<String, Value> = self
-            .results
-            .into_iter()
-            .map(|(name, variable)| (name, variable.into_value()))
-            .collect();
-        (self.record, Value::Object(results))
+    pub(super) fn into_results(self) -> (Record, Variable) {
+        (self.record, Variable::object(self.results))
     }
 
     /// Binds an exchange for later steps.
     pub(super) fn bind_exchange(&mut self, id: &str, exchange: &Exchange) {
         self.values.requests.add(id, exchange);
         let code = self.reported_code(exchange);
-        let outcome = exchange.outcome.clone();
-        let value = move || {
-            let mut value = outcome_value(&outcome);
-            if let Some(code) = code {
-                value["status"] = json!(code);
-            }
-            value
-        };
-        self.bind(id, Variable::deferred(value));
+        self.bind(id, Variable::of_outcome(exchange.outcome.clone(), code));
     }
 
     /// Returns the code that a create should have returned, if another case reports the wrong one.
@@ -234,7 +220,7 @@ impl<'a> Scope<'a> {
     }
 
     fn refresh(&mut self, id: &str, snapshot: Exchange) {
-        let variable = Variable::deferred(move || outcome_value(&snapshot.outcome));
+        let variable = Variable::of_outcome(snapshot.outcome, None);
         self.values.set(id, variable.clone());
         if let Some(result) = self.results.get_mut(id) {
             *result = variable;

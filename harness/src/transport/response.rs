@@ -43,10 +43,9 @@ pub(super) fn text_headers(headers: &HeaderMap) -> Vec<(String, String)> {
 /// Parses JSON and returns the value and its fault. A duplicate key has both, a syntax error no
 /// value.
 pub(crate) fn json_of(text: &[u8]) -> (Option<Arc<Value>>, Option<String>) {
-    match json::read(text) {
-        Ok(document) => {
-            let fault = document.duplicates.first().map(ToString::to_string);
-            (Some(Arc::new(document.into_value())), fault)
+    match json::parse(text) {
+        Ok((value, duplicate)) => {
+            (Some(Arc::new(value)), duplicate.map(|duplicate| duplicate.to_string()))
         }
         Err(fault) => (None, Some(fault.to_string())),
     }

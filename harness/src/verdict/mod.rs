@@ -10,10 +10,8 @@ mod diff;
 mod pattern;
 mod reported;
 
-use std::collections::BTreeMap;
-
 use kubeproof_cases::case::{Check, Edition, EventPattern, Level};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 pub(crate) use self::cel::{evaluate, to_cel};
 use self::claims::Evidence;
@@ -24,7 +22,7 @@ pub(crate) use self::pattern::{describe_text, text_matches};
 pub(crate) use self::reported::{Defect, Reported};
 use self::reported::{Tolerance, matches_but_reported};
 use crate::event::{CheckResult, Symptom, Verdict};
-use crate::exchange::{Exchange, Outcome, Received, WatchEnd, WatchEvent, sha256};
+use crate::exchange::{Exchange, WatchEvent};
 use crate::values::{Undefined, Values};
 
 /// The settings for judging.
@@ -156,56 +154,6 @@ pub(crate) fn event_matches(
         }
         None => Ok(Ok(())),
     }
-}
-
-/// Returns the value that CEL sees for a step: `status`, `headers`, `body`, `text`, `sha256`,
-/// `events`, `ended`, `error`.
-pub(crate) fn outcome_value(outcome: &Outcome) -> Value {
-    match outcome {
-        Outcome::Broken(broken) => json!({
-            "status": 0, "headers": {}, "body": null, "text": "", "sha256": "", "events": [],
-            "ended": false, "error": broken.message,
-        }),
-        Outcome::Response(received) => Value::Object(received_value(received)),
-    }
-}
-
-fn received_value(received: &Received) -> Map<String, Value> {
-    let mut headers: BTreeMap<String, String> = BTreeMap::new();
-    for (name, value) in &received.headers {
-        headers
-            .entry(name.to_ascii_lowercase())
-            .and_modify(|all| {
-                all.push_str(", ");
-                all.push_str(value);
-            })
-            .or_insert_with(|| value.clone());
-    }
-    let headers: Map<_, _> = headers.into_iter().map(|(name, all)| (name, all.into())).collect();
-    let event = |event: &WatchEvent| {
-        // A clone costs less than the serialization of `json!`.
-        let members =
-            [("object", Value::clone(&event.object)), ("type", event.kind.clone().into())];
-        Value::Object(members.map(|(name, value)| (name.to_owned(), value)).into_iter().collect())
-    };
-    let digest = if received.json.is_none() { sha256(&received.body) } else { String::new() };
-    let members = [
-        ("status", json!(received.status)),
-        ("headers", headers.into()),
-        ("body", received.json.as_deref().cloned().unwrap_or_default()),
-        ("text", String::from_utf8_lossy(&received.body).into()),
-        ("sha256", digest.into()),
-        ("events", received.events.iter().map(event).collect()),
-        ("ended", json!(received.end == Some(WatchEnd::Server))),
-        ("error", "".into()),
-    ];
-    let mut value: Map<_, _> =
-        members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    // Channel names of a stream are members, and `error` is one of them.
-    if let Some(stream) = &received.stream {
-        value.extend(stream.value());
-    }
-    value
 }
 
 fn settle(

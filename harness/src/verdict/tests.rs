@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +10,9 @@ use kubeproof_cases::yaml::Span;
 use rstest::rstest;
 
 use super::*;
-use crate::exchange::{Broken, BrokenKind, Sent};
+use crate::exchange::{Broken, BrokenKind, Outcome, Received, Sent};
 use crate::testing::expression;
+use crate::values::Variable;
 
 fn exchange(status: u16, body: &Value) -> Exchange {
     Exchange {
@@ -194,7 +196,8 @@ fn a_body_that_differs_shows_only_what_was_asked_for() {
 
 #[test]
 fn headers_are_joined_for_expressions_and_judged_one_by_one() {
-    let value = outcome_value(&exchange(200, &json!({"a": 1})).outcome);
+    let variable = Variable::of_outcome(exchange(200, &json!({"a": 1})).outcome, None);
+    let value = variable.value();
     assert_eq!(value["headers"]["warning"], json!("299 - \"a\", 299 - \"b\""));
     assert_eq!(value["body"]["a"], json!(1));
     let absent = check(Claim::Header { name: "warning".into(), value: None });

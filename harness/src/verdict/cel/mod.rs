@@ -3,21 +3,14 @@
 //! Only the variables of the expression are converted. Whole numbers become `int`, so that
 //! `create.status == 201` compares equal types.
 
+mod convert;
 mod functions;
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use cel::common::types::{
-    CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString, CelUInt,
-};
-use cel::common::value::Val;
-use cel::objects::{Key, Map};
-use cel::{Context, Value as Cel};
+use cel::Context;
 use kubeproof_cases::expression::Expression;
-use kubeproof_cases::expression::Need;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+pub(crate) use self::convert::{from_cel, to_cel};
 use crate::values::Values;
 
 /// The error of an expression.
@@ -50,8 +43,9 @@ pub(super) fn context_of<'v>(
 ) -> (Context<'v, 'v>, Option<String>) {
     let mut context = functions::context();
     for name in &expression.variables {
-        if let (Some(value), Some(need)) = (values.get(name), expression.needs.variable(name)) {
-            context.add_variable_as_val(name.as_str(), needed(value, need));
+        let Some(need) = expression.needs.variable(name) else { continue };
+        if let Some(variable) = values.variable(name) {
+            context.add_variable_as_val(name.as_str(), convert::variable(variable, Some(need)));
         }
     }
     // A named expression without a value matters only where the expression reads it.
@@ -68,100 +62,11 @@ pub(super) fn context_of<'v>(
     (context, without_value)
 }
 
-/// Converts only the members that the expression reads.
-fn needed<'v>(value: &'v Value, need: Need<'_>) -> Box<dyn Val + 'v> {
-    if need.is_whole() {
-        return borrowed(value);
-    }
-    match (value, need.items()) {
-        (Value::Array(items), Some(need)) => {
-            Box::new(CelList::from(items.iter().map(|item| needed(item, need)).collect::<Vec<_>>()))
-        }
-        // The expression needs only the length.
-        (Value::Array(items), None) => {
-            let items = items.iter().map(|_| Box::new(CelNull) as Box<dyn Val>);
-            Box::new(CelList::from(items.collect::<Vec<_>>()))
-        }
-        (Value::Object(members), None) => {
-            let members = members
-                .iter()
-                .filter_map(|(name, value)| Some((name, needed(value, need.member(name)?))));
-            Box::new(map_of(members))
-        }
-        (value, _) => borrowed(value),
-    }
-}
-
-/// Converts a value without copies of its texts.
-fn borrowed(value: &Value) -> Box<dyn Val + '_> {
-    match value {
-        Value::Null => Box::new(CelNull),
-        Value::Bool(value) => Box::new(CelBool::from(*value)),
-        Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
-            (Some(number), _, _) => Box::new(CelInt::from(number)),
-            (None, Some(number), _) => Box::new(CelUInt::from(number)),
-            (None, None, number) => Box::new(CelDouble::from(number.unwrap_or(f64::NAN))),
-        },
-        Value::String(text) => Box::new(CelString::from(text.as_str())),
-        Value::Array(items) => {
-            Box::new(CelList::from(items.iter().map(borrowed).collect::<Vec<_>>()))
-        }
-        Value::Object(members) => {
-            Box::new(map_of(members.iter().map(|(name, value)| (name, borrowed(value)))))
-        }
-    }
-}
-
-fn map_of<'v>(members: impl Iterator<Item = (&'v String, Box<dyn Val + 'v>)>) -> CelMap<'v> {
-    let members = members.map(|(name, value)| (CelMapKey::from(name.as_str()), value));
-    CelMap::from(members.collect::<HashMap<_, _>>())
-}
-
-/// Converts a value with its texts.
-pub(crate) fn to_cel(value: &Value) -> Cel {
-    match value {
-        Value::Null => Cel::Null,
-        Value::Bool(value) => Cel::Bool(*value),
-        Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
-            (Some(number), _, _) => Cel::Int(number),
-            (None, Some(number), _) => Cel::UInt(number),
-            (None, None, number) => Cel::Float(number.unwrap_or(f64::NAN)),
-        },
-        Value::String(text) => Cel::String(Arc::new(text.clone())),
-        Value::Array(items) => Cel::List(Arc::new(items.iter().map(to_cel).collect())),
-        Value::Object(members) => Cel::Map(Map {
-            map: Arc::new(
-                members
-                    .iter()
-                    .map(|(name, value)| (Key::String(Arc::new(name.clone())), to_cel(value)))
-                    .collect::<HashMap<_, _>>(),
-            ),
-        }),
-    }
-}
-
-pub(super) fn from_cel(value: &Cel) -> Option<Value> {
-    Some(match value {
-        Cel::Null => Value::Null,
-        Cel::Bool(value) => json!(value),
-        Cel::Int(value) => json!(value),
-        Cel::UInt(value) => json!(value),
-        Cel::Float(value) => json!(value),
-        Cel::String(value) => json!(value.as_str()),
-        Cel::List(items) => Value::Array(items.iter().map(from_cel).collect::<Option<_>>()?),
-        Cel::Map(map) => {
-            // serde_json sorts the members.
-            let members =
-                map.map.iter().map(|(name, value)| Some((name.to_string(), from_cel(value)?)));
-            Value::Object(members.collect::<Option<serde_json::Map<_, _>>>()?)
-        }
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use cel::Value as Cel;
     use rstest::rstest;
+    use serde_json::json;
 
     use super::functions::{comparable, countable};
     use super::*;
@@ -270,22 +175,5 @@ mod tests {
         values.set("names", json!(names));
         let of_all = evaluate(&expression("distinct(names) && sameItems(names, names)"), &values);
         assert_eq!(of_all, Ok(json!(true)));
-    }
-
-    #[test]
-    fn only_what_an_expression_looks_at_is_converted() {
-        let list = json!({"items": [{"uid": "u", "data": 1}], "kind": "List", "rest": [2, 3]});
-        let converted = |text: &str| {
-            let expression = expression(text);
-            let value = needed(&list, expression.needs.variable("list").unwrap());
-            from_cel(&Cel::try_from(value.as_ref()).unwrap()).unwrap()
-        };
-        assert_eq!(
-            converted("list.items.map(item, item.uid) == ['u']"),
-            json!({"items": [{"uid": "u"}]})
-        );
-        assert_eq!(converted("list.rest.size() == 2"), json!({"rest": [2, 3]}));
-        assert_eq!(converted("has(list.rest)"), json!({"rest": [null, null]}));
-        assert_eq!(converted("list == {}"), list);
     }
 }
