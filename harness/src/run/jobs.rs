@@ -1,5 +1,8 @@
 //! The limit of concurrent cases. A run lowers it if the server does not keep up. While little
 //! memory is free, one case runs at a time.
+//!
+//! Cases that wait for the server's clock have a limit of their own, of the same size. Otherwise
+//! they would hold most permits at the start, and the server would be idle.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -7,7 +10,9 @@ use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 /// Limits the concurrent cases, over all streams of cases.
 pub(super) struct Jobs {
-    permits: Semaphore,
+    working: Semaphore,
+    /// For cases that wait for the server's clock. `None` if one case runs at a time.
+    waiting: Option<Semaphore>,
     state: Mutex<State>,
     ended: Notify,
 }
@@ -15,35 +20,49 @@ pub(super) struct Jobs {
 struct State {
     limit: usize,
     /// Permits of running cases that are not given to others.
-    excess: usize,
+    excess: Excess,
     /// The number of running cases.
     running: usize,
     /// True after the notice.
     has_notified: bool,
 }
 
+#[derive(Default)]
+struct Excess {
+    working: usize,
+    waiting: usize,
+}
+
 /// The permit of a running case.
 pub(super) struct Job<'a> {
     jobs: &'a Jobs,
     permit: Option<SemaphorePermit<'a>>,
+    waits: bool,
 }
 
 impl Jobs {
     pub(super) fn new(limit: usize) -> Self {
         let limit = limit.max(1);
-        let state = State { limit, excess: 0, running: 0, has_notified: false };
-        Self { permits: Semaphore::new(limit), state: Mutex::new(state), ended: Notify::new() }
+        let excess = Excess::default();
+        Self {
+            working: Semaphore::new(limit),
+            waiting: (limit > 1).then(|| Semaphore::new(limit)),
+            state: Mutex::new(State { limit, excess, running: 0, has_notified: false }),
+            ended: Notify::new(),
+        }
     }
 
-    /// Waits for a permit, and then for `memory` or until no case runs.
-    pub(super) async fn start(&self, memory: impl Future<Output = ()>) -> Job<'_> {
-        // The semaphore is never closed.
-        let permit = self.permits.acquire().await.ok();
+    /// Waits for a permit, and then for `memory` or until no case runs. `waits` is true for a case
+    /// that waits for the server's clock.
+    pub(super) async fn start(&self, waits: bool, memory: impl Future<Output = ()>) -> Job<'_> {
+        let waiting = self.waiting.as_ref().filter(|_| waits);
+        // The semaphores are never closed.
+        let permit = waiting.unwrap_or(&self.working).acquire().await.ok();
         tokio::select! {
             () = memory => self.lock().running += 1,
             () = self.first() => {}
         }
-        Job { jobs: self, permit }
+        Job { jobs: self, permit, waits: waiting.is_some() }
     }
 
     /// Waits until no case runs, and counts one.
@@ -68,8 +87,10 @@ impl Jobs {
         let before = state.limit;
         state.limit = (before / 2).max(1);
         let excess = before - state.limit;
-        let forgotten = self.permits.forget_permits(excess);
-        state.excess += excess - forgotten;
+        state.excess.working += excess - self.working.forget_permits(excess);
+        if let Some(waiting) = &self.waiting {
+            state.excess.waiting += excess - waiting.forget_permits(excess);
+        }
         let notice = format!(
             "several requests had no response in time; the run lowers --jobs from {before} to {}, \
              and further if needed",
@@ -83,14 +104,21 @@ impl Jobs {
     }
 }
 
+impl Excess {
+    fn of(&mut self, waits: bool) -> &mut usize {
+        if waits { &mut self.waiting } else { &mut self.working }
+    }
+}
+
 impl Drop for Job<'_> {
     fn drop(&mut self) {
         let mut state = self.jobs.lock();
         state.running -= 1;
-        if state.excess > 0
+        let excess = state.excess.of(self.waits);
+        if *excess > 0
             && let Some(permit) = self.permit.take()
         {
-            state.excess -= 1;
+            *excess -= 1;
             permit.forget();
         }
         drop(state);
@@ -108,7 +136,7 @@ mod tests {
 
     /// Starts cases until one must wait.
     fn started(jobs: &Jobs) -> Vec<Job<'_>> {
-        std::iter::from_fn(|| jobs.start(ready(())).now_or_never()).collect()
+        std::iter::from_fn(|| jobs.start(false, ready(())).now_or_never()).collect()
     }
 
     #[test]
@@ -133,22 +161,39 @@ mod tests {
         let mut running = started(&jobs);
         jobs.lower();
         running.pop();
-        assert!(jobs.start(ready(())).now_or_never().is_none(), "three are running");
+        assert!(jobs.start(false, ready(())).now_or_never().is_none(), "three are running");
         running.clear();
         assert_eq!(started(&jobs).len(), 2);
+    }
+
+    #[test]
+    fn cases_that_wait_for_the_clock_are_counted_apart() {
+        let jobs = Jobs::new(2);
+        let waiting = || jobs.start(true, ready(())).now_or_never();
+        let mut waits = vec![waiting().expect("a permit"), waiting().expect("a permit")];
+        assert!(waiting().is_none());
+        assert_eq!(started(&jobs).len(), 2);
+        jobs.lower();
+        waits.pop();
+        assert!(waiting().is_none(), "the limit is one now");
+        waits.clear();
+        assert!(waiting().is_some());
+        let one = Jobs::new(1);
+        let _first = one.start(true, ready(())).now_or_never().expect("a permit");
+        assert_eq!(started(&one).len(), 0, "one case runs at a time");
     }
 
     #[tokio::test]
     async fn without_memory_one_case_runs_at_a_time() {
         let jobs = Jobs::new(4);
-        let first = jobs.start(pending()).await;
-        let mut second = Box::pin(jobs.start(pending()));
+        let first = jobs.start(false, pending()).await;
+        let mut second = Box::pin(jobs.start(false, pending()));
         assert!(futures_util::poll!(&mut second).is_pending(), "the first one runs");
-        let third = jobs.start(ready(())).await;
+        let third = jobs.start(false, ready(())).await;
         drop(first);
         assert!(futures_util::poll!(&mut second).is_pending(), "the third one runs");
         drop(third);
         let _second = second.await;
-        assert!(jobs.start(pending()).now_or_never().is_none());
+        assert!(jobs.start(false, pending()).now_or_never().is_none());
     }
 }

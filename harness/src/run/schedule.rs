@@ -270,7 +270,8 @@ impl Execution<'_> {
     }
 
     async fn run_concurrently(&self, runs: Vec<PlannedRun>, setup_outcome: &Arc<SetupOutcome>) {
-        let limit = self.options.jobs.max(1);
+        // Cases that wait for the clock have permits of their own.
+        let limit = 2 * self.options.jobs.max(1);
         let run = |planned| self.run_case(planned, Arc::clone(setup_outcome));
         stream::iter(runs).for_each_concurrent(limit, run).await;
     }
@@ -303,7 +304,8 @@ impl Execution<'_> {
 
     /// Runs a case in a task of its own, so that a panic ends only this case.
     async fn run_case(&self, planned: PlannedRun, setup_outcome: Arc<SetupOutcome>) {
-        let _job = self.jobs.start(self.session.client.half_memory_free()).await;
+        let waits = case_analysis::awaits_the_clock(&planned.case.steps);
+        let _job = self.jobs.start(waits, self.session.client.half_memory_free()).await;
         // Outside of the task, so that it survives a panic there.
         let tracker = Arc::new(self.cleaner.tracker());
         let stopped = || self.health.reason().map(|why| SkipReason::Stopped(why.to_string()));
