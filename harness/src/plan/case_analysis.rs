@@ -165,7 +165,10 @@ pub(crate) fn awaits_the_clock(steps: &[Step]) -> bool {
     walk(steps, &mut |step| {
         found |= match &step.action {
             Action::End(_) => true,
-            Action::Request(request) => request.query.iter().any(|(key, _)| key == "follow"),
+            Action::Request(request) => {
+                let has = |name: &str| request.query.iter().any(|(key, _)| key == name);
+                has("follow") || has("watch") && has("timeoutSeconds")
+            }
             Action::Stream(stream) => {
                 stream.request.query.iter().any(|(key, _)| key == "timeoutSeconds")
             }
