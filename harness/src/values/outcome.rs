@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::variable::Variable;
-use crate::exchange::{Outcome, Received, WatchEnd, WatchEvent, sha256};
+use crate::exchange::{
+    Channel, Flow, Frame, Outcome, Received, Transcript, WatchEnd, WatchEvent, sha256,
+};
 
 impl Variable {
     /// Creates the variable of a step: `status`, `headers`, `body`, `text`, `sha256`, `events`,
@@ -63,9 +65,62 @@ fn members(received: Received) -> Members {
         members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     // Channel names of a stream are members, and `error` is one of them.
     if let Some(stream) = stream {
-        members.extend(stream.value().into_iter().map(|(name, value)| (name, value.into())));
+        members.extend(stream_members(&stream));
     }
     members
+}
+
+fn stream_members(stream: &Arc<Transcript>) -> Members {
+    let channels = stream.channels.keys().map(|name| {
+        let (stream, channel) = (Arc::clone(stream), name.clone());
+        (
+            name.clone(),
+            Variable::deferred(move || Variable::object(channel_members(&stream, &channel))),
+        )
+    });
+    let mut members: Members = channels.collect();
+    let shared = Arc::clone(stream);
+    let frames = move || shared.frames.iter().map(Frame::value).collect::<Value>().into();
+    let close = stream.close.as_ref();
+    let close = close.map(|close| json!({"code": close.code, "reason": close.reason}));
+    let of_stream = [
+        ("close", close.unwrap_or_default().into()),
+        ("ended", json!(stream.is_ended_by_server()).into()),
+        ("frames", Variable::deferred(frames)),
+        ("protocol", json!(stream.protocol).into()),
+        ("violations", json!(stream.violations).into()),
+    ];
+    members.extend(of_stream.map(|(name, value)| (name.to_owned(), value)));
+    members
+}
+
+fn channel_members(stream: &Arc<Transcript>, name: &str) -> Members {
+    let mut members = flow_members(stream, name, |channel| &channel.received);
+    let sent = Variable::object(flow_members(stream, name, |channel| &channel.sent));
+    let port = stream.channels.get(name).and_then(|channel| channel.port);
+    members.extend([
+        ("sent".to_owned(), sent),
+        ("ended".to_owned(), json!(stream.has_ended(name)).into()),
+        ("port".to_owned(), json!(port).into()),
+    ]);
+    members
+}
+
+fn flow_members(stream: &Arc<Transcript>, name: &str, flow: fn(&Channel) -> &Flow) -> Members {
+    let members: [(_, fn(&Flow) -> Value); 6] = [
+        ("text", |flow| json!(flow.text())),
+        ("json", Flow::json),
+        ("size", |flow| json!(flow.size)),
+        ("sha256", |flow| json!(flow.sha256())),
+        ("messages", |flow| json!(flow.messages)),
+        ("parts", Flow::parts),
+    ];
+    let member = |(member, value): (&str, fn(&Flow) -> Value)| {
+        let (stream, name) = (Arc::clone(stream), name.to_owned());
+        let read = move || stream.channels.get(&name).map(|channel| value(flow(channel)));
+        (member.to_owned(), Variable::deferred(move || read().unwrap_or_default().into()))
+    };
+    members.into_iter().map(member).collect()
 }
 
 /// Returns headers by their names in lower case. Several of one name become one.
@@ -96,7 +151,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::exchange::{Broken, BrokenKind};
+    use crate::exchange::{Broken, BrokenKind, StreamEnd};
     use crate::testing::received;
 
     fn value(outcome: Outcome, status: Option<u16>) -> Value {
@@ -127,6 +182,36 @@ mod tests {
                 "error": "",
             })
         );
+    }
+
+    #[test]
+    fn a_stream_has_its_channels() {
+        let mut stream = Transcript::new("v5".to_owned());
+        stream.channel("stdout").received.push(b"{}");
+        stream.channel("error").sent.push(b"no");
+        stream.channel("error").port = Some(80);
+        stream.frame(Frame { kind: "binary".to_owned(), ..Frame::default() }, b"{}");
+        stream.end = Some(StreamEnd::Server);
+        let stream = Some(Arc::new(stream));
+        let all = value(Outcome::Response(Received { stream, ..received(101) }), None);
+        let digest = |bytes: &[u8]| sha256(bytes);
+        assert_eq!(
+            all["stdout"],
+            json!({
+                "text": "{}", "json": {}, "size": 2, "messages": 1, "parts": ["{}"],
+                "sha256": digest(b"{}"), "ended": true, "port": null,
+                "sent": {
+                    "text": "", "json": null, "size": 0, "messages": 0, "parts": [],
+                    "sha256": digest(b""),
+                },
+            })
+        );
+        assert_eq!(
+            (&all["error"]["sent"]["text"], &all["error"]["port"]),
+            (&json!("no"), &json!(80))
+        );
+        assert_eq!((&all["protocol"], &all["close"]), (&json!("v5"), &Value::Null));
+        assert_eq!(all["frames"][0]["type"], "binary");
     }
 
     #[test]

@@ -5,18 +5,18 @@ use std::time::Duration;
 use bytes::BytesMut;
 use kubeproof_cases::case::FrameHead;
 use kubeproof_cases::protocol::{Carrier, StreamKind};
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 use super::connection::Connection;
 use super::websocket;
-use crate::exchange::{FrameError, Transcript};
+use crate::exchange::{Flow, Frame, FrameError, Transcript};
 
 /// The result of a stream.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) kept: usize,
     pub(crate) frames: usize,
-    value: Map<String, Value>,
+    value: Value,
     error: Option<FrameError>,
 }
 
@@ -36,7 +36,22 @@ pub(crate) fn fed(over: Carrier, kind: StreamKind, protocol: &str, pieces: &[&[u
     let error = pieces.iter().find_map(feed);
     let flows = transcript.channels.values().flat_map(|channel| [&channel.received, &channel.sent]);
     let kept = flows.map(|flow| flow.kept.len()).sum();
-    Seen { kept, frames: transcript.frames.len(), value: transcript.value(), error }
+    Seen { kept, frames: transcript.frames.len(), value: value(&transcript), error }
+}
+
+fn value(transcript: &Transcript) -> Value {
+    let flow = |flow: &Flow| json!([flow.parts(), flow.size, flow.messages, flow.sha256()]);
+    let channels: Vec<Value> = transcript
+        .channels
+        .iter()
+        .map(|(name, channel)| {
+            let ended = transcript.has_ended(name);
+            json!([name, flow(&channel.received), flow(&channel.sent), ended, channel.port])
+        })
+        .collect();
+    let frames: Vec<Value> = transcript.frames.iter().map(Frame::value).collect();
+    let close = transcript.close.as_ref().map(|close| json!([close.code, close.reason]));
+    json!([channels, frames, close, transcript.violations, transcript.is_ended_by_server()])
 }
 
 /// Writes a frame and reads it again.

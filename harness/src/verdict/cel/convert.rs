@@ -17,50 +17,60 @@ use crate::values::Variable;
 /// Converts the parts of a variable that an expression reads; all of them without a need.
 pub(super) fn variable<'v>(from: &'v Variable, need: Option<Need<'_>>) -> Box<dyn Val + 'v> {
     let need = need.filter(|need| !need.is_whole());
-    let items = need.and_then(Need::items);
-    match from.resolved() {
-        Variable::Object(object) if items.is_none() => {
-            let members = object.parts().iter().filter_map(|(name, member)| {
-                let need = match need {
-                    Some(need) => Some(need.member(name)?),
-                    None => None,
-                };
-                Some((name, variable(member, need)))
-            });
-            Box::new(map_of(members))
+    match (from.resolved(), need) {
+        (Variable::Object(object), Some(need)) => {
+            members(object.parts(), need, |member, need| variable(member, Some(need)))
         }
-        // The expression needs only the length.
-        Variable::List(list) if need.is_some() && items.is_none() => nulls(list.parts().len()),
-        Variable::List(list) => {
-            let items = list.parts().iter().map(|item| variable(item, items));
+        (Variable::Object(object), None) => {
+            let members = object.parts().iter();
+            Box::new(map_of(members.map(|(name, member)| (name, variable(member, None)))))
+        }
+        (Variable::List(list), Some(need)) => {
+            items(list.parts(), need, |item, need| variable(item, Some(need)))
+        }
+        (Variable::List(list), None) => {
+            let items = list.parts().iter().map(|item| variable(item, None));
             Box::new(CelList::from(items.collect::<Vec<_>>()))
         }
-        other => match need {
-            Some(need) => needed(other.value(), need),
-            None => borrowed(other.value()),
-        },
+        (other, Some(need)) => needed(other.value(), need),
+        (other, None) => borrowed(other.value()),
     }
 }
 
 /// Converts only the members that the expression reads.
 fn needed<'v>(value: &'v Value, need: Need<'_>) -> Box<dyn Val + 'v> {
-    if need.is_whole() {
-        return borrowed(value);
+    match value {
+        _ if need.is_whole() => borrowed(value),
+        Value::Array(list) => items(list, need, needed),
+        Value::Object(object) => members(object, need, needed),
+        scalar => borrowed(scalar),
     }
-    match (value, need.items()) {
-        (Value::Array(items), Some(need)) => {
-            Box::new(CelList::from(items.iter().map(|item| needed(item, need)).collect::<Vec<_>>()))
-        }
+}
+
+fn members<'v, 'n, T: 'v>(
+    members: impl IntoIterator<Item = (&'v String, &'v T)>,
+    need: Need<'n>,
+    convert: impl Fn(&'v T, Need<'n>) -> Box<dyn Val + 'v>,
+) -> Box<dyn Val + 'v> {
+    let members = members.into_iter().filter_map(|(name, member)| match need.member(name) {
+        Some(need) => Some((name, convert(member, need))),
+        // The expression needs only the key.
+        None => need.keys().then(|| (name, Box::new(CelNull) as Box<dyn Val>)),
+    });
+    Box::new(map_of(members))
+}
+
+fn items<'v, 'n, T: 'v>(
+    items: &'v [T],
+    need: Need<'n>,
+    convert: impl Fn(&'v T, Need<'n>) -> Box<dyn Val + 'v>,
+) -> Box<dyn Val + 'v> {
+    let items = items.iter().map(|item| match need.items() {
+        Some(need) => convert(item, need),
         // The expression needs only the length.
-        (Value::Array(items), None) => nulls(items.len()),
-        (Value::Object(members), None) => {
-            let members = members
-                .iter()
-                .filter_map(|(name, value)| Some((name, needed(value, need.member(name)?))));
-            Box::new(map_of(members))
-        }
-        (value, _) => borrowed(value),
-    }
+        None => Box::new(CelNull) as Box<dyn Val>,
+    });
+    Box::new(CelList::from(items.collect::<Vec<_>>()))
 }
 
 /// Converts a value without copies of its texts.
@@ -81,11 +91,6 @@ fn borrowed(value: &Value) -> Box<dyn Val + '_> {
             Box::new(map_of(members.iter().map(|(name, value)| (name, borrowed(value)))))
         }
     }
-}
-
-fn nulls<'v>(length: usize) -> Box<dyn Val + 'v> {
-    let items = (0..length).map(|_| Box::new(CelNull) as Box<dyn Val>);
-    Box::new(CelList::from(items.collect::<Vec<_>>()))
 }
 
 fn map_of<'v>(members: impl Iterator<Item = (&'v String, Box<dyn Val + 'v>)>) -> CelMap<'v> {
@@ -156,6 +161,14 @@ mod tests {
         );
         assert_eq!(converted(&list, "list.rest.size() == 2"), json!({"rest": [2, 3]}));
         assert_eq!(converted(&list, "has(list.rest)"), json!({"rest": [null, null]}));
+        assert_eq!(
+            converted(&list, "'kind' in list"),
+            json!({"items": null, "kind": null, "rest": null})
+        );
+        assert_eq!(
+            converted(&list, "list['it' + 'ems'][0].uid == 'u'"),
+            json!({"items": [{"uid": "u"}], "kind": "List", "rest": [2, 3]})
+        );
         assert_eq!(converted(&list, "list == {}"), value);
     }
 

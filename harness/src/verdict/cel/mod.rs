@@ -7,6 +7,7 @@ mod convert;
 mod functions;
 
 use cel::Context;
+use cel::common::value::Val;
 use kubeproof_cases::expression::Expression;
 use serde_json::Value;
 
@@ -35,17 +36,31 @@ pub(crate) fn evaluate(expression: &Expression, values: &Values) -> Result<Value
     from_cel(&result).ok_or_else(|| failed("its value has no form in JSON".into()))
 }
 
+/// Returns a context with the whole variables of an expression, to show their values.
+pub(super) fn full_context_of<'v>(expression: &Expression, values: &'v Values) -> Context<'v, 'v> {
+    context(expression, |name| Some(convert::variable(values.variable(name)?, None))).0
+}
+
 /// Returns a context with everything that an expression reads, and why its first named expression
 /// without a value has none.
-pub(super) fn context_of<'v>(
+fn context_of<'v>(
     expression: &Expression,
     values: &'v Values,
 ) -> (Context<'v, 'v>, Option<String>) {
+    context(expression, |name| {
+        let need = expression.needs.variable(name)?;
+        Some(convert::variable(values.variable(name)?, Some(need)))
+    })
+}
+
+fn context<'v>(
+    expression: &Expression,
+    value: impl Fn(&str) -> Option<Box<dyn Val + 'v>>,
+) -> (Context<'v, 'v>, Option<String>) {
     let mut context = functions::context();
     for name in &expression.variables {
-        let Some(need) = expression.needs.variable(name) else { continue };
-        if let Some(variable) = values.variable(name) {
-            context.add_variable_as_val(name.as_str(), convert::variable(variable, Some(need)));
+        if let Some(value) = value(name) {
+            context.add_variable_as_val(name.as_str(), value);
         }
     }
     // A named expression without a value matters only where the expression reads it.

@@ -24,7 +24,7 @@ pub(crate) use self::shown::{plain, short};
 
 use self::macros::{Macro, call, operands};
 use self::view::{Shared, View};
-use super::cel::context_of;
+use super::cel::full_context_of;
 use crate::event::Symptom;
 use crate::values::Values;
 
@@ -58,7 +58,7 @@ struct Why {
 
 /// Explains why an expression is not true.
 pub(crate) fn explain(expression: &Expression, values: &Values) -> Explanation {
-    let (context, _) = context_of(expression, values);
+    let context = full_context_of(expression, values);
     explain_in(expression, values, &context)
 }
 

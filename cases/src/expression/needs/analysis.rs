@@ -1,9 +1,4 @@
-//! The parts of each variable that an expression reads.
-//!
-//! A response may hold thousands of objects, and an expression may compare only their uids. The
-//! harness converts only these. The analysis follows values through selections, indexes, list
-//! literals, conditionals and macros. After any other use, it needs the whole value, so that a
-//! mistake here costs time, not a verdict.
+//! Follows values through an expression.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,64 +6,7 @@ use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators,
 };
 
-/// What an expression needs of its variables.
-#[derive(Clone, Debug, Default)]
-pub struct Needs {
-    nodes: Vec<Node>,
-    roots: BTreeMap<String, usize>,
-}
-
-/// What is needed of one value.
-#[derive(Clone, Copy, Debug)]
-pub struct Need<'a> {
-    needs: &'a Needs,
-    node: usize,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Node {
-    whole: bool,
-    members: BTreeMap<String, usize>,
-    items: Option<usize>,
-}
-
-impl Needs {
-    /// Returns what an expression needs, given the named expressions that it may use.
-    pub fn of(expression: &IdedExpr, lets: &[(&str, &IdedExpr)]) -> Self {
-        let lets = lets.iter().copied().collect();
-        let mut analysis = Analysis { needs: Self::default(), lets, origins: BTreeMap::new() };
-        let value = analysis.visit(expression, &mut Vec::new());
-        analysis.consume(&value);
-        analysis.needs
-    }
-
-    /// What is needed of a variable.
-    pub fn variable(&self, name: &str) -> Option<Need<'_>> {
-        self.roots.get(name).map(|node| Need { needs: self, node: *node })
-    }
-}
-
-impl<'a> Need<'a> {
-    /// All of it.
-    pub fn is_whole(self) -> bool {
-        self.here().whole
-    }
-
-    /// Returns what the expression needs of a member of an object, if anything.
-    pub fn member(self, name: &str) -> Option<Self> {
-        self.here().members.get(name).map(|node| Self { node: *node, ..self })
-    }
-
-    /// What is needed of each item of a list. Of an object, which has keys in place of items, all
-    /// is needed then.
-    pub fn items(self) -> Option<Self> {
-        self.here().items.map(|node| Self { node, ..self })
-    }
-
-    fn here(self) -> &'a Node {
-        &self.needs.nodes[self.node]
-    }
-}
+use super::{Needs, Node};
 
 /// The possible sources of a value.
 #[derive(Clone, Debug, Default)]
@@ -94,7 +32,7 @@ impl Origin {
 type Bound<'e> = Vec<(&'e str, Origin)>;
 
 /// An analysis under way.
-struct Analysis<'e> {
+pub(super) struct Analysis<'e> {
     needs: Needs,
     lets: BTreeMap<&'e str, &'e IdedExpr>,
     /// Of the named expressions that were visited.
@@ -102,6 +40,19 @@ struct Analysis<'e> {
 }
 
 impl<'e> Analysis<'e> {
+    /// Starts an analysis with named expressions.
+    pub(super) fn new(lets: &[(&'e str, &'e IdedExpr)]) -> Self {
+        let lets = lets.iter().copied().collect();
+        Self { needs: Needs::default(), lets, origins: BTreeMap::new() }
+    }
+
+    /// Returns what an expression needs.
+    pub(super) fn needs(mut self, expression: &'e IdedExpr) -> Needs {
+        let value = self.visit(expression, &mut Vec::new());
+        self.consume(&value);
+        self.needs
+    }
+
     fn visit(&mut self, expression: &'e IdedExpr, bound: &mut Bound<'e>) -> Origin {
         match &expression.expr {
             Expr::Ident(name) => match bound.iter().rev().find(|(known, _)| known == name) {
@@ -138,7 +89,12 @@ impl<'e> Analysis<'e> {
                     return self.members(of, name.inner());
                 }
                 self.consume(at);
-                self.items(of)
+                self.indexed(of)
+            }
+            (operators::IN, [item, of]) => {
+                self.consume(item);
+                self.search(of);
+                Origin::default()
             }
             // Whether a step ran shows without its members.
             (operators::EQUALS | operators::NOT_EQUALS, _)
@@ -272,91 +228,33 @@ impl<'e> Analysis<'e> {
         of.items.as_deref().cloned().unwrap_or_default().join(nodes)
     }
 
+    fn indexed(&mut self, of: &Origin) -> Origin {
+        let nodes = of.nodes.iter().map(|node| {
+            if let Some(indexed) = self.needs.nodes[*node].indexed {
+                return indexed;
+            }
+            let indexed = self.node();
+            self.needs.nodes[*node].indexed = Some(indexed);
+            indexed
+        });
+        let nodes = Origin { nodes: nodes.collect(), items: None };
+        of.items.as_deref().cloned().unwrap_or_default().join(nodes)
+    }
+
+    fn search(&mut self, of: &Origin) {
+        for node in &of.nodes {
+            self.needs.nodes[*node].searched = true;
+        }
+        if let Some(items) = &of.items {
+            self.consume(items);
+        }
+    }
+
     fn node(&mut self) -> usize {
-        self.needs.nodes.push(Node::default());
-        self.needs.nodes.len() - 1
+        self.needs.add(Node::default())
     }
 }
 
 fn is_null(expression: &IdedExpr) -> bool {
     matches!(expression.expr, Expr::Literal(LiteralValue::Null))
-}
-
-#[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    /// The needed places: `a.b` of an object, `a[]` of a list, with a star where all below is
-    /// needed.
-    fn places(text: &str) -> String {
-        fn tell(need: Need<'_>, path: &str, places: &mut Vec<String>) {
-            let node = need.here();
-            if need.is_whole() || (node.members.is_empty() && node.items.is_none()) {
-                places.push(format!("{path}{}", if need.is_whole() { "*" } else { "" }));
-                return;
-            }
-            for name in node.members.keys() {
-                tell(need.member(name).unwrap(), &format!("{path}.{name}"), places);
-            }
-            if let Some(items) = need.items() {
-                tell(items, &format!("{path}[]"), places);
-            }
-        }
-        let program = cel::Program::compile(text).unwrap();
-        let needs = Needs::of(program.expression(), &[]);
-        let mut places = Vec::new();
-        for name in needs.roots.keys().filter(|name| !name.starts_with('@')) {
-            tell(needs.variable(name).unwrap(), name, &mut places);
-        }
-        places.join(" ")
-    }
-
-    #[rstest]
-    #[case(
-        "a.body.metadata.uid == b.body.metadata.uid",
-        "a.body.metadata.uid* b.body.metadata.uid*"
-    )]
-    #[case("a.events == b.events", "a.events* b.events*")]
-    #[case("a.events[0].object == b.body", "a.events[].object* b.body*")]
-    #[case("a.body.items.map(i, i.metadata.name) == ['x']", "a.body.items[].metadata.name*")]
-    #[case(
-        "a.events.filter(e, e.type == 'X').map(e, e.object.name) == []",
-        "a.events[].object.name* a.events[].type*"
-    )]
-    #[case("a.events.filter(e, e.type == 'X') == []", "a.events[]*")]
-    #[case("a.events.filter(e, e.type == 'X')[0].n == 1", "a.events[].n* a.events[].type*")]
-    #[case("a.events.size() == 1", "a.events[]")]
-    #[case("has(a.body.metadata) && a.body.metadata['x'] == 1", "a.body.metadata.x*")]
-    #[case("has(a.body.spec)", "a.body.spec")]
-    #[case("'x' in a.headers", "a.headers*")]
-    #[case("[a, b].all(p, p.body.v == c.body.v)", "a.body.v* b.body.v* c.body.v*")]
-    #[case(
-        "flatten([a, b].map(p, p.items.map(i, i.uid))) == c",
-        "a.items[].uid* b.items[].uid* c*"
-    )]
-    #[case("flatten(a.map(w, w.list.map(o, o.uid))) == []", "a[].list[].uid*")]
-    #[case("flatten(a.map(w, w.list))[0].x == 1", "a[].list[].x*")]
-    #[case("(a.ok ? a.one : a.two).x == 1", "a.ok* a.one.x* a.two.x*")]
-    #[case("a.map(w, [w.x] + w.list.map(l, l.y)) == []", "a[].list[].y* a[].x*")]
-    #[case("b.all(i, a.list[i].x == 1)", "a.list[].x* b[]*")]
-    #[case("a.all(a, a.x) && a.y == 1", "a.y* a[].x*")]
-    #[case("a.map(x, {'k': x.y})[0].k == 1", "a[].y*")]
-    #[case("a != null && a.body.x == 1", "a.body.x*")]
-    #[case("size(a.text) > 0 && a.text.startsWith('x')", "a.text*")]
-    fn an_expression_needs_what_it_looks_at(#[case] text: &str, #[case] expected: &str) {
-        assert_eq!(places(text), expected);
-    }
-
-    #[test]
-    fn a_named_expression_is_seen_through() {
-        let names = cel::Program::compile("list.items.map(i, i.name)").unwrap();
-        let program = cel::Program::compile("names == ['a'] && list.status == 200").unwrap();
-        let needs = Needs::of(program.expression(), &[("names", names.expression())]);
-        let list = needs.variable("list").unwrap();
-        assert!(needs.variable("names").is_none() && !list.is_whole());
-        let items = list.member("items").unwrap().items().unwrap();
-        assert!(items.member("name").unwrap().is_whole());
-    }
 }
