@@ -220,7 +220,7 @@ pub(in crate::args) struct Safety {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Execution")]
 pub(in crate::args) struct Execution {
-    /// Number of concurrent cases
+    /// Number of concurrent cases; as many more may wait for the server's clock
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = positive)]
     pub(in crate::args) jobs: usize,
 
