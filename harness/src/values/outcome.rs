@@ -16,7 +16,7 @@ impl Variable {
     pub(crate) fn of_outcome(outcome: Outcome, status: Option<u16>) -> Self {
         Self::deferred(move || {
             let mut members = match outcome {
-                Outcome::Broken(broken) => broken_members(broken.message),
+                Outcome::Broken(broken) => broken_members(&broken.message),
                 Outcome::Response(received) => members(received),
             };
             if let Some(status) = status {
@@ -29,7 +29,7 @@ impl Variable {
 
 type Members = BTreeMap<String, Variable>;
 
-fn broken_members(message: String) -> Members {
+fn broken_members(message: &str) -> Members {
     let members = [
         ("status", json!(0)),
         ("headers", json!({})),
@@ -107,20 +107,20 @@ fn channel_members(stream: &Arc<Transcript>, name: &str) -> Members {
 }
 
 fn flow_members(stream: &Arc<Transcript>, name: &str, flow: fn(&Channel) -> &Flow) -> Members {
-    let members: [(_, fn(&Flow) -> Value); 6] = [
-        ("text", |flow| json!(flow.text())),
-        ("json", Flow::json),
-        ("size", |flow| json!(flow.size)),
-        ("sha256", |flow| json!(flow.sha256())),
-        ("messages", |flow| json!(flow.messages)),
-        ("parts", Flow::parts),
-    ];
-    let member = |(member, value): (&str, fn(&Flow) -> Value)| {
+    let member = |value: fn(&Flow) -> Value| {
         let (stream, name) = (Arc::clone(stream), name.to_owned());
         let read = move || stream.channels.get(&name).map(|channel| value(flow(channel)));
-        (member.to_owned(), Variable::deferred(move || read().unwrap_or_default().into()))
+        Variable::deferred(move || read().unwrap_or_default().into())
     };
-    members.into_iter().map(member).collect()
+    let members = [
+        ("text", member(|flow| json!(flow.text()))),
+        ("json", member(Flow::json)),
+        ("size", member(|flow| json!(flow.size))),
+        ("sha256", member(|flow| json!(flow.sha256()))),
+        ("messages", member(|flow| json!(flow.messages))),
+        ("parts", member(Flow::parts)),
+    ];
+    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// Returns headers by their names in lower case. Several of one name become one.
