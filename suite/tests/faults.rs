@@ -14,7 +14,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::Runtime;
 
 /// Concurrent trials without `--test-threads`. Most of a trial is waiting.
-const TRIALS_AT_ONCE: usize = 8;
+const TRIALS_AT_ONCE: usize = 12;
 
 fn main() -> anyhow::Result<ExitCode> {
     let mut arguments = Arguments::from_args();

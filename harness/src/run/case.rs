@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::prerequisites::Prerequisites;
 use super::protocol_support::ProtocolSupport;
-use super::restart;
+use super::restart::{self, Attempts};
 use super::scope::{MOST_GIVEN_BACK, Scope};
 use super::setup::{SetupFailure, SetupOutcome};
 use crate::capability::{Capabilities, Requester};
@@ -28,12 +28,6 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// An iteration is quick if it takes at most this fraction of the case timeout.
 const QUICK: u32 = 10;
-
-/// Attempts per case.
-const ATTEMPTS: usize = 3;
-
-/// Attempts of a case whose objects a controller writes to.
-const SHARED_ATTEMPTS: usize = 10;
 
 /// Time for the reads that look for other writers.
 const READ: Duration = Duration::from_secs(5);
@@ -96,20 +90,19 @@ impl Session {
     ) -> CaseResult {
         let mut has_other_writers = false;
         let mut result = self.attempt(planned, tracker, (setup_outcome, has_other_writers)).await;
-        for attempt in 1..SHARED_ATTEMPTS {
-            let late = self.end.is_some_and(|end| end <= Instant::now());
-            if result.verdict < Verdict::Warn || late {
-                break;
-            }
-            let lost_history = attempt < ATTEMPTS && restart::lost_history(&result.exchanges);
+        let mut attempts = Attempts::new(self.fair_wait());
+        attempts.add(result.duration);
+        while result.verdict >= Verdict::Warn && self.end.is_none_or(|end| end > Instant::now()) {
+            let lost_history = restart::lost_history(&result.exchanges);
             has_other_writers |= self.met_other_writers(&result, &planned.name).await;
-            if !lost_history && !has_other_writers {
+            if !attempts.may_go_on(lost_history, has_other_writers) {
                 break;
             }
             // Objects of the previous attempt may still exist.
-            let planned =
-                PlannedRun { name: format!("{}-again{attempt}", planned.name), ..planned.clone() };
+            let name = format!("{}-again{}", planned.name, attempts.count());
+            let planned = PlannedRun { name, ..planned.clone() };
             let next = self.attempt(&planned, tracker, (setup_outcome, has_other_writers)).await;
+            attempts.add(next.duration);
             result = CaseResult { duration: result.duration + next.duration, ..next };
         }
         self.without_lost_connections(result).await

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -13,6 +14,46 @@ use crate::exchange::{Exchange, Received, WatchEnd, parse_json};
 
 /// The managers of this program begin with it.
 const OWN: &str = "kubeproof";
+
+/// Attempts of a case.
+const ATTEMPTS: usize = 3;
+
+/// Attempts of a case whose objects a controller writes to.
+const SHARED_ATTEMPTS: usize = 10;
+
+/// Attempts in which the case waited in vain. Such a case fails often for another reason than the
+/// writes of a controller, and the report must not wait for ten of them.
+const SLOW_ATTEMPTS: usize = 4;
+
+/// The attempts of a case so far.
+#[derive(Debug)]
+pub(super) struct Attempts {
+    fair_wait: Duration,
+    count: usize,
+    slow: usize,
+}
+
+impl Attempts {
+    /// Starts without attempts. One that takes the fair wait is slow.
+    pub(super) fn new(fair_wait: Duration) -> Self {
+        Self { fair_wait, count: 0, slow: 0 }
+    }
+
+    pub(super) fn add(&mut self, took: Duration) {
+        self.count += 1;
+        self.slow += usize::from(took >= self.fair_wait);
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Reports whether another attempt may follow.
+    pub(super) fn may_go_on(&self, lost_history: bool, has_other_writers: bool) -> bool {
+        let after_writes = has_other_writers && self.count < SHARED_ATTEMPTS;
+        self.slow < SLOW_ATTEMPTS && (after_writes || lost_history && self.count < ATTEMPTS)
+    }
+}
 
 /// Reports whether the server compacted a version or closed a watch.
 pub(super) fn lost_history(exchanges: &[NamedExchange]) -> bool {
@@ -169,6 +210,27 @@ mod tests {
             assert_eq!(met_other_writers(&exchanges, "kp-1"), expected);
             assert!(!met_other_writers(&exchanges, "kp-2"));
         }
+    }
+
+    #[rstest]
+    #[case::for_lost_history(1, true, false, 3)]
+    #[case::for_writes_of_others(1, false, true, 10)]
+    #[case::for_both(1, true, true, 10)]
+    #[case::for_nothing(1, false, false, 1)]
+    #[case::slow_for_lost_history(3, true, false, 3)]
+    #[case::slow_for_writes_of_others(3, false, true, 4)]
+    fn attempts_are_few(
+        #[case] seconds: u64,
+        #[case] lost_history: bool,
+        #[case] has_other_writers: bool,
+        #[case] expected: usize,
+    ) {
+        let mut attempts = Attempts::new(Duration::from_secs(3));
+        attempts.add(Duration::from_secs(seconds));
+        while attempts.may_go_on(lost_history, has_other_writers) {
+            attempts.add(Duration::from_secs(seconds));
+        }
+        assert_eq!(attempts.count(), expected);
     }
 
     #[test]
