@@ -1,4 +1,4 @@
-//! A value of a case, of which readers see the parts that they need.
+//! A value of a case. Readers see only the parts that they need.
 //!
 //! A loop can hold hundreds of responses with large bodies, and an expression may compare only
 //! their status codes. So results stay in parts, and share the parsed bodies.
@@ -19,14 +19,14 @@ pub(crate) enum Variable {
     Deferred(Arc<Deferred>),
 }
 
-/// The parts of a value, and the whole after somebody read it.
+/// The parts of a value, and the whole value after the first read of it.
 #[derive(Debug)]
 pub(crate) struct Parts<T> {
     parts: T,
     whole: OnceLock<Value>,
 }
 
-/// A variable that nobody may read, and its computation until then.
+/// A variable that the first reader computes.
 pub(crate) struct Deferred {
     variable: OnceLock<Variable>,
     compute: Mutex<Option<Compute>>,
