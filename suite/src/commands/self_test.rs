@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
-use futures_util::{StreamExt as _, stream};
+use futures_util::{FutureExt as _, Stream, StreamExt as _, stream};
 use kubeproof::self_test::capabilities::{self, MissingCapability};
 use kubeproof::self_test::degraded::{self, Degraded};
 use kubeproof::self_test::faults::{self, Breadth, Finding};
@@ -88,13 +89,13 @@ async fn test_faults(
         Breadth::Full => cores(),
     };
     // Rows are printed in the order of the faults, so that two outputs can be compared.
-    let mut rows = stream::iter(faults)
-        .map(|fault| {
-            spawn(catalogue, move |catalogue| async move {
-                faults::row(&catalogue, fault, breadth).await
-            })
-        })
-        .buffered(concurrent);
+    let rows = faults.into_iter().map(|fault| {
+        spawn(
+            catalogue,
+            move |catalogue| async move { faults::row(&catalogue, fault, breadth).await },
+        )
+    });
+    let mut rows = in_order(rows, concurrent);
     let mut catches: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
     while let Some(row) = rows.next().await {
         let row = row?;
@@ -133,15 +134,14 @@ async fn test_variations(
     out: &mut dyn Write,
 ) -> Result<Vec<String>, Error> {
     let baseline = Arc::new(variations::baseline_skips(catalogue, selection).await?);
-    let mut rows = stream::iter(seeds)
-        .map(|seed| {
-            let variations = Variations::from_seed(*seed);
-            let (baseline, selection) = (Arc::clone(&baseline), selection.clone());
-            spawn(catalogue, move |catalogue| async move {
-                variations::row(&catalogue, variations, &baseline, &selection).await
-            })
+    let rows = seeds.iter().map(|seed| {
+        let variations = Variations::from_seed(*seed);
+        let (baseline, selection) = (Arc::clone(&baseline), selection.clone());
+        spawn(catalogue, move |catalogue| async move {
+            variations::row(&catalogue, variations, &baseline, &selection).await
         })
-        .buffered(cores());
+    });
+    let mut rows = in_order(rows, cores());
     let mut findings = Vec::new();
     while let Some(row) = rows.next().await {
         let row = row?;
@@ -165,14 +165,13 @@ async fn test_capabilities(
 ) -> Result<Vec<String>, Error> {
     let baseline = Arc::new(capabilities::baseline(catalogue, selection).await?);
     let width = missing.iter().map(|missing| missing.name().len()).max().unwrap_or_default();
-    let mut rows = stream::iter(missing)
-        .map(|missing| {
-            let (baseline, selection) = (Arc::clone(&baseline), selection.clone());
-            spawn(catalogue, move |catalogue| async move {
-                capabilities::row(&catalogue, missing, &baseline, &selection).await
-            })
+    let rows = missing.into_iter().map(|missing| {
+        let (baseline, selection) = (Arc::clone(&baseline), selection.clone());
+        spawn(catalogue, move |catalogue| async move {
+            capabilities::row(&catalogue, missing, &baseline, &selection).await
         })
-        .buffered(cores());
+    });
+    let mut rows = in_order(rows, cores());
     let mut findings = Vec::new();
     while let Some(row) = rows.next().await {
         let capabilities::Row { capability, ran, skipped, findings: found } = row?;
@@ -192,14 +191,14 @@ async fn test_modes(
     catalogue: &Arc<Catalogue>,
     out: &mut dyn Write,
 ) -> Result<Vec<String>, Error> {
-    let mut rows = stream::iter(modes)
-        .map(|mode| {
-            let selection = selection.clone();
-            spawn(catalogue, move |catalogue| async move {
-                modes::row(&catalogue, mode, &selection).await
-            })
-        })
-        .buffered(cores());
+    let rows = modes.into_iter().map(|mode| {
+        let selection = selection.clone();
+        spawn(
+            catalogue,
+            move |catalogue| async move { modes::row(&catalogue, mode, &selection).await },
+        )
+    });
+    let mut rows = in_order(rows, cores());
     let mut findings = Vec::new();
     while let Some(row) = rows.next().await {
         let modes::Row { mode, ran, skipped, findings: found } = row?;
@@ -219,14 +218,13 @@ async fn test_degraded(
 ) -> Result<Vec<String>, Error> {
     let width = servers.iter().map(|one| one.fault.name().len()).max().unwrap_or_default();
     let expected = degraded::expected(catalogue, selection).await?;
-    let mut rows = stream::iter(servers)
-        .map(|server| {
-            let selection = selection.clone();
-            spawn(catalogue, move |catalogue| async move {
-                degraded::row(&catalogue, server, expected, &selection).await
-            })
+    let rows = servers.into_iter().map(|server| {
+        let selection = selection.clone();
+        spawn(catalogue, move |catalogue| async move {
+            degraded::row(&catalogue, server, expected, &selection).await
         })
-        .buffered(DEGRADED_PER_CORE * cores());
+    });
+    let mut rows = in_order(rows, DEGRADED_PER_CORE * cores());
     let mut findings = Vec::new();
     while let Some(row) = rows.next().await {
         let row = row?;
@@ -248,12 +246,11 @@ where
     W: Future<Output = Result<Option<&'static str>, SelfTestError>> + Send + 'static,
 {
     let width = faults.iter().map(|fault| fault.name().len()).max().unwrap_or_default();
-    let mut rows = stream::iter(faults)
-        .map(|fault| async move {
-            let broken = spawn(catalogue, move |catalogue| row(catalogue, fault));
-            broken.await.map(|broken| (fault.name(), broken))
-        })
-        .buffered(cores());
+    let rows = faults.into_iter().map(|fault| async move {
+        let broken = spawn(catalogue, move |catalogue| row(catalogue, fault));
+        broken.await.map(|broken| (fault.name(), broken))
+    });
+    let mut rows = in_order(rows, cores());
     let mut findings = Vec::new();
     while let Some(row) = rows.next().await {
         let (name, broken) = row?;
@@ -264,6 +261,27 @@ where
         }
     }
     Ok(findings)
+}
+
+/// Runs tasks concurrently, and returns their results in the order of the tasks. A slow task does
+/// not keep later ones from starting.
+fn in_order<F: Future>(
+    tasks: impl Iterator<Item = F>,
+    concurrent: usize,
+) -> Pin<Box<impl Stream<Item = F::Output>>> {
+    let numbered = tasks.enumerate().map(|(nth, task)| task.map(move |result| (nth, result)));
+    let mut waiting = BTreeMap::new();
+    let mut next = 0;
+    let ordered = move |(nth, result)| {
+        waiting.insert(nth, result);
+        let mut ready = Vec::new();
+        while let Some(result) = waiting.remove(&next) {
+            ready.push(result);
+            next += 1;
+        }
+        stream::iter(ready)
+    };
+    Box::pin(stream::iter(numbered).buffer_unordered(concurrent).flat_map(ordered))
 }
 
 fn cores() -> usize {
@@ -281,4 +299,28 @@ where
 {
     let done = tokio::spawn(work(Arc::clone(catalogue))).await;
     Ok(done.map_err(|error| Error::Panicked(error.to_string()))??)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::BoxFuture;
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_slow_task_keeps_no_other_from_starting() {
+        let (send, receive) = oneshot::channel();
+        let tasks: [BoxFuture<'_, usize>; 3] = [
+            receive.map(|sent| sent.expect("the last task sends")).boxed(),
+            async { 1 }.boxed(),
+            async move {
+                send.send(0).expect("the first task waits");
+                2
+            }
+            .boxed(),
+        ];
+        let results: Vec<usize> = in_order(tasks.into_iter(), 2).collect().await;
+        assert_eq!(results, [0, 1, 2]);
+    }
 }
