@@ -216,26 +216,22 @@ impl<'e> Analysis<'e> {
     }
 
     fn items(&mut self, of: &Origin) -> Origin {
-        let nodes = of.nodes.iter().map(|node| {
-            if let Some(items) = self.needs.nodes[*node].items {
-                return items;
-            }
-            let items = self.node();
-            self.needs.nodes[*node].items = Some(items);
-            items
-        });
-        let nodes = Origin { nodes: nodes.collect(), items: None };
-        of.items.as_deref().cloned().unwrap_or_default().join(nodes)
+        self.each(of, |node| &mut node.items)
     }
 
     fn indexed(&mut self, of: &Origin) -> Origin {
+        self.each(of, |node| &mut node.indexed)
+    }
+
+    /// Returns the sources of each part of a value. `part` selects the node of the parts.
+    fn each(&mut self, of: &Origin, part: fn(&mut Node) -> &mut Option<usize>) -> Origin {
         let nodes = of.nodes.iter().map(|node| {
-            if let Some(indexed) = self.needs.nodes[*node].indexed {
-                return indexed;
+            if let Some(known) = *part(&mut self.needs.nodes[*node]) {
+                return known;
             }
-            let indexed = self.node();
-            self.needs.nodes[*node].indexed = Some(indexed);
-            indexed
+            let new = self.node();
+            *part(&mut self.needs.nodes[*node]) = Some(new);
+            new
         });
         let nodes = Origin { nodes: nodes.collect(), items: None };
         of.items.as_deref().cloned().unwrap_or_default().join(nodes)

@@ -20,7 +20,7 @@ pub struct Needs {
     roots: BTreeMap<String, usize>,
 }
 
-/// What is needed of one value.
+/// What an expression needs of one value.
 #[derive(Clone, Copy, Debug)]
 pub struct Need<'a> {
     needs: &'a Needs,
@@ -96,14 +96,14 @@ impl Needs {
         self.nodes.len() - 1
     }
 
-    /// What is needed of a variable.
+    /// Returns what the expression needs of a variable, if anything.
     pub fn variable(&self, name: &str) -> Option<Need<'_>> {
         self.roots.get(name).map(|node| Need { needs: self, node: *node })
     }
 }
 
 impl<'a> Need<'a> {
-    /// All of it.
+    /// Reports whether the expression needs the whole value.
     pub fn is_whole(self) -> bool {
         self.here().whole
     }
@@ -120,7 +120,7 @@ impl<'a> Need<'a> {
         here.searched || here.items.is_some()
     }
 
-    /// What is needed of each item of a list.
+    /// Returns what the expression needs of each item of a list, if anything.
     pub fn items(self) -> Option<Self> {
         self.here().items.map(|node| Self { node, ..self })
     }
