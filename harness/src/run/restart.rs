@@ -21,8 +21,8 @@ const ATTEMPTS: usize = 3;
 /// Attempts of a case whose objects a controller writes to.
 const SHARED_ATTEMPTS: usize = 10;
 
-/// Attempts in which the case waited in vain. Such a case fails often for another reason than the
-/// writes of a controller, and the report must not wait for ten of them.
+/// Attempts in which the case waited in vain. After a few of them, the server is a more likely
+/// cause than a controller, and the user waits for the report.
 const SLOW_ATTEMPTS: usize = 4;
 
 /// The attempts of a case so far.
