@@ -284,6 +284,19 @@ mod tests {
     }
 
     #[rstest]
+    #[case("watch/timeout-ends-the-stream", true)]
+    #[case("users/verbs-are-separate", true)]
+    #[case("log/followed-to-the-end", true)]
+    #[case("watch/over-websocket", true)]
+    #[case::without_a_watch("errors/malformed-timeout", false)]
+    #[case("watch/replays-every-step", false)]
+    fn some_cases_wait_for_the_clock(#[case] id: &str, #[case] expected: bool) {
+        let catalogue = Catalogue::embedded().unwrap();
+        let case = catalogue.cases.iter().find(|case| case.id == id).unwrap();
+        assert_eq!(awaits_the_clock(&case.steps), expected);
+    }
+
+    #[rstest]
     #[case("exec/ping", Capability::Exec, true)]
     #[case("portforward/port-numbers", Capability::Portforward, true)]
     #[case("log/parts-of-a-log", Capability::Log, true)]
