@@ -120,6 +120,7 @@ impl Builder<'_> {
         // In Go, a field with a published default is no pointer: zero counts as absent.
         let is_replaced = rule.default.is_some() && field.default.is_some();
         schema.keep_empty = field.keep_empty && !need && !is_replaced;
+        schema.write_null = field.write_null;
         schema.omit_zero = !field.keep_empty || is_replaced;
         schema.list_type = match field.list_type {
             // The validation of each type checks the keys, with its own messages.
@@ -127,7 +128,7 @@ impl Builder<'_> {
             other => other,
         };
         schema.list_map_keys = field.list_map_keys.iter().map(|key| (*key).to_owned()).collect();
-        schema.atomic_map |= field.atomic_map;
+        schema.atomic_map = !field.granular_map && (schema.atomic_map || field.atomic_map);
         schema.patch_merge_key = field.patch_merge_key;
         schema.patch_strategy = field.patch_strategy;
         schema.limits.minimum = rule.minimum;

@@ -86,6 +86,8 @@ pub struct Schema {
     pub typed: bool,
     /// An empty value is written (in Go: a pointer, or a field without `omitempty`).
     pub keep_empty: bool,
+    /// An absent value is null (in Go: a list, a map or a time without `omitempty`).
+    pub write_null: bool,
     /// Zero and false are not written (in Go: a number or boolean with `omitempty`).
     pub omit_zero: bool,
     /// Schemas that must all match (value validations only).

@@ -111,8 +111,8 @@ impl Schema {
         self.preserve_unknown && self.kind == Some(Kind::Object)
     }
 
-    /// Returns the zero value for a null item of a typed list, or a null value of a typed map.
-    pub(super) fn zero(&self) -> Value {
+    /// Returns the zero value of the type. In a typed object, it replaces null in lists and maps.
+    pub(crate) fn zero(&self) -> Value {
         match self.kind {
             Some(Kind::Object) => Value::Object(Map::new()),
             Some(Kind::Array) => Value::Array(Vec::new()),

@@ -9,13 +9,16 @@ use super::resources::parse;
 use super::{Attributes, Decision, Operation, Plugin, decided};
 
 const CLAIMS: &str = "persistentvolumeclaims";
-/// The finalizers of volumes and claims. A controller removes them.
-const PROTECTIONS: [(&str, &str); 2] = [
-    ("persistentvolumes", "kubernetes.io/pv-protection"),
-    (CLAIMS, "kubernetes.io/pvc-protection"),
+/// The groups, resources and finalizers of what volumes and pods use. A controller removes the
+/// finalizers.
+const PROTECTIONS: [(&str, &str, &str); 3] = [
+    ("", "persistentvolumes", "kubernetes.io/pv-protection"),
+    ("", CLAIMS, "kubernetes.io/pvc-protection"),
+    ("storage.k8s.io", "volumeattributesclasses", "kubernetes.io/vac-protection"),
 ];
 
-/// Adds a finalizer to volumes and claims, so that they stay while something uses them.
+/// Adds a finalizer to volumes, claims and classes of attributes, so that they stay while something
+/// uses them.
 pub(super) struct StorageObjectInUseProtection;
 
 impl Plugin for StorageObjectInUseProtection {
@@ -24,8 +27,7 @@ impl Plugin for StorageObjectInUseProtection {
     }
 
     fn handles(&self, request: &Attributes<'_>) -> bool {
-        request.operation == Operation::Create
-            && PROTECTIONS.iter().any(|(plural, _)| request.is_core(plural))
+        request.operation == Operation::Create && protection(request).is_some()
     }
 
     fn mutates(&self) -> bool {
@@ -33,16 +35,22 @@ impl Plugin for StorageObjectInUseProtection {
     }
 
     fn mutate<'a>(&'a self, request: Attributes<'a>, object: &'a mut Value) -> Decision<'a> {
-        let own = PROTECTIONS.iter().find(|(plural, _)| request.is_core(plural));
-        if let Some((_, finalizer)) = own {
+        if let Some(finalizer) = protection(&request) {
             let mut finalizers = object.meta_list("finalizers");
             if !finalizers.iter().any(|known| known == finalizer) {
-                finalizers.push((*finalizer).to_owned());
+                finalizers.push(finalizer.to_owned());
                 object.set_meta("finalizers", json!(finalizers));
             }
         }
         decided(Ok(()))
     }
+}
+
+/// Returns the finalizer of the object of a request.
+fn protection(request: &Attributes<'_>) -> Option<&'static str> {
+    let is = |group: &str, plural: &str| request.ty.group == group && request.ty.plural == plural;
+    let mut known = PROTECTIONS.iter().filter(|_| request.info.subresource.is_empty());
+    known.find(|(group, plural, _)| is(group, plural)).map(|(.., finalizer)| *finalizer)
 }
 
 /// Rejects the growth of a claim whose class does not permit it.

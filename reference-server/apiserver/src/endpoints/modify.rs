@@ -265,10 +265,11 @@ fn check_uid(
     Err(ApiError::conflict(call.ty.resource(), &call.info.name, &why))
 }
 
-/// Removes what the endpoint must not change from the candidate, and sets defaults.
+/// Sets defaults, and removes what the endpoint must not change from the candidate.
 fn prepare(call: &Call, part: Part, new: &mut Value, old: &Value) {
     let ty = &*call.ty;
     restore_system_fields(new, old);
+    ty.default(new);
     match part {
         Part::Whole => {
             if ty.has_status {
@@ -282,7 +283,6 @@ fn prepare(call: &Call, part: Part, new: &mut Value, old: &Value) {
             (ty.hooks.prepare_status_update)(new, old);
         }
     }
-    ty.default(new);
 }
 
 /// Prepares the candidate for the store, or returns its errors.

@@ -32,6 +32,10 @@ pub(crate) fn complete(call: &Call, mut review: Value) -> Result<Value, ApiError
         Review::SelfSubjectRules => rules(call, &call.user, &review)?,
     };
     review["status"] = status;
+    if question == Review::SelfSubjectRules {
+        // As in kube-apiserver, the answer lacks the question.
+        review["spec"] = json!({});
+    }
     if review.metadata().is_none_or(serde_json::Map::is_empty) {
         review["metadata"] = json!({});
     }

@@ -40,8 +40,14 @@ use kubeproof_apimachinery::status::Subject;
 use kubeproof_storage::Stored;
 
 /// The groups that kube-apiserver checks finalizers of as those of custom resources.
-const LENIENT_GROUPS: [&str; 3] =
-    ["admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"];
+const LENIENT_GROUPS: [&str; 6] = [
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "policy",
+];
 
 /// One version of one resource.
 #[derive(Clone, Debug)]

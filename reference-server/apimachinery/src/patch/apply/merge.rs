@@ -123,7 +123,7 @@ impl Changes {
     }
 }
 
-/// Compares `old` with `new`.
+/// Compares `old` with `new`. In `old`, null is an empty list.
 pub(super) fn compare(old: &Value, new: &Value, schema: Option<&Schema>) -> Changes {
     let mut changes = Changes::default();
     if old == new {
@@ -135,6 +135,7 @@ pub(super) fn compare(old: &Value, new: &Value, schema: Option<&Schema>) -> Chan
             (old.iter().map(step).collect(), new.iter().map(step).collect())
         }
         (Shape::Items(old), Shape::Items(new)) => (old, new),
+        (Shape::Leaf, Shape::Items(new)) if old.is_null() => (Vec::new(), new),
         _ => {
             changes.modified.member = true;
             return changes;
@@ -228,6 +229,14 @@ mod tests {
             changes.added.paths(),
             [".items[name=\"b\"]", ".items[name=\"b\"].name", ".labels.c"]
         );
+    }
+
+    #[test]
+    fn null_is_an_empty_list() {
+        let new = json!({"items": [{"name": "a"}], "args": ["a"]});
+        let changes = compare(&json!({"items": null, "args": null}), &new, Some(&schema()));
+        assert_eq!(changes.added.paths(), [".items[name=\"a\"]", ".items[name=\"a\"].name"]);
+        assert_eq!(changes.modified.paths(), [".args"]);
     }
 
     #[test]

@@ -129,8 +129,8 @@ impl Write<'_> {
                 .filter(|given| !given.is_empty())
         });
         let mut managed = given.unwrap_or(before);
-        let empty = json!({});
-        let changes = self.changes(old.unwrap_or(&empty), new);
+        let bare = shape::bare(self.schema);
+        let changes = self.changes(old.unwrap_or(&bare), new);
         let written = changes.written();
         let owned = managed.fields_of(&self.owner).difference(&changes.removed).union(&written);
         managed.take(&self.owner, &changes.removed.union(&written));

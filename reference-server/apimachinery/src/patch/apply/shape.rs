@@ -126,6 +126,22 @@ pub(super) fn every_place(value: &Value, schema: Option<&Schema>) -> FieldSet {
     set
 }
 
+/// Returns the object that has only the fields which its type always has: in Go, those that are no
+/// pointers and have no `omitempty`. Creating an object adds the other fields to it.
+pub(super) fn bare(schema: &Schema) -> Value {
+    let mut fields = Map::new();
+    for (name, field) in schema.properties.iter().filter(|_| schema.typed) {
+        let value = match &field.default {
+            _ if field.write_null => Value::Null,
+            Some(Value::Object(default)) if default.is_empty() => bare(field),
+            Some(default) if *default == field.zero() => default.clone(),
+            _ => continue,
+        };
+        fields.insert(name.clone(), value);
+    }
+    Value::Object(fields)
+}
+
 /// Adds the declared fields that are in the set only by their children. They exist as long as their
 /// children.
 pub(super) fn with_declared(set: &FieldSet, schema: Option<&Schema>) -> FieldSet {

@@ -40,7 +40,11 @@ pub enum Wanted {
     Text,
     /// A text or null.
     OptionalText,
-    /// Any value, such as a variable or a mutation.
+    /// The configuration of a mutation: `Object{}` or a value of any type.
+    Object,
+    /// The patches of a mutation: a list of `JSONPatch{}` or a value of any type.
+    Patches,
+    /// Any value, such as a variable.
     Any,
 }
 
@@ -102,13 +106,18 @@ impl Expression {
             Wanted::Bool => ty == "bool",
             Wanted::Text => ty == "string",
             Wanted::OptionalText => matches!(ty.as_str(), "string" | "null"),
+            // A literal of a structure is a map here.
+            Wanted::Object => ty.starts_with("map("),
+            Wanted::Patches => ty.starts_with("list("),
         };
         if !fits {
             let expected = match wanted {
-                Wanted::Bool => "bool",
-                Wanted::Text => "string",
-                Wanted::OptionalText => "string or null_type",
-                Wanted::Any => "any",
+                Wanted::Bool => "bool".to_owned(),
+                Wanted::Text => "string".to_owned(),
+                Wanted::OptionalText => "string or null_type".to_owned(),
+                Wanted::Object => format!("Object but got {ty}"),
+                Wanted::Patches => format!("list(JSONPatch) but got {ty}"),
+                Wanted::Any => "any".to_owned(),
             };
             return Err(format!("must evaluate to {expected}"));
         }
@@ -431,5 +440,12 @@ mod tests {
         assert_eq!(compile("object.a", Wanted::Bool), Ok(()));
         assert_eq!(compile("1 + 1", Wanted::Bool), Err("must evaluate to bool".to_owned()));
         assert_eq!(compile("'a' + object.b", Wanted::Text), Ok(()));
+        let configuration = "Object{metadata: Object.metadata{labels: {'a': 'b'}}}";
+        assert_eq!(compile(configuration, Wanted::Object), Ok(()));
+        let why = "must evaluate to Object but got int".to_owned();
+        assert_eq!(compile("1", Wanted::Object), Err(why));
+        let patches = "[JSONPatch{op: 'add', path: '/a', value: 1}]";
+        assert_eq!(compile(patches, Wanted::Patches), Ok(()));
+        assert!(compile(configuration, Wanted::Patches).is_err());
     }
 }

@@ -192,21 +192,67 @@ fn validate_job_spec(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
 
 fn validate_job_update(new: &Value, old: &Value) -> Vec<FieldError> {
     let (now, before) = (&new["spec"], &old["spec"]);
-    let mut fixed = vec!["completionMode", "selector", "podFailurePolicy", "backoffLimitPerIndex"];
-    fixed.push("managedBy");
-    if now["completionMode"] != "Indexed" || now["parallelism"] != now["completions"] {
+    let mut fixed = vec![
+        "completionMode",
+        "selector",
+        "podFailurePolicy",
+        "backoffLimitPerIndex",
+        "managedBy",
+        "successPolicy",
+    ];
+    let mut errors = Vec::new();
+    if now["completionMode"] != "Indexed" {
         fixed.push("completions");
-    }
-    // A suspended job that never started may get another placement of its pods.
-    let is_open = before["suspend"] == true && old["status"]["startTime"].is_null();
-    if !is_open {
-        fixed.push("template");
+    } else if now["completions"] != before["completions"]
+        && now["completions"] != now["parallelism"]
+        && !now["completions"].is_null()
+    {
+        let why = "can only be modified in tandem with spec.parallelism";
+        errors.push(FieldError::invalid("spec.completions", &now["completions"], why));
     }
     let changed = fixed.into_iter().filter(|field| now[field] != before[field]);
-    let error = |field: &str| {
+    errors.extend(changed.map(|field| {
         FieldError::invalid(format!("spec.{field}"), &now[field], "field is immutable")
-    };
-    changed.map(error).collect()
+    }));
+    errors.extend(changed_template(new, old));
+    errors
+}
+
+/// A suspended job without pods may get other resources of its containers and another placement of
+/// its pods.
+fn changed_template(new: &Value, old: &Value) -> Option<FieldError> {
+    let (now, before) = (&new["spec"]["template"], &old["spec"]["template"]);
+    let is_idle = old["status"]["startTime"].is_null() || status::is_true(old, "Suspended");
+    let is_open = is_idle && old["status"]["active"].as_i64().unwrap_or(0) == 0;
+    if old["spec"]["suspend"] != true || !is_open {
+        let error = || FieldError::invalid("spec.template", now, "field is immutable");
+        return (now != before).then(error);
+    }
+    let is_changed = fixed_pod(&now["spec"]) != fixed_pod(&before["spec"]);
+    let error = || FieldError::invalid("spec.template.spec", &now["spec"], "field is immutable");
+    is_changed.then(error)
+}
+
+/// Returns what the pods of a suspended job keep.
+fn fixed_pod(spec: &Value) -> Value {
+    let mut fixed = spec.clone();
+    for list in ["containers", "initContainers"] {
+        let containers = fixed.get_mut(list).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
+            container.remove("resources");
+        }
+    }
+    let Some(fields) = fixed.as_object_mut() else { return fixed };
+    for field in ["nodeSelector", "tolerations", "schedulingGates"] {
+        fields.remove(field);
+    }
+    if let Some(affinity) = fields.get_mut("affinity").and_then(Value::as_object_mut) {
+        affinity.remove("nodeAffinity");
+        if affinity.is_empty() {
+            fields.remove("affinity");
+        }
+    }
+    fixed
 }
 
 fn validate_cron_job(cron: &Value) -> Vec<FieldError> {

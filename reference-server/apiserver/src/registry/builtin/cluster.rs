@@ -108,7 +108,16 @@ fn runtime_classes() -> BuiltinType {
                 let handler = class["handler"].as_str().unwrap_or_default();
                 let wrong = if handler.is_empty() { Vec::new() } else { names::dns_label(handler) };
                 let error = |why: &String| FieldError::invalid("handler", &class["handler"], why);
-                wrong.iter().map(error).collect()
+                let tolerations = class["scheduling"]["tolerations"].as_array();
+                let tolerations = tolerations.map(Vec::as_slice).unwrap_or_default();
+                let again = tolerations
+                    .iter()
+                    .enumerate()
+                    .filter(|(index, toleration)| tolerations[..*index].contains(toleration));
+                let again = again.map(|(index, toleration)| {
+                    FieldError::duplicate(format!("scheduling.tolerations[{index}]"), toleration)
+                });
+                wrong.iter().map(error).chain(again).collect()
             },
             validate_update: |new, old| immutable(new, old, &["handler"]),
             is_new_generation: |_, _| false,

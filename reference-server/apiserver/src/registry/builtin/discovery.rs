@@ -25,6 +25,13 @@ pub(super) fn types() -> Vec<BuiltinType> {
         ],
         hooks: Hooks {
             validate,
+            prepare_create: |slice| {
+                let endpoints = slice.get_mut("endpoints").and_then(Value::as_array_mut);
+                for endpoint in endpoints.into_iter().flatten().filter_map(Value::as_object_mut) {
+                    // The field is left from v1beta1.
+                    endpoint.remove("deprecatedTopology");
+                }
+            },
             validate_update: |new, old| immutable(new, old, &["addressType"]),
             is_new_generation: |new, old| {
                 ["addressType", "endpoints", "ports"].iter().any(|field| new[field] != old[field])

@@ -63,8 +63,10 @@ pub(super) fn validate_policy(policy: &Value) -> Vec<FieldError> {
     let list = place.field("mutations");
     for (index, mutation) in items(spec, "mutations") {
         let at = list.index(index);
-        for kind in ["applyConfiguration", "jsonPatch"] {
-            let wanted = (&names, Wanted::Any);
+        for (kind, wanted) in
+            [("applyConfiguration", Wanted::Object), ("jsonPatch", Wanted::Patches)]
+        {
+            let wanted = (&names, wanted);
             errors.extend(mistake(&mutation[kind], "expression", at.field(kind), wanted));
         }
     }
@@ -126,7 +128,9 @@ mod tests {
                 },
             ],
             "auditAnnotations": [{"key": "k", "valueExpression": "true"}],
-            "mutations": [{"jsonPatch": {"expression": "["}}],
+            "mutations": [
+                {"jsonPatch": {"expression": "["}}, {"applyConfiguration": {"expression": "1"}},
+            ],
         });
         let expected = [
             "spec.matchConditions[0].expression",
@@ -138,6 +142,7 @@ mod tests {
             "spec.validations[5].messageExpression",
             "spec.auditAnnotations[0].valueExpression",
             "spec.mutations[0].jsonPatch.expression",
+            "spec.mutations[1].applyConfiguration.expression",
         ];
         assert_eq!(fields(&validate_policy(&json!({"spec": spec}))), expected);
         let with_params = json!({

@@ -221,7 +221,7 @@ fn validate_backend(backend: &Value, place: Path<'_>) -> Vec<FieldError> {
         ));
     }
     if let Some(name) = service["name"].as_str().filter(|name| !name.is_empty()) {
-        let wrong = names::rfc1035_label(name);
+        let wrong = names::dns_label(name);
         let error = |why: &String| FieldError::invalid(at.field("name"), &json!(name), why);
         errors.extend(wrong.iter().map(error));
     }

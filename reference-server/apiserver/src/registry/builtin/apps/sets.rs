@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use crate::registry::builtin::core::pod::complete_spec;
 use crate::registry::builtin::core::validate_claim_spec;
 use crate::registry::builtin::data::{container_columns, hooks, of_containers, resource};
-use crate::registry::builtin::{BuiltinType, Hooks, immutable, restore, workload};
+use crate::registry::builtin::{BuiltinType, Hooks, NameRule, immutable, restore, workload};
+use kubeproof_apimachinery::object::validation::syntax::Syntax;
 use kubeproof_apimachinery::schema::{FieldError, Path};
 use kubeproof_apimachinery::table::column::{Cell, age, column, wide};
 
@@ -73,6 +74,7 @@ fn stateful_sets() -> BuiltinType {
     let mut columns = vec![column("Ready", "string", Cell::Computed(super::ready)), age()];
     columns.extend(template_columns());
     BuiltinType {
+        name_rule: NameRule::DnsLabel,
         columns,
         hooks: Hooks {
             default: complete_stateful_set,
@@ -171,9 +173,16 @@ fn validate_stateful_set(set: &Value) -> Vec<FieldError> {
         set["spec"]["volumeClaimTemplates"].as_array().into_iter().flatten().enumerate()
     {
         let at = claims.index(index);
-        if claim["metadata"]["name"].as_str().unwrap_or_default().is_empty() {
+        let name = claim["metadata"]["name"].as_str().unwrap_or_default();
+        if name.is_empty() {
             let metadata = at.field("metadata");
             errors.push(FieldError::required(metadata.field("name"), ""));
+        } else {
+            // The pods have a volume with the name of the claim.
+            let place = format!("spec.template.spec.volumes[{index}].name");
+            let wrong = Syntax::DnsLabel.check(name);
+            let error = |why| FieldError::invalid(&place, &json!(name), why);
+            errors.extend(wrong.iter().map(|why| error(why)));
         }
         errors.extend(validate_claim_spec(&claim["spec"], at.field("spec")));
     }

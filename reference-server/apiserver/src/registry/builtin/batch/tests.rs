@@ -80,6 +80,47 @@ fn most_of_a_job_is_immutable(#[case] vary: fn(&mut Value), #[case] expected: &[
     assert_eq!(errors.into_iter().map(|error| error.field).collect::<Vec<_>>(), expected);
 }
 
+#[rstest]
+#[case("resources", "spec.containers[0]", &[])]
+#[case("nodeSelector", "spec", &[])]
+#[case("dnsPolicy", "spec", &["spec.template.spec"])]
+#[case("image", "spec.containers[0]", &["spec.template.spec"])]
+fn a_suspended_job_gets_other_resources_and_nodes(
+    #[case] field: &str,
+    #[case] place: &str,
+    #[case] expected: &[&str],
+) {
+    let old = job(|j| j["spec"]["suspend"] = json!(true));
+    let mut new = old.clone();
+    let spec = &mut new["spec"]["template"]["spec"];
+    let part = if place == "spec" { spec } else { &mut spec["containers"][0] };
+    part[field] = json!({"changed": "yes"});
+    let fields = |old: &Value| {
+        let errors = validate_job_update(&new, old);
+        errors.into_iter().map(|error| error.field).collect::<Vec<_>>()
+    };
+    assert_eq!(fields(&old), expected);
+    let mut active = old;
+    active["status"]["active"] = json!(1);
+    assert_eq!(fields(&active), ["spec.template"]);
+}
+
+#[test]
+fn an_indexed_job_changes_its_size_with_its_parallelism() {
+    let old = job(|j| {
+        j["spec"]["completionMode"] = json!("Indexed");
+        j["spec"]["completions"] = json!(2);
+        j["spec"]["parallelism"] = json!(2);
+    });
+    let mut new = old.clone();
+    new["spec"]["completions"] = json!(3);
+    assert_eq!(validate_job_update(&new, &old)[0].field, "spec.completions");
+    new["spec"]["parallelism"] = json!(3);
+    assert_eq!(validate_job_update(&new, &old), []);
+    new["spec"]["successPolicy"] = json!({"rules": [{"succeededCount": 1}]});
+    assert_eq!(validate_job_update(&new, &old)[0].field, "spec.successPolicy");
+}
+
 fn cron_job(vary: fn(&mut Value)) -> Value {
     let template = json!({"spec": {
         "restartPolicy": "OnFailure", "containers": [{"name": "c", "image": "i"}],

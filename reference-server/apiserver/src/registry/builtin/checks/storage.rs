@@ -1,6 +1,6 @@
 //! Drivers, capacities and classes of volumes.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::{Value, json};
 
@@ -13,6 +13,7 @@ pub(super) const CHECKS: Checks = &[
     ("io.k8s.api.storage.v1.CSIDriverSpec", driver),
     ("io.k8s.api.storage.v1.CSINodeDriver", node_driver),
     ("io.k8s.api.storage.v1.CSIStorageCapacity", capacity),
+    ("io.k8s.api.storage.v1.StorageClass", topologies),
 ];
 
 fn driver(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
@@ -42,8 +43,33 @@ fn node_driver(driver: &Value, path: Path<'_>) -> Vec<FieldError> {
 }
 
 fn capacity(object: &Value, path: Path<'_>) -> Vec<FieldError> {
-    let fields = ["capacity", "maximumVolumeSize"];
-    fields.iter().flat_map(|field| not_negative(text(object, field), path.field(field))).collect()
+    not_negative(text(object, "capacity"), path.field("capacity"))
+}
+
+/// Returns the errors of the topologies of a class: no two are the same, and no key is twice in one.
+/// As in kube-apiserver, a topology without keys is a duplicate.
+fn topologies(class: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let path = path.field("allowedTopologies");
+    let mut errors = Vec::new();
+    let mut known = vec![BTreeMap::new()];
+    for (index, term) in items(class, "allowedTopologies").iter().enumerate() {
+        let place = path.index(index);
+        let place = place.field("matchLabelExpressions");
+        let mut keys = BTreeMap::new();
+        for (index, expression) in items(term, "matchLabelExpressions").iter().enumerate() {
+            let values: BTreeSet<_> =
+                items(expression, "values").iter().filter_map(Value::as_str).collect();
+            if keys.insert(text(expression, "key"), values).is_some() {
+                let place = place.index(index);
+                errors.push(FieldError::duplicate(place.field("key"), &expression["key"]));
+            }
+        }
+        if known.contains(&keys) {
+            errors.push(FieldError::duplicate(place, &json!("")));
+        }
+        known.push(keys);
+    }
+    errors
 }
 
 /// Returns the errors of an update of drivers. Only the number of their volumes changes.
@@ -79,8 +105,22 @@ mod tests {
     #[case("CSINodeDriver", json!({"topologyKeys": ["a b"]}), &["x"])]
     #[case("CSIStorageCapacity", json!({"capacity": "-1", "maximumVolumeSize": "1"}),
            &["x.capacity"])]
+    #[case("CSINodeDriver", json!({"name": "A", "nodeID": "n"}), &[])]
+    #[case("StorageClass", json!({"provisioner": "p", "allowedTopologies": [{}]}),
+           &["x.allowedTopologies[0].matchLabelExpressions"])]
+    #[case("StorageClass", topologies_of(&["a", "b"]), &[])]
+    #[case("StorageClass", topologies_of(&["a", "a"]),
+           &["x.allowedTopologies[1].matchLabelExpressions"])]
     fn drivers_are_checked(#[case] name: &str, #[case] value: Value, #[case] expected: &[&str]) {
         assert_eq!(mistakes(name, &value), expected);
+    }
+
+    /// Returns a class with one topology for each zone.
+    fn topologies_of(zones: &[&str]) -> Value {
+        let term =
+            |zone: &&str| json!({"matchLabelExpressions": [{"key": "zone", "values": [zone]}]});
+        let terms: Vec<_> = zones.iter().map(term).collect();
+        json!({"provisioner": "p", "allowedTopologies": terms})
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! Limit ranges, resource quotas and templates of pods.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::pod::{complete_spec, validate_spec};
 use crate::registry::builtin::data::{created_at, hooks, of_containers, resource};
 use crate::registry::builtin::{BuiltinType, Hooks};
+use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::schema::{FieldError, Path};
 use kubeproof_apimachinery::table::column::{Cell, age, column};
 
@@ -20,6 +23,12 @@ fn limit_ranges() -> BuiltinType {
         hooks: Hooks {
             default: complete_limits,
             validate: validate_limits,
+            prepare_create: |range| {
+                if range.meta("name").is_empty() && range.meta("generateName").is_empty() {
+                    let uid = range.meta("uid").to_owned();
+                    range.set_meta("name", uid);
+                }
+            },
             is_new_generation: |_, _| false,
             ..Hooks::NONE
         },
@@ -122,7 +131,11 @@ fn resource_quotas() -> BuiltinType {
         ],
         hooks: Hooks {
             validate_update: |new, old| {
-                if new["spec"]["scopes"] == old["spec"]["scopes"] {
+                let scopes = |quota: &Value| -> BTreeSet<String> {
+                    let scopes = quota["spec"]["scopes"].as_array().into_iter().flatten();
+                    scopes.filter_map(Value::as_str).map(str::to_owned).collect()
+                };
+                if scopes(new) == scopes(old) {
                     return Vec::new();
                 }
                 let value = &new["spec"]["scopes"];

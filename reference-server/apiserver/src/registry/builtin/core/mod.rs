@@ -9,6 +9,8 @@ mod limits;
 mod namespace;
 mod node;
 mod node_ports;
+mod persistent_volume_claims;
+mod persistent_volumes;
 pub(crate) mod pod;
 mod replicationcontroller;
 mod secret;
@@ -16,11 +18,10 @@ pub(crate) mod service;
 mod service_network;
 mod service_strategy;
 mod serviceaccount;
-mod volume_claims;
 
 use serde_json::{Value, json};
 
-pub(super) use self::volume_claims::validate_claim_spec;
+pub(super) use self::persistent_volume_claims::validate_claim_spec;
 
 use super::BuiltinType;
 
@@ -40,7 +41,7 @@ pub(super) fn types() -> Vec<BuiltinType> {
         serviceaccount::service_accounts(),
     ];
     types.extend(limits::types());
-    types.extend(volume_claims::types());
+    types.extend([persistent_volumes::volumes(), persistent_volume_claims::claims()]);
     types
 }
 

@@ -173,6 +173,10 @@ fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
         }
         known.push(address);
     }
+    let id = &new["spec"]["externalID"];
+    if !id.is_null() && *id != old["spec"]["externalID"] {
+        errors.push(FieldError::forbidden("spec.externalID", "may not be updated"));
+    }
     for (field, shown) in [("podCIDRs", "podCIDR"), ("providerID", "providerID")] {
         let (before, now) = (&old["spec"][field], &new["spec"][field]);
         if !before.is_null() && before != now {

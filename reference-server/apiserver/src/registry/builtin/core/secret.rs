@@ -65,6 +65,7 @@ fn validate(object: &Value) -> Vec<FieldError> {
     if let Some((_, keys)) = PROMISES.iter().find(|(promised, _)| *promised == kind) {
         errors.extend(keys.iter().filter(|key| !has(key)).map(|key| missing(key)));
     }
+    errors.extend(registry_credentials(kind, object));
     if kind == "kubernetes.io/basic-auth" && !has("username") && !has("password") {
         errors.extend(["username", "password"].map(missing));
     }
@@ -76,6 +77,23 @@ fn validate(object: &Value) -> Vec<FieldError> {
         }
     }
     errors
+}
+
+/// The credentials of a container registry are a JSON object. The error does not show them.
+fn registry_credentials(kind: &str, secret: &Value) -> Option<FieldError> {
+    let key = match kind {
+        "kubernetes.io/dockerconfigjson" => ".dockerconfigjson",
+        "kubernetes.io/dockercfg" => ".dockercfg",
+        _ => return None,
+    };
+    let bytes = STANDARD.decode(secret["data"][key].as_str()?).ok()?;
+    let why = match serde_json::from_slice::<Map<String, Value>>(&bytes) {
+        Ok(_) => return None,
+        Err(error) if error.is_eof() => "unexpected end of JSON input".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let shown = json!("<secret contents redacted>");
+    Some(FieldError::invalid(format!("data[{key}]"), &shown, &why))
 }
 
 fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
@@ -103,6 +121,13 @@ mod tests {
         let secret = json!({"type": "kubernetes.io/tls", "data": {}});
         let fields: Vec<_> = validate(&secret).into_iter().map(|error| error.field).collect();
         assert_eq!(fields, ["data[tls.crt]", "data[tls.key]"]);
+        let credentials = |text: &str| {
+            let data = json!({".dockercfg": STANDARD.encode(text)});
+            validate(&json!({"type": "kubernetes.io/dockercfg", "data": data}))
+        };
+        assert_eq!(credentials("{}"), []);
+        assert_eq!(credentials("")[0].field, "data[.dockercfg]");
+        assert_eq!(credentials("[1]")[0].field, "data[.dockercfg]");
         let secret = json!({"type": "kubernetes.io/basic-auth", "data": {"username": "YQ=="}});
         assert!(validate(&secret).is_empty());
     }

@@ -201,14 +201,17 @@ fn validate_load_balancer(spec: &Value, path: Path<'_>, errors: &mut Vec<FieldEr
 fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
     let keeps_address = |service: &Value| service["spec"]["type"] != "ExternalName";
     let (now, before) = (cluster_ip(new), cluster_ip(old));
+    let why = "may not change once set";
+    let mut errors = Vec::new();
     if keeps_address(new) && keeps_address(old) && !before.is_empty() && now != before {
-        return vec![FieldError::invalid(
-            "spec.clusterIPs[0]",
-            &json!([now]),
-            "may not change once set",
-        )];
+        errors.push(FieldError::invalid("spec.clusterIPs[0]", &json!([now]), why));
     }
-    Vec::new()
+    let is_balanced = |service: &Value| service["spec"]["type"] == "LoadBalancer";
+    let class = |service: &Value| service["spec"]["loadBalancerClass"].clone();
+    if is_balanced(new) && is_balanced(old) && class(new) != class(old) {
+        errors.push(FieldError::invalid("spec.loadBalancerClass", &class(new), why));
+    }
+    errors
 }
 
 fn external_ip(service: &Value) -> Value {

@@ -1,0 +1,265 @@
+//! Persistent volumes, and what claims have in common with them.
+
+use serde_json::{Value, json};
+
+use crate::registry::builtin::data::{hooks, resource};
+use crate::registry::builtin::{BuiltinType, Hooks};
+use kubeproof_apimachinery::object::validation::syntax::Syntax;
+use kubeproof_apimachinery::object::{Object, timestamp};
+use kubeproof_apimachinery::schema::{FieldError, Path};
+use kubeproof_apimachinery::table::column::{Cell, age, column, wide};
+
+pub(super) fn volumes() -> BuiltinType {
+    BuiltinType {
+        has_generation: false,
+        columns: vec![
+            column("Capacity", "string", Cell::Computed(|it| capacity(&it["spec"]["capacity"]))),
+            column(
+                "Access Modes",
+                "string",
+                Cell::Computed(|it| modes(&it["spec"]["accessModes"])),
+            ),
+            column(
+                "Reclaim Policy",
+                "string",
+                Cell::Pointer("/spec/persistentVolumeReclaimPolicy"),
+            ),
+            column("Status", "string", Cell::Computed(phase)),
+            column("Claim", "string", Cell::Computed(claim)),
+            column("StorageClass", "string", Cell::Computed(class)),
+            column("VolumeAttributesClass", "string", Cell::Computed(attributes_class)),
+            column("Reason", "string", Cell::Computed(|it| text(&it["status"]["reason"], ""))),
+            age(),
+            wide(
+                "VolumeMode",
+                "string",
+                Cell::Computed(|it| text(&it["spec"]["volumeMode"], "<unset>")),
+            ),
+        ],
+        hooks: Hooks {
+            validate: validate_volume,
+            validate_update: validate_volume_update,
+            prepare_create: |volume| {
+                let now = timestamp(0);
+                volume["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": now});
+            },
+            is_new_generation: |_, _| false,
+            ..hooks(true)
+        },
+        ..resource("", "v1", "persistentvolumes")
+    }
+}
+
+/// The fields of a volume that are not its source.
+const NO_SOURCES: [&str; 9] = [
+    "accessModes",
+    "capacity",
+    "claimRef",
+    "mountOptions",
+    "nodeAffinity",
+    "persistentVolumeReclaimPolicy",
+    "storageClassName",
+    "volumeAttributesClassName",
+    "volumeMode",
+];
+
+/// Returns the sources of a volume; a valid volume has one.
+fn sources(spec: &Value) -> Vec<(&String, &Value)> {
+    let fields = spec.as_object().into_iter().flatten();
+    fields.filter(|(name, _)| !NO_SOURCES.contains(&name.as_str())).collect()
+}
+
+fn validate_volume(volume: &Value) -> Vec<FieldError> {
+    let spec = &volume["spec"];
+    let path = Path::Root.field("spec");
+    let modes = validate_modes(spec, path.field("accessModes"));
+    let mut errors: Vec<_> = modes.into_iter().collect();
+    if spec["capacity"].as_object().is_none_or(serde_json::Map::is_empty) {
+        errors.push(FieldError::required("spec.capacity", ""));
+    }
+    let amounts = spec["capacity"].as_object().map_or(0, serde_json::Map::len);
+    if spec["capacity"]["storage"].is_null() || amounts > 1 {
+        let supported = [json!("storage")];
+        errors.push(FieldError::not_supported("spec.capacity", &spec["capacity"], &supported));
+    }
+    errors.extend(validate_attributes_class(spec, path));
+    let sources = sources(spec);
+    if sources.is_empty() {
+        errors.push(FieldError::required("spec", "must specify a volume type"));
+    }
+    // kube-apiserver does not count this source.
+    let counted = sources.iter().filter(|(name, _)| *name != "flexVolume");
+    for (name, _) in counted.skip(1) {
+        let why = "may not specify more than 1 volume type";
+        errors.push(FieldError::forbidden(format!("spec.{name}"), why));
+    }
+    errors
+}
+
+/// The source and the mode never change, and the nodes only if there were none. A CSI driver may get
+/// a secret to expand the volume. As in kube-apiserver, two paths lack `spec`.
+fn validate_volume_update(new: &Value, old: &Value) -> Vec<FieldError> {
+    let (now, before) = (&new["spec"], &old["spec"]);
+    let mut errors = Vec::new();
+    let mut source = now.clone();
+    if before["csi"]["controllerExpandSecretRef"].is_null() {
+        forget(&mut source, &["csi", "controllerExpandSecretRef"]);
+    }
+    if sources(&source) != sources(before) {
+        let why = "spec.persistentvolumesource is immutable after creation";
+        errors.push(FieldError::forbidden("spec.persistentvolumesource", why));
+    }
+    errors.extend(changed_mode(new, old));
+    if !before["nodeAffinity"].is_null() && now["nodeAffinity"] != before["nodeAffinity"] {
+        let why = "field is immutable, except for updating from beta label to GA";
+        errors.push(FieldError::invalid("nodeAffinity", &now["nodeAffinity"], why));
+    }
+    let class = "volumeAttributesClassName";
+    if !before[class].is_null() && now[class].is_null() {
+        let why = "update from non-nil value to nil is forbidden";
+        errors.push(FieldError::forbidden(format!("spec.{class}"), why));
+    }
+    errors
+}
+
+/// Only volumes of CSI have a class of attributes.
+fn validate_attributes_class(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let Some(name) = spec["volumeAttributesClassName"].as_str() else { return Vec::new() };
+    let mut errors = Vec::new();
+    let place = path.field("volumeAttributesClassName");
+    if name.is_empty() {
+        errors.push(FieldError::required(place, "an empty string is disallowed"));
+    } else {
+        errors.extend(Syntax::DnsSubdomain.errors(name, place));
+    }
+    if !spec["csi"].is_object() {
+        let why = "has to be specified when using volumeAttributesClassName";
+        errors.push(FieldError::required(path.field("csi"), why));
+    }
+    errors
+}
+
+fn claim(volume: &Value) -> Value {
+    let reference = &volume["spec"]["claimRef"];
+    match (reference["namespace"].as_str(), reference["name"].as_str()) {
+        (None, None) => json!(""),
+        (namespace, name) => {
+            json!(format!("{}/{}", namespace.unwrap_or_default(), name.unwrap_or_default()))
+        }
+    }
+}
+
+pub(super) fn validate_modes(spec: &Value, path: Path<'_>) -> Option<FieldError> {
+    let modes = spec["accessModes"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if modes.is_empty() {
+        return Some(FieldError::required(path, "at least 1 access mode is required"));
+    }
+    let once = modes.iter().any(|mode| mode == "ReadWriteOncePod");
+    let why = "may not use ReadWriteOncePod with other access modes";
+    let is_alone = modes.iter().all(|mode| mode == "ReadWriteOncePod");
+    (once && !is_alone).then(|| FieldError::forbidden(path, why))
+}
+
+/// Returns the error of a changed mode. As in kube-apiserver, its path lacks `spec`.
+pub(super) fn changed_mode(new: &Value, old: &Value) -> Option<FieldError> {
+    let (now, before) = (&new["spec"]["volumeMode"], &old["spec"]["volumeMode"]);
+    (now != before).then(|| FieldError::invalid("volumeMode", now, "field is immutable"))
+}
+
+/// Removes the field at the end of the path.
+pub(super) fn forget(object: &mut Value, path: &[&str]) {
+    let Some((field, parents)) = path.split_last() else { return };
+    let parent = parents.iter().try_fold(object, |object, name| object.get_mut(*name));
+    if let Some(fields) = parent.and_then(Value::as_object_mut) {
+        fields.remove(*field);
+    }
+}
+
+pub(super) fn text(value: &Value, absent: &str) -> Value {
+    json!(value.as_str().unwrap_or(absent))
+}
+
+pub(super) fn phase(object: &Value) -> Value {
+    if object.meta("deletionTimestamp").is_empty() {
+        text(&object["status"]["phase"], "")
+    } else {
+        json!("Terminating")
+    }
+}
+
+pub(super) fn capacity(capacity: &Value) -> Value {
+    text(&capacity["storage"], "")
+}
+
+pub(super) fn modes(modes: &Value) -> Value {
+    let known = [
+        ("ReadWriteOnce", "RWO"),
+        ("ReadOnlyMany", "ROX"),
+        ("ReadWriteMany", "RWX"),
+        ("ReadWriteOncePod", "RWOP"),
+    ];
+    let modes = modes.as_array().map(Vec::as_slice).unwrap_or_default();
+    let texts = known.iter().filter(|(mode, _)| modes.iter().any(|one| one == mode));
+    json!(texts.map(|(_, text)| *text).collect::<Vec<_>>().join(","))
+}
+
+pub(super) fn class(object: &Value) -> Value {
+    text(&object["spec"]["storageClassName"], "")
+}
+
+pub(super) fn attributes_class(object: &Value) -> Value {
+    text(&object["spec"]["volumeAttributesClassName"], "<unset>")
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn fields(errors: Vec<FieldError>) -> Vec<String> {
+        errors.into_iter().map(|error| error.field).collect()
+    }
+
+    #[rstest]
+    #[case(json!({"hostPath": {"path": "/"}}), &[])]
+    #[case(json!({"hostPath": {"path": "/"}, "flexVolume": {}}), &[])]
+    #[case(json!({"csi": {}, "volumeAttributesClassName": "a"}), &[])]
+    #[case(json!({"hostPath": {}, "volumeAttributesClassName": ""}),
+           &["spec.volumeAttributesClassName", "spec.csi"])]
+    #[case(json!({"hostPath": {}, "capacity": {"storage": "1", "cpu": "1"}}), &["spec.capacity"])]
+    #[case(json!({}), &["spec"])]
+    #[case(json!({"hostPath": {}, "nfs": {}}), &["spec.nfs"])]
+    #[case(json!({"hostPath": {}, "accessModes": []}), &["spec.accessModes"])]
+    #[case(json!({"hostPath": {}, "capacity": {}}), &["spec.capacity", "spec.capacity"])]
+    fn a_volume_has_one_source(#[case] more: Value, #[case] expected: &[&str]) {
+        let mut spec = json!({"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}});
+        for (name, value) in more.as_object().unwrap() {
+            spec[name] = value.clone();
+        }
+        assert_eq!(fields(validate_volume(&json!({ "spec": spec }))), expected);
+    }
+
+    #[rstest]
+    #[case("/csi/driver", json!("other"), &["spec.persistentvolumesource"])]
+    #[case("/csi/controllerExpandSecretRef", json!({"name": "a", "namespace": "b"}), &[])]
+    #[case("/volumeMode", json!("Block"), &["volumeMode"])]
+    #[case("/nodeAffinity/required", json!({}), &["nodeAffinity"])]
+    #[case("/persistentVolumeReclaimPolicy", json!("Delete"), &[])]
+    #[case("/volumeAttributesClassName", Value::Null, &["spec.volumeAttributesClassName"])]
+    fn a_volume_keeps_its_source_and_nodes(
+        #[case] pointer: &str,
+        #[case] value: Value,
+        #[case] expected: &[&str],
+    ) {
+        let old = json!({"spec": {
+            "csi": {"driver": "a"}, "nodeAffinity": {"required": {"nodeSelectorTerms": []}},
+            "volumeMode": "Filesystem", "persistentVolumeReclaimPolicy": "Retain",
+            "volumeAttributesClassName": "fast",
+        }});
+        let mut new = old.clone();
+        let (parent, field) = pointer.rsplit_once('/').unwrap();
+        new["spec"].pointer_mut(parent).unwrap()[field] = value;
+        assert_eq!(fields(validate_volume_update(&new, &old)), expected);
+    }
+}
