@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use kubeproof::self_test::stress::{FAULTS, row, variation};
+use kubeproof::self_test::stress::{FAULTS, row, subject_alone, variation};
 use kubeproof_cases::Catalogue;
 use kubeproof_harness::generated::stress::check::Rule;
 use kubeproof_reference_server::{Variation, Variations};
@@ -40,6 +40,20 @@ async fn stress_finds_the_faults_of_its_list() {
     ] {
         assert!(rules(fault).contains(&rule), "{fault}: {:?}", rules(fault));
     }
+}
+
+#[rstest]
+#[case::whole_templates_are_applied("deployments.v1.apps")]
+#[case::pods_go_without_grace("pods.v1")]
+#[case::put_creates_leases("leases.v1.coordination.k8s.io")]
+#[case::services_have_addresses("services.v1")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn stress_accepts_correct_servers_of_other_kinds(#[case] subject: &str) {
+    let catalogue = Catalogue::embedded().expect("the embedded catalogue");
+    let subject = subject.parse().expect("a resource");
+    let found = subject_alone(&catalogue, subject, Duration::from_secs(2)).await.expect("a run");
+    let violations = found.map(|failure| failure.violations).unwrap_or_default();
+    assert!(violations.is_empty(), "{violations:#?}");
 }
 
 #[rstest]

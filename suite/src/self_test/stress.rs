@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kubeproof_cases::Catalogue;
 use kubeproof_harness::generated::stress::{Failure, StressOptions, stress};
-use kubeproof_harness::plan::RunOptions;
+use kubeproof_harness::plan::{RunOptions, SubjectArgument};
 use kubeproof_reference_server::{Config, Fault, Faults, Variations};
 use tokio_util::sync::CancellationToken;
 
@@ -52,7 +52,16 @@ const OBJECTS: usize = 4;
 /// Stresses a server with one fault. Returns what was found.
 pub async fn row(catalogue: &Catalogue, fault: Fault) -> Result<Option<Failure>, SelfTestError> {
     let config = Config { faults: Faults::none().with(fault), ..Config::default() };
-    found(catalogue, config, DURATION).await
+    found(catalogue, config, usual(), DURATION).await
+}
+
+/// Stresses one resource of a server without faults. Returns what was found.
+pub async fn subject_alone(
+    catalogue: &Catalogue,
+    subject: SubjectArgument,
+    duration: Duration,
+) -> Result<Option<Failure>, SelfTestError> {
+    found(catalogue, Config::default(), vec![subject], duration).await
 }
 
 /// Stresses a server that varies as the conventions permit. Returns what was found.
@@ -61,16 +70,20 @@ pub async fn variation(
     variations: Variations,
     duration: Duration,
 ) -> Result<Option<Failure>, SelfTestError> {
-    found(catalogue, Config { variations, ..Config::default() }, duration).await
+    found(catalogue, Config { variations, ..Config::default() }, usual(), duration).await
+}
+
+fn usual() -> Vec<SubjectArgument> {
+    ["configmaps.v1".parse()].into_iter().filter_map(Result::ok).collect()
 }
 
 async fn found(
     catalogue: &Catalogue,
     config: Config,
+    subjects: Vec<SubjectArgument>,
     duration: Duration,
 ) -> Result<Option<Failure>, SelfTestError> {
     let server = Bundled::start(Config { history: LONG_HISTORY, ..config }).await?;
-    let subjects = ["configmaps.v1".parse()].into_iter().filter_map(Result::ok).collect();
     let options = StressOptions {
         run: RunOptions { subjects, seed: 1, ..RunOptions::default() },
         clients: CLIENTS,

@@ -100,6 +100,39 @@ fn an_interrupted_run_removes_its_objects() {
     server.assert_clean();
 }
 
+/// A server that dies during a round is no correct server, although the history breaks no rule.
+#[cfg(unix)]
+#[test]
+fn a_server_that_dies_ends_the_run_with_5() {
+    let mut server = TestServer::start(&[]);
+    let longer = ["stress", "--duration", "20s", "--subject", "v1/configmaps"];
+    let run = command(&[&longer[..], &server.target()].concat())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("the run starts");
+    let is_begun = || {
+        let names = server.names("/api/v1/configmaps");
+        names.iter().any(|name| name.starts_with("kp-"))
+    };
+    while !is_begun() {}
+    server.process.kill().expect("the server is killed");
+    server.process.wait().expect("the server ended");
+    let output = run.wait_with_output().expect("the run ends");
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{words}");
+    assert!(words.contains("the server went away"), "{words}");
+}
+
+/// A deleted namespace stays until it is empty, so no history has its deletions.
+#[test]
+fn resources_that_outlive_their_deletion_are_left_out() {
+    let server = TestServer::start(&[]);
+    let namespaces = ["--subject", "namespaces.v1"];
+    let run = kubeproof(&[&SHORT[..], &namespaces, &server.target()].concat()).with(4);
+    assert!(run.stderr.contains("a delete does not remove the object at once"), "{}", run.stderr);
+}
+
 #[test]
 fn a_server_that_cannot_be_tested_has_its_own_exit_codes() {
     kubeproof(&["stress", "--server", "http://127.0.0.1:1"]).with(3);

@@ -7,6 +7,7 @@ pub mod check;
 mod client;
 pub mod history;
 mod json;
+mod probe;
 mod report;
 mod restart;
 #[cfg(test)]
@@ -31,6 +32,7 @@ use self::check::check;
 use self::client::{Quota, Verb, Worker};
 use self::history::{Action, Content, History, Operation, Outcome, Snapshot, Watch};
 pub use self::json::json;
+use self::probe::{LeftOut, unsupported};
 pub use self::report::{Failure, StressReport};
 pub use self::svg::svg;
 pub use self::text::text;
@@ -127,9 +129,10 @@ async fn run(
                 report.failure = Some(failure);
                 return Ok(());
             }
-            if !history.operations.iter().any(|operation| operation.outcome.is_success()) {
-                let message = "the server went away: no request of a round succeeded".to_owned();
-                return Err(GeneratedError::Undecided(message));
+            if went_away(&history, options.clients) {
+                let message =
+                    "the server went away: no request at the end of a round got an answer";
+                return Err(GeneratedError::Undecided(message.to_owned()));
             }
         }
     }
@@ -137,6 +140,12 @@ async fn run(
         return Err(GeneratedError::NothingToTest(report.notices.join("; ")));
     }
     Ok(())
+}
+
+/// Reports whether the requests at the end of a round, which the client `own` sends, got no answers.
+fn went_away(history: &History, own: usize) -> bool {
+    let mut last = history.operations.iter().filter(|operation| operation.client == own);
+    last.all(|operation| matches!(operation.outcome, Outcome::Unknown(_)))
 }
 
 /// Returns when to restart the server, the first time last.
@@ -188,10 +197,9 @@ impl Stage {
         }
         let workload = Arc::new(workload);
         let without = unsupported(&workload).await?;
-        let notices = without
-            .iter()
-            .map(|(_, rejection)| format!("{}: the run does without {rejection}", subject.name));
-        let notices = notices.collect();
+        let notice = |(_, why): &LeftOut| format!("{}: the run does without {why}", subject.name);
+        let mut notices: Vec<String> = without.iter().map(notice).collect();
+        notices.dedup();
         let without: Vec<Verb> = without.iter().map(|(verb, _)| *verb).collect();
         let worker = |number| Worker::new(&workload, number, options.run.seed, &without);
         let stage = Self {
@@ -330,49 +338,6 @@ async fn cancel_at(end: Instant, token: CancellationToken) {
 
 fn panicked(error: &tokio::task::JoinError) -> GeneratedError {
     GeneratedError::Undecided(format!("a task of the run ended: {error}"))
-}
-
-/// Tries each verb once. Returns those that the target rejects.
-async fn unsupported(workload: &Arc<Workload>) -> Result<Vec<(Verb, String)>, String> {
-    let mut worker = Worker::new(workload, 0, 0, &[]);
-    let mut without = Vec::new();
-    let create = worker.action(Verb::Create, 0, None);
-    let created = workload.perform(0, create).await;
-    let mut known = match created.outcome {
-        Outcome::Object(state) => state,
-        Outcome::Rejected(code, reason) => return Err(format!("a create returns {code} {reason}")),
-        other => return Err(format!("a create returns {other:?}")),
-    };
-    for verb in Verb::OPTIONAL {
-        let action = worker.action(verb, 0, Some(&known));
-        let words = action.verb();
-        match workload.perform(0, action).await.outcome {
-            // The object exists, so the checks judge this response.
-            Outcome::Rejected(404, _) => {}
-            Outcome::Rejected(code, reason) => {
-                without.push((
-                    verb,
-                    format!("{words}, which the server rejects with {code} {reason}"),
-                ));
-            }
-            Outcome::Object(state) => known = state,
-            Outcome::Deleted(_) => {
-                let create = worker.action(Verb::Create, 0, None);
-                if let Outcome::Object(state) = workload.perform(0, create).await.outcome {
-                    known = state;
-                }
-            }
-            _ => {}
-        }
-    }
-    let names = workload.names.clone();
-    let delete = workload.perform(0, Action::Delete(names[0].clone(), None)).await;
-    match delete.outcome {
-        Outcome::Rejected(code, reason) if code != 404 => {
-            Err(format!("a delete returns {code} {reason}"))
-        }
-        _ => Ok(without),
-    }
 }
 
 /// Reports whether the version of the server guarantees that resource versions are ordered.

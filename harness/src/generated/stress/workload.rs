@@ -173,22 +173,12 @@ impl Workload {
                 ("PATCH", path, "application/json-patch+json", Some(operations))
             }
             Action::Apply(name, content) => {
-                let mut object = field.part(content);
-                for member in ["apiVersion", "kind"] {
-                    object[member] = self.template[member].clone();
-                }
-                object["metadata"]["name"] = name.clone().into();
+                let object = self.object(name, content, None);
                 let target = format!("{path}?fieldManager=kubeproof-{client}&force=true");
                 ("PATCH", target, "application/apply-patch+yaml", Some(object))
             }
             Action::Delete(_, version) => {
-                let options = version.as_ref().map(|version| {
-                    json!({
-                        "apiVersion": "v1", "kind": "DeleteOptions",
-                        "preconditions": {"resourceVersion": version},
-                    })
-                });
-                ("DELETE", path, JSON, options)
+                ("DELETE", path, JSON, self.delete_options(version.as_deref()))
             }
             Action::Get(_) => ("GET", path, JSON, None),
             Action::List(limit) => return self.list(*limit).await,
@@ -242,7 +232,31 @@ impl Workload {
     /// Deletes an object of an earlier round.
     pub(super) async fn remove(&self, name: &str) {
         let path = format!("{}/{name}", self.collection);
-        self.send("DELETE", &path, JSON, None).await;
+        self.send("DELETE", &path, JSON, self.delete_options(None).as_ref()).await;
+    }
+
+    /// Reports whether an object waits for its deletion.
+    pub(super) async fn is_terminating(&self, name: &str) -> bool {
+        let path = format!("{}/{name}", self.collection);
+        let exchange = self.send("GET", &path, JSON, None).await;
+        let object = exchange.json().unwrap_or(&Value::Null);
+        !text_at(object, "/metadata/deletionTimestamp").is_empty()
+    }
+
+    /// Returns the body of a DELETE. Pods go at once only without a grace period.
+    fn delete_options(&self, version: Option<&str>) -> Option<Value> {
+        let is_graceful = self.collection.ends_with("/pods");
+        if version.is_none() && !is_graceful {
+            return None;
+        }
+        let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
+        if let Some(version) = version {
+            options["preconditions"] = json!({ "resourceVersion": version });
+        }
+        if is_graceful {
+            options["gracePeriodSeconds"] = json!(0);
+        }
+        Some(options)
     }
 
     async fn send(

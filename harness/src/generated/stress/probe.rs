@@ -1,0 +1,80 @@
+//! Finds out which operations the target supports.
+
+use std::sync::Arc;
+
+use super::client::{Verb, Worker};
+use super::history::{Action, Outcome};
+use super::workload::Workload;
+
+/// A verb that the run leaves out, and the reason.
+pub(super) type LeftOut = (Verb, String);
+
+/// Tries each verb once. Returns those that the run leaves out. Without creating and deleting, the
+/// resource cannot be tested, and the error is the reason.
+pub(super) async fn unsupported(workload: &Arc<Workload>) -> Result<Vec<LeftOut>, String> {
+    let mut worker = Worker::new(workload, 0, 0, &[]);
+    let create = worker.action(Verb::Create, 0, None);
+    let mut known = match workload.perform(0, create).await.outcome {
+        Outcome::Object(state) => state,
+        Outcome::Rejected(code, reason) => return Err(format!("a create returns {code} {reason}")),
+        Outcome::Unknown(why) => return Err(format!("a create got no answer: {why}")),
+        Outcome::Deleted(_) | Outcome::Listed(..) => return Err("a create made nothing".to_owned()),
+    };
+    let mut without = Vec::new();
+    for verb in Verb::OPTIONAL {
+        let action = worker.action(verb, 0, Some(&known));
+        let words = action.verb();
+        match workload.perform(0, action).await.outcome {
+            // The object exists, so the checks judge this response.
+            Outcome::Rejected(404, _) => {}
+            Outcome::Rejected(code, reason) => {
+                let why = format!("{words}, which the server rejects with {code} {reason}");
+                without.push((verb, why));
+            }
+            Outcome::Object(state) => known = state,
+            Outcome::Deleted(_) => {
+                let create = worker.action(Verb::Create, 0, None);
+                if let Outcome::Object(state) = workload.perform(0, create).await.outcome {
+                    known = state;
+                }
+            }
+            Outcome::Listed(..) | Outcome::Unknown(_) => {}
+        }
+    }
+    let name = workload.names[0].clone();
+    delete(workload, &name).await?;
+    if creates_by_update(workload, &mut worker).await {
+        let why = "PUT, with which the server creates absent objects".to_owned();
+        without.retain(|(verb, _)| !matches!(verb, Verb::Update | Verb::UpdateAny));
+        without.extend([(Verb::Update, why.clone()), (Verb::UpdateAny, why)]);
+        delete(workload, &name).await?;
+    }
+    Ok(without)
+}
+
+/// Deletes the object, which must be gone afterwards.
+async fn delete(workload: &Workload, name: &str) -> Result<(), String> {
+    let deleted = workload.perform(0, Action::Delete(name.to_owned(), None)).await;
+    match deleted.outcome {
+        Outcome::Rejected(code, reason) if code != 404 => {
+            return Err(format!("a delete returns {code} {reason}"));
+        }
+        _ => {}
+    }
+    if workload.is_terminating(name).await {
+        return Err("a delete does not remove the object at once".to_owned());
+    }
+    Ok(())
+}
+
+/// Kinds whose absent objects a PUT never creates. For others, the conventions leave it open.
+const FOUND_BEFORE_UPDATE: [&str; 2] = ["/configmaps", "/secrets"];
+
+/// Reports whether a PUT creates the absent object, and may do so.
+async fn creates_by_update(workload: &Workload, worker: &mut Worker) -> bool {
+    if FOUND_BEFORE_UPDATE.iter().any(|plural| workload.collection.ends_with(plural)) {
+        return false;
+    }
+    let update = worker.action(Verb::UpdateAny, 0, None);
+    matches!(workload.perform(0, update).await.outcome, Outcome::Object(_))
+}
