@@ -11,6 +11,7 @@ mod pod;
 mod selection;
 mod subject;
 mod subjects;
+mod user_subjects;
 mod variables;
 mod wanted;
 mod write_bounds;
@@ -213,6 +214,9 @@ pub async fn plan(
     if resolved.is_empty() && options.subjects.is_empty() {
         resolved.adopt(adopt(&requester, &capabilities.resources, probe_options).await);
     }
+    let given = &options.subjects;
+    user_subjects::check_kinds(&resolved.subjects, given)?;
+    user_subjects::check_accepted(&requester, &resolved.subjects, given, probe_options).await?;
     check_known_failures(catalogue, &resolved, options)?;
 
     let namespace = run_namespace(&capabilities, options, own_namespace);

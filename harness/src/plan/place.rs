@@ -11,7 +11,7 @@ use super::subject::{Subject, SubjectArgument, adopt, filled};
 use super::subjects::ResolvedSubjects;
 use super::{
     Install, PlanError, RunNamespace, RunOptions, install_of, require_namespace, run_id,
-    run_namespace, wanted,
+    run_namespace, user_subjects, wanted,
 };
 use crate::capability::{Capabilities, ProbeOptions, Requester};
 use crate::event::SkipReason;
@@ -67,11 +67,12 @@ pub(crate) async fn place(
     require_namespace(&requester, &capabilities, options).await?;
 
     let (mut subjects, absent) = resolve(catalogue, &capabilities, options, &run, usual)?;
+    let probe_options = &ProbeOptions { namespace: Some(&capabilities.home), ..probe_options };
     if subjects.is_empty() && options.subjects.is_empty() {
-        let probe_options = &ProbeOptions { namespace: Some(&capabilities.home), ..probe_options };
         let adopted = adopt(&requester, &capabilities.resources, probe_options).await;
         subjects.extend(adopted.into_iter().map(Arc::new));
     }
+    user_subjects::check_kinds(&subjects, &options.subjects)?;
     let installs = catalogue.subjects.iter().filter_map(|definition| {
         let subject = subjects.iter().find(|subject| subject.name == definition.name)?;
         install_of(definition, subject)

@@ -238,6 +238,27 @@ pub enum SubjectError {
         /// The reason.
         reason: String,
     },
+    /// The template is an object of another kind.
+    #[error("the template of the subject {name} contains a {found}, expected a {expected}")]
+    Kind {
+        /// The resource.
+        name: ResourceName,
+        /// The kind of the resource.
+        expected: String,
+        /// The kind of the template.
+        found: String,
+    },
+    /// An object with only a name is not valid.
+    #[error(
+        "the server rejects the object that kubeproof made for the subject {name}: {response}; \
+         give a valid object with --subject {name}=FILE"
+    )]
+    Rejected {
+        /// The resource.
+        name: ResourceName,
+        /// The status code and the message.
+        response: String,
+    },
     /// Discovery does not list the resource, and the server does not serve it.
     #[error(
         "the server does not serve the subject {name}{}",

@@ -103,6 +103,24 @@ fn a_run_with_only_errors_ends_with_5() {
     );
 }
 
+/// Each case would fail, although the server is right to reject the object.
+#[test]
+fn a_subject_needs_a_valid_object() {
+    let output = kubeproof(&["run", "--subject", "jobs.v1.batch", "--only", "create/*"]).with(2);
+    let words = "rejects the object that kubeproof made for the subject jobs.v1.batch";
+    assert!(output.stderr.contains(words), "{}", output.stderr);
+    assert!(output.stderr.contains("--subject jobs.v1.batch=FILE"), "{}", output.stderr);
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("other.yaml");
+    fs::write(&file, "kind: ConfigMap\napiVersion: v1\n").expect("written");
+    let subject = format!("deployments.v1.apps={}", file.display());
+    for command in ["run", "stress", "explore"] {
+        let output = kubeproof(&[command, "--subject", &subject]).with(2);
+        let words = "contains a ConfigMap, expected a Deployment";
+        assert!(output.stderr.contains(words), "{}", output.stderr);
+    }
+}
+
 #[test]
 fn wrong_options_end_with_2() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -178,7 +178,11 @@ async fn creatable_by_dry_run(
 }
 
 /// Sends a dry-run create. Deletes the object if the server stored it anyway.
-async fn dry_create(requester: &Requester<'_>, collection: &str, manifest: &Value) -> Exchange {
+pub(crate) async fn dry_create(
+    requester: &Requester<'_>,
+    collection: &str,
+    manifest: &Value,
+) -> Exchange {
     let exchange =
         requester.send("POST", &format!("{collection}?dryRun=All"), Some(manifest)).await;
     if (200..300).contains(&exchange.status()) {
