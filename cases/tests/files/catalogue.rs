@@ -158,6 +158,20 @@ fn every_case_has_one_profile() {
     assert_eq!(of_profiles.iter().sum::<usize>(), catalogue.cases.len());
 }
 
+/// A server without watches must reach the profiles before them.
+#[test]
+fn profiles_before_watches_need_none() {
+    let catalogue = embedded();
+    let watches = |case: &&Case| {
+        let verbs = case.subject.as_ref().map(|subject| subject.verbs.as_slice());
+        verbs.unwrap_or_default().iter().any(|verb| verb == "watch")
+    };
+    let is_early = |case: &&Case| case.profile < Some(Profile::Watch);
+    let early: Vec<&str> =
+        catalogue.cases.iter().filter(watches).filter(is_early).map(|case| &*case.id).collect();
+    assert_eq!(early, [""; 0]);
+}
+
 #[test]
 fn each_prerequisite_has_one_case() {
     let catalogue = embedded();
