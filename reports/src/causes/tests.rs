@@ -128,8 +128,8 @@ fn each_rule_that_is_not_enforced_is_a_cause_of_its_own() {
     assert_eq!(
         summary(&results),
         [
-            row("the rule of create/a", "create/a @ x, y", ""),
-            row("the rule of create/b", "create/b @ x", "")
+            row("broken rule: the rule of create/a", "create/a @ x, y", ""),
+            row("broken rule: the rule of create/b", "create/b @ x", "")
         ]
     );
 }
@@ -143,7 +143,7 @@ fn a_wrong_value_is_one_cause_if_other_objects_have_it_too() {
         failing("put/c", "x", wrong("metadata")),
     ];
     let titles: Vec<_> = summary(&results).into_iter().map(|(title, ..)| title).collect();
-    assert_eq!(titles, ["`metadata.generation` is 1", "the rule of put/c"]);
+    assert_eq!(titles, ["`metadata.generation` is 1", "broken rule: the rule of put/c"]);
 }
 
 #[test]
@@ -159,7 +159,11 @@ fn blocked_results_belong_to_the_cause_of_the_case_that_blocks_them() {
     assert_eq!(
         summary(&results),
         [
-            row("watch gets no valid response", "watch/starts @ x", "watch/a @ x, watch/b @ x"),
+            row(
+                "a watch lacks an expected event, or does not end",
+                "watch/starts @ x",
+                "watch/a @ x, watch/b @ x"
+            ),
             row("get returns HTTP 404, expected 200", "get/a @ x, get/b @ x", ""),
             row("apply/works does not pass, and other cases need it", "", "apply/a @ x"),
         ]

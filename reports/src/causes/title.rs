@@ -3,7 +3,7 @@
 use kubeproof_harness::event::Symptom;
 
 use super::deciding_check;
-use super::key::{Key, codes, without_indexes};
+use super::key::{Key, codes, value_at, without_indexes};
 use crate::document::{CheckRecord, Record};
 
 /// The field of the symptom if a rejection has no Status.
@@ -31,7 +31,12 @@ pub(super) fn of(
             let path = only(symptoms(results).filter_map(missing_path));
             format!("`{}` is missing", path.as_ref().unwrap_or(field))
         }
-        Key::WrongField { field, value } => format!("`{field}` is {value}"),
+        Key::WrongField { field, value } => match only(wanted_values(results)) {
+            Some(expected) if !expected.is_empty() => {
+                format!("`{field}` is {value}, expected {expected}")
+            }
+            _ => format!("`{field}` is {value}"),
+        },
         Key::Status { request, got } => match only(symptoms(results).filter_map(expected_codes)) {
             Some(expected) => format!("{request} returns HTTP {got}, expected {expected}"),
             None => format!("{request} returns HTTP {got}"),
@@ -39,9 +44,12 @@ pub(super) fn of(
         Key::Rejection { request, expected, got } => {
             format!("{request} is rejected with HTTP {got}, expected {}", codes(expected))
         }
+        Key::NoResponse { request: "watch" } => {
+            "a watch lacks an expected event, or does not end".to_owned()
+        }
         Key::NoResponse { request } => format!("{request} gets no valid response"),
         Key::Check { .. } if example.summary.is_empty() => example.reason.clone(),
-        Key::Check { .. } => example.summary.clone(),
+        Key::Check { .. } => format!("broken rule: {}", example.summary),
     };
     title.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -55,6 +63,17 @@ fn missing_path(symptom: &Symptom) -> Option<String> {
         Symptom::MissingField { field } => Some(without_indexes(field)),
         _ => None,
     }
+}
+
+/// Returns the value that each result expects in place of the wrong one. It is empty text where the
+/// expectation is no plain value.
+fn wanted_values<'a>(results: &'a [&Record]) -> impl Iterator<Item = String> {
+    results.iter().filter_map(|record| {
+        let check = deciding_check(record)?;
+        let Some(Symptom::WrongField { field }) = &check.symptom else { return None };
+        let wanted = value_at(&check.expected, field).filter(|value| !value.is_object());
+        Some(wanted.map(ToString::to_string).unwrap_or_default())
+    })
 }
 
 fn expected_codes(symptom: &Symptom) -> Option<String> {

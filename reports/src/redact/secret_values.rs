@@ -11,8 +11,8 @@ use super::REDACTED;
 /// ordinary words.
 const SHORTEST_IN_TEXT: usize = 4;
 
-/// Shorter secrets are removed only as whole words. If the token is `admin`, the word
-/// `administrator` must stay readable.
+/// Shorter secrets are removed only as whole words. If the token is `user`, the name `user-agent` of
+/// a header must stay readable.
 const SHORTEST_INSIDE_WORDS: usize = 8;
 
 /// The keys of secret data in raw JSON and YAML, plain and quoted.
@@ -192,8 +192,7 @@ pub(super) fn hide(text: &str, secret: &str) -> String {
     let mut rest = 0;
     for (start, found) in text.match_indices(secret) {
         let end = start + found.len();
-        let is_word = !text[..start].ends_with(char::is_alphanumeric)
-            && !text[end..].starts_with(char::is_alphanumeric);
+        let is_word = !text[..start].ends_with(is_in_word) && !text[end..].starts_with(is_in_word);
         if is_word {
             hidden.push_str(&text[rest..start]);
             hidden.push_str(REDACTED);
@@ -202,6 +201,10 @@ pub(super) fn hide(text: &str, secret: &str) -> String {
     }
     hidden.push_str(&text[rest..]);
     hidden
+}
+
+fn is_in_word(character: char) -> bool {
+    character.is_alphanumeric() || matches!(character, '-' | '_')
 }
 
 #[cfg(test)]
@@ -225,5 +228,13 @@ mod tests {
             secrets.truncate_values(&mut value);
             assert_eq!(value[0], expected);
         }
+    }
+
+    #[rstest]
+    #[case("-H 'user-agent: a' -H 'Bearer user'", "-H 'user-agent: a' -H 'Bearer [redacted]'")]
+    #[case("users of user", "users of [redacted]")]
+    #[case("second_user, user: user.", "second_user, [redacted]: [redacted].")]
+    fn a_short_token_is_hidden_as_a_word(#[case] text: &str, #[case] expected: &str) {
+        assert_eq!(hide(text, "user"), expected);
     }
 }

@@ -221,6 +221,19 @@ fn a_registered_node_binds_only_the_pods_of_its_run() {
     assert_unchanged(&server, &before);
 }
 
+/// Two nodes would compete for the pods, and the bundled server runs only those of its own.
+#[test]
+fn a_target_with_a_node_gets_no_other_one() {
+    let server = TestServer::start(&[]);
+    let recorder = Recorder::start(&server.url);
+    let target = ["--server", &recorder.url, "--token", TOKEN, "--only", "exec/stdout-alone"];
+    let run = kubeproof(&[&["run", "--with-node"], &target[..]].concat()).with(0);
+    assert!(run.stderr.contains("note: the target has the ready node kubeproof"), "{}", run.stderr);
+    let writes = recorder.writes();
+    assert!(writes.iter().any(|write| write.path().ends_with("/pods")), "{writes:?}");
+    assert!(!writes.iter().any(|write| write.path().starts_with("/api/v1/nodes")), "{writes:?}");
+}
+
 /// The server ignores selectors and stores dry runs, which makes mistakes of the run visible.
 #[test]
 fn a_run_in_an_existing_namespace_writes_nothing_outside() {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Why;
 use super::macros::{Kind, Macro, call, operands};
-use super::shown::{first_difference, short, tally};
+use super::shown::{first_difference, is_scalar, short, tally};
 use super::view::{View, is_constant};
 use crate::event::Symptom;
 use crate::values::{Segment, dotted, segments};
@@ -14,6 +14,13 @@ use crate::verdict::cel::from_cel;
 
 /// Items of a list that a message names.
 const NAMED: usize = 5;
+
+/// Whether the order of a list counts.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Order {
+    Given,
+    Any,
+}
 
 /// Functions that only convert their argument. Messages show the argument.
 const CONVERSIONS: [&str; 3] = ["int", "parseTime", "string"];
@@ -36,7 +43,7 @@ impl View<'_> {
             ("distinct", [list]) => self.not_distinct(list),
             ("sameItems", [one, other]) => {
                 let (actual, expected) = if is_constant(one) { (other, one) } else { (one, other) };
-                Some(self.differing_lists(actual, expected))
+                Some(self.differing_lists(actual, expected, Order::Any))
             }
             (_, [one, other]) => {
                 let word = word_of_text_function(function)?;
@@ -86,7 +93,9 @@ impl View<'_> {
         }
         let (shown, wanted) = (self.json(actual), self.json(expected));
         match (&shown, &wanted) {
-            (Value::Array(_), Value::Array(_)) => return self.differing_lists(actual, expected),
+            (Value::Array(_), Value::Array(_)) => {
+                return self.differing_lists(actual, expected, Order::Given);
+            }
             (Value::Object(_), Value::Object(_)) => {
                 return self.differing_objects(actual, expected);
             }
@@ -191,7 +200,7 @@ impl View<'_> {
         })
     }
 
-    fn differing_lists(self, actual: &IdedExpr, expected: &IdedExpr) -> Why {
+    fn differing_lists(self, actual: &IdedExpr, expected: &IdedExpr, order: Order) -> Why {
         self.uses(actual);
         self.uses(expected);
         let (found, wanted) = (self.list(actual), self.list(expected));
@@ -204,6 +213,12 @@ impl View<'_> {
                 short(&json!(found)),
                 short(&json!(wanted))
             )
+        } else if order == Order::Given
+            && found.len() == wanted.len()
+            && missing.iter().any(|item| !is_scalar(item))
+        {
+            let difference = difference(&json!(wanted), &json!(found));
+            format!("{name} differ from {}: {difference}", self.fact_name(expected))
         } else if found.len().max(wanted.len()) <= NAMED {
             let (found, wanted) = (short(&json!(found)), short(&json!(wanted)));
             format!("{name}: {found}, expected {wanted}")
@@ -228,17 +243,8 @@ impl View<'_> {
         self.uses(actual);
         self.uses(expected);
         let (found, wanted) = (self.json(actual), self.json(expected));
-        let (pointer, want, got) = first_difference(&wanted, &found);
-        let place = dotted(&segments(&pointer));
+        let difference = difference(&wanted, &found);
         let name = self.name(actual);
-        let difference = match (want, got) {
-            (Some(want), Some(got)) => {
-                format!("{place} is {}, expected {}", short(got), short(want))
-            }
-            (Some(want), None) => format!("{place} is missing, expected {}", short(want)),
-            (None, Some(got)) => format!("{place} is {}, expected none", short(got)),
-            (None, None) => "they differ".to_owned(),
-        };
         Why {
             text: format!("{name} differs from {}: {difference}", self.fact_name(expected)),
             symptom: self.wrong_field(actual),
@@ -330,6 +336,18 @@ impl View<'_> {
 
     fn fact_name(self, expected: &IdedExpr) -> String {
         if is_constant(expected) { "expected".to_owned() } else { self.name(expected) }
+    }
+}
+
+/// Describes the first difference between two values.
+fn difference(wanted: &Value, found: &Value) -> String {
+    let (pointer, want, got) = first_difference(wanted, found);
+    let place = dotted(&segments(&pointer));
+    match (want, got) {
+        (Some(want), Some(got)) => format!("{place} is {}, expected {}", short(got), short(want)),
+        (Some(want), None) => format!("{place} is missing, expected {}", short(want)),
+        (None, Some(got)) => format!("{place} is {}, expected none", short(got)),
+        (None, None) => "they differ".to_owned(),
     }
 }
 

@@ -115,7 +115,7 @@ fn limited(text: &str, limit: usize) -> String {
     }
 }
 
-fn is_scalar(value: &Value) -> bool {
+pub(super) fn is_scalar(value: &Value) -> bool {
     !value.is_array() && !value.is_object()
 }
 

@@ -69,7 +69,7 @@ async fn open_and_run(run: high::Run, interrupt: &CancellationToken) -> Result<E
         Some(node) => {
             client.ping(Instant::now() + options.case_timeout).await?;
             let id = options.id.insert(run_id(options.seed));
-            Some(Node::open(&client, &target.config, node, id).await?)
+            Node::open(&client, &target.config, node, id).await?
         }
     };
     // The user asked for the node, so it is exempt from the limits that `--namespace` sets.

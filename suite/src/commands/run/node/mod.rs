@@ -9,6 +9,7 @@ mod pods;
 mod target_client;
 
 use std::future::Future;
+use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -26,6 +27,9 @@ use tokio::task::JoinSet;
 use self::target_client::TargetClient;
 use crate::args::high::NodeOptions;
 use crate::error::Error;
+
+/// The key of the taint of the nodes of all runs.
+const RUN_TAINT: &str = "kubeproof.dev/run";
 
 /// The interval of heartbeats. Controllers consider a node lost after 40 seconds without one.
 const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -46,19 +50,26 @@ pub(super) struct Node {
 
 impl Node {
     /// Registers the node of the run with this id. Its requests count against the limits of the
-    /// client.
+    /// client. A target with a ready node gets no other one: its scheduler and the run would bind
+    /// the same pods.
     pub(super) async fn open(
         client: &Client,
         target: &TargetConfig,
         options: &NodeOptions,
         run: &str,
-    ) -> Result<Self, Error> {
+    ) -> Result<Option<Self>, Error> {
+        let requests = TargetClient::new(client.clone());
+        if let Some(name) = requests.ready_node().await {
+            let why = format!("the target has the ready node {name}, so --with-node adds none");
+            writeln!(std::io::stderr(), "note: {why}")?;
+            return Ok(None);
+        }
         let address = match options.address {
             Some(address) => address,
             None => local_address_towards(target).await?,
         };
         let client_ca_pem = options.client_ca.as_deref().map(read_pem).transpose()?;
-        let target = TargetClient::new(client.clone());
+        let target = requests;
         let name = format!("kp-{run}-node");
         let kubelet = Arc::new(Kubelet::new(name.clone(), address, Arc::new(target.clone())));
         let runtime = EndpointRuntime::start().map_err(Error::Runtime)?;
@@ -67,8 +78,7 @@ impl Node {
         let endpoint = opened.ok_or_else(|| Error::Runtime(std::io::ErrorKind::Other.into()))??;
         let mut node = manifest(&name, address, endpoint.port());
         // The taint keeps the pods of other users away.
-        node["spec"]["taints"] =
-            json!([{"key": "kubeproof.dev/run", "value": run, "effect": "NoSchedule"}]);
+        node["spec"]["taints"] = json!([{"key": RUN_TAINT, "value": run, "effect": "NoSchedule"}]);
         let created = target.send("POST", "/api/v1/nodes", "application/json", &node).await;
         match created.status() {
             201 => {}
@@ -79,7 +89,7 @@ impl Node {
         tasks.spawn(pods::run_pods(target.clone(), name.clone(), kubelet));
         tasks.spawn(pods::bind_pods(target.clone(), name.clone(), format!("kp-{run}-")));
         tasks.spawn(send_heartbeats(target.clone(), name.clone(), node["status"].clone()));
-        Ok(Self { target, name, tasks, _endpoint: endpoint, _runtime: runtime })
+        Ok(Some(Self { target, name, tasks, _endpoint: endpoint, _runtime: runtime }))
     }
 
     /// Removes the node. The cleanup of the run has removed its pods. An interrupted run ends soon.

@@ -11,6 +11,8 @@ use kubeproof_reference_server::kubelet::PodClient;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::RUN_TAINT;
+
 /// Time limit of a request of the node.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -53,6 +55,14 @@ impl TargetClient {
         self.client.send(request, Instant::now() + REQUEST_TIMEOUT).await
     }
 
+    /// Returns the name of a node that is ready and does not belong to a run.
+    pub(super) async fn ready_node(&self) -> Option<String> {
+        let nodes = self.send("GET", "/api/v1/nodes?limit=500", "", &Value::Null).await;
+        let items = nodes.json().filter(|_| nodes.status() == 200)?["items"].as_array()?;
+        let node = items.iter().find(|node| is_ready(node) && !is_of_a_run(node))?;
+        node["metadata"]["name"].as_str().map(str::to_owned)
+    }
+
     /// Lists the pods that match a field selector, and watches them until the watch ends.
     pub(super) async fn follow_pods(
         &self,
@@ -77,6 +87,17 @@ impl TargetClient {
             }
         }
     }
+}
+
+fn is_ready(node: &Value) -> bool {
+    let conditions = node["status"]["conditions"].as_array();
+    let is = |condition: &Value| condition["type"] == "Ready" && condition["status"] == "True";
+    conditions.into_iter().flatten().any(is)
+}
+
+fn is_of_a_run(node: &Value) -> bool {
+    let taints = node["spec"]["taints"].as_array();
+    taints.into_iter().flatten().any(|taint| taint["key"] == RUN_TAINT)
 }
 
 fn request(method: &str, target: String) -> Outgoing {
