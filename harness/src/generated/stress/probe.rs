@@ -54,6 +54,10 @@ pub(super) async fn unsupported(workload: &Arc<Workload>) -> Result<Vec<LeftOut>
 
 /// Deletes the object, which must be gone afterwards.
 async fn delete(workload: &Workload, name: &str) -> Result<(), String> {
+    let stays = || "a delete does not remove the object at once".to_owned();
+    if workload.outlives_deletion(name).await {
+        return Err(stays());
+    }
     let deleted = workload.perform(0, Action::Delete(name.to_owned(), None)).await;
     match deleted.outcome {
         Outcome::Rejected(code, reason) if code != 404 => {
@@ -61,10 +65,7 @@ async fn delete(workload: &Workload, name: &str) -> Result<(), String> {
         }
         _ => {}
     }
-    if workload.is_terminating(name).await {
-        return Err("a delete does not remove the object at once".to_owned());
-    }
-    Ok(())
+    if workload.outlives_deletion(name).await { Err(stays()) } else { Ok(()) }
 }
 
 /// Kinds whose absent objects a PUT never creates. For others, the conventions leave it open.

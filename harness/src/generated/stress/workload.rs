@@ -235,12 +235,18 @@ impl Workload {
         self.send("DELETE", &path, JSON, self.delete_options(None).as_ref()).await;
     }
 
-    /// Reports whether an object waits for its deletion.
-    pub(super) async fn is_terminating(&self, name: &str) -> bool {
+    /// Reports whether something keeps an object after its deletion: a finalizer, of which those of
+    /// a namespace are in its spec, or a grace period.
+    pub(super) async fn outlives_deletion(&self, name: &str) -> bool {
         let path = format!("{}/{name}", self.collection);
         let exchange = self.send("GET", &path, JSON, None).await;
         let object = exchange.json().unwrap_or(&Value::Null);
-        !text_at(object, "/metadata/deletionTimestamp").is_empty()
+        let has_items = |pointer| {
+            object.pointer(pointer).and_then(Value::as_array).is_some_and(|l| !l.is_empty())
+        };
+        has_items("/metadata/finalizers")
+            || has_items("/spec/finalizers")
+            || !text_at(object, "/metadata/deletionTimestamp").is_empty()
     }
 
     /// Returns the body of a DELETE. Pods go at once only without a grace period.
