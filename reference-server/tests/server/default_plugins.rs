@@ -89,7 +89,7 @@ async fn a_claim_grows_if_its_class_permits_it() {
         server.post(CLAIMS, &claim(name, name)).await.expect(201);
         let path = format!("{CLAIMS}/{name}");
         let larger = json!({"spec": {"resources": {"requests": {"storage": "2Gi"}}}});
-        server.merge(&path, &larger).await.rejected(403, "Forbidden");
+        server.merge(&path, &larger).await.rejected(422, "Invalid");
         let bound = json!({"status": {"phase": "Bound"}});
         server.merge(&format!("{path}/status"), &bound).await.expect(200);
         let reply = server.merge(&path, &larger).await;
