@@ -31,6 +31,7 @@ async fn a_deletion_applies_its_options_and_returns_the_deleted_object() {
     let text = [("content-type", "text/plain")];
     let lease = format!("{LEASES}/a");
     server.send("DELETE", &lease, &text, "{}").await.rejected(415, "UnsupportedMediaType");
+    server.delete(&lease, "[]").await.rejected(400, "BadRequest");
     let deleted = server.send("DELETE", &lease, &text, "").await.expect(200);
     let uid = created.text_at("/metadata/uid");
     let details =
@@ -163,6 +164,7 @@ async fn a_put_replaces_the_whole_object() {
     let again = server.put(&path("a"), &config_map("a")).await.expect(200);
     assert_eq!(again.version(), updated.version(), "a write that changes nothing is none");
     server.put(&path("b"), &config_map("b")).await.rejected(404, "NotFound");
+    server.put(&path("b"), &config_map("c")).await.rejected(400, "BadRequest");
     server.put(&path("a"), &config_map("b")).await.rejected(400, "BadRequest");
     server.put(&path("a"), &json!({ "metadata": {} })).await.rejected(400, "BadRequest");
 }

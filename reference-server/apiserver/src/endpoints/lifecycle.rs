@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::endpoints::commit::storage_error;
 use crate::endpoints::convert;
@@ -139,11 +139,10 @@ struct DeleteBody {
 impl DeleteBody {
     /// Parses the body. Null counts as absent.
     fn parse(body: &[u8]) -> Result<Self, serde_json::Error> {
-        let mut value: Value = serde_json::from_slice(body)?;
-        if let Some(fields) = value.as_object_mut() {
-            fields.retain(|_, field| !field.is_null());
-        }
-        serde_json::from_value(value)
+        // A list could stand for the fields in their order.
+        let mut fields: Map<String, Value> = serde_json::from_slice(body)?;
+        fields.retain(|_, field| !field.is_null());
+        serde_json::from_value(Value::Object(fields))
     }
 }
 

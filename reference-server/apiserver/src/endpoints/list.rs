@@ -83,6 +83,8 @@ struct ListOptions {
 
 impl ListOptions {
     fn parse(query: &Query, disabled: DisabledCapabilities) -> Result<Self, ApiError> {
+        // Only watches have a timeout, but the number must be readable.
+        query.number("timeoutSeconds")?;
         let token = query.text("continue");
         validate(query, token.is_some())?;
         let mut options = Self { continued: token.is_some(), ..Self::default() };

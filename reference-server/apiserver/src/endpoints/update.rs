@@ -38,13 +38,13 @@ pub(super) async fn handle(
     let options = WriteOptions::parse(&call.query, "UpdateOptions")?;
     let bytes = call.json_body(body).await?;
     let validation = call.validation(options.validation);
-    let Decoded { object, warnings } = decode::decode(&call.ty, &bytes, validation)?;
+    let Decoded { mut object, warnings } = decode::decode(&call.ty, &bytes, validation)?;
+    // A name in the body that differs from the URL is a mistake even if no such object exists.
+    modify::check_identity(call, &mut object)?;
     let missing = || call.api.store.get(&call.ty.table, &call.key()).is_none();
     let creates = call.ty.allows_create_on_update;
     if matches!(part, Part::Whole) && creates && missing() {
         authorize_create(&call.user, &call.info, call.api.rights())?;
-        let mut object = object;
-        modify::check_identity(call, &mut object)?;
         object.unset_meta("resourceVersion");
         let response = match create::create(call, object, Origin::Created, options.dry_run).await? {
             Created::Stored(object) => {
