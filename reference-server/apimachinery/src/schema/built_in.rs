@@ -121,6 +121,7 @@ impl Builder<'_> {
         let is_replaced = rule.default.is_some() && field.default.is_some();
         schema.keep_empty = field.keep_empty && !need && !is_replaced;
         schema.write_null = field.write_null;
+        schema.always_set = field.default.is_some() && rule.default.is_none();
         schema.omit_zero = !field.keep_empty || is_replaced;
         schema.list_type = match field.list_type {
             // The validation of each type checks the keys, with its own messages.

@@ -88,6 +88,9 @@ pub struct Schema {
     pub keep_empty: bool,
     /// An absent value is null (in Go: a list, a map or a time without `omitempty`).
     pub write_null: bool,
+    /// An object always has the field, at least with its zero value (in Go: a field that is no
+    /// pointer).
+    pub always_set: bool,
     /// Zero and false are not written (in Go: a number or boolean with `omitempty`).
     pub omit_zero: bool,
     /// Schemas that must all match (value validations only).

@@ -126,18 +126,19 @@ pub(super) fn every_place(value: &Value, schema: Option<&Schema>) -> FieldSet {
     set
 }
 
-/// Returns the object that has only the fields which its type always has: in Go, those that are no
-/// pointers and have no `omitempty`. Creating an object adds the other fields to it.
+/// Returns the object that has only the fields which its type always has, with their zero values.
+/// Creating an object adds the other fields to it.
 pub(super) fn bare(schema: &Schema) -> Value {
+    if schema.properties.is_empty() {
+        return schema.zero();
+    }
     let mut fields = Map::new();
     for (name, field) in schema.properties.iter().filter(|_| schema.typed) {
-        let value = match &field.default {
-            _ if field.write_null => Value::Null,
-            Some(Value::Object(default)) if default.is_empty() => bare(field),
-            Some(default) if *default == field.zero() => default.clone(),
-            _ => continue,
-        };
-        fields.insert(name.clone(), value);
+        if field.write_null {
+            fields.insert(name.clone(), Value::Null);
+        } else if field.always_set {
+            fields.insert(name.clone(), bare(field));
+        }
     }
     Value::Object(fields)
 }

@@ -25,13 +25,8 @@ pub(super) fn types() -> Vec<BuiltinType> {
         ],
         hooks: Hooks {
             validate,
-            prepare_create: |slice| {
-                let endpoints = slice.get_mut("endpoints").and_then(Value::as_array_mut);
-                for endpoint in endpoints.into_iter().flatten().filter_map(Value::as_object_mut) {
-                    // The field is left from v1beta1.
-                    endpoint.remove("deprecatedTopology");
-                }
-            },
+            prepare_create: forget_topology,
+            prepare_update: |new, _| forget_topology(new),
             validate_update: |new, old| immutable(new, old, &["addressType"]),
             is_new_generation: |new, old| {
                 ["addressType", "endpoints", "ports"].iter().any(|field| new[field] != old[field])
@@ -40,6 +35,14 @@ pub(super) fn types() -> Vec<BuiltinType> {
         },
         ..resource("discovery.k8s.io", "v1", "endpointslices")
     }]
+}
+
+/// The field is left from v1beta1.
+fn forget_topology(slice: &mut Value) {
+    let endpoints = slice.get_mut("endpoints").and_then(Value::as_array_mut);
+    for endpoint in endpoints.into_iter().flatten().filter_map(Value::as_object_mut) {
+        endpoint.remove("deprecatedTopology");
+    }
 }
 
 fn validate(slice: &Value) -> Vec<FieldError> {

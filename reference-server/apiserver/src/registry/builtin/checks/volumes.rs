@@ -12,7 +12,7 @@ use kubeproof_apimachinery::schema::{FieldError, Path};
 pub(super) const CHECKS: Checks = &[
     ("io.k8s.api.core.v1.AzureDiskVolumeSource", azure_disk),
     ("io.k8s.api.core.v1.CSIPersistentVolumeSource", driver_secrets),
-    ("io.k8s.api.core.v1.CSIVolumeSource", local_secret),
+    ("io.k8s.api.core.v1.CSIVolumeSource", driver),
     ("io.k8s.api.core.v1.CinderPersistentVolumeSource", secret),
     ("io.k8s.api.core.v1.CinderVolumeSource", local_secret),
     ("io.k8s.api.core.v1.ConfigMapVolumeSource", config_map),
@@ -157,6 +157,16 @@ const DISK: &str = "https://{account-name}.blob.core.windows.net/{container-name
 const MANAGED_DISK: &str = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/\
                             microsoft.compute/disks/{disk-id}";
 
+/// As in kube-apiserver, an invalid name of the secret is an error beside it.
+fn driver(source: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let mut errors = local_secret(source, path);
+    let name = text(&source["nodePublishSecretRef"], "name");
+    if !name.is_empty() {
+        errors.extend(Syntax::DnsSubdomain.errors(name, path.field("name")));
+    }
+    errors
+}
+
 /// The drivers of CSI get these secrets by their names.
 fn driver_secrets(source: &Value, path: Path<'_>) -> Vec<FieldError> {
     let mut errors = secret(source, path);
@@ -274,6 +284,8 @@ mod tests {
     )]
     #[case("CSIVolumeSource",
         json!({"nodePublishSecretRef": {}}), &["x.nodePublishSecretRef.name"])]
+    #[case("CSIVolumeSource",
+        json!({"driver": "a", "nodePublishSecretRef": {"name": "A!"}}), &["x.name"])]
     #[case("CSIPersistentVolumeSource", json!({"nodePublishSecretRef": {"name": "a"}}),
            &["x.nodePublishSecretRef.namespace"])]
     #[case("CSIPersistentVolumeSource",
