@@ -4,6 +4,10 @@ use std::error::Error;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+/// What to do if a server needs a credential.
+pub(crate) const GIVE_CREDENTIAL: &str =
+    "use --token, --token-file, --client-certificate or --kubeconfig";
+
 /// Why a target cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
@@ -48,8 +52,16 @@ pub enum TargetError {
         user: String,
     },
     /// The kubeconfig is invalid.
-    #[error("the kubeconfig cannot be used: {0}")]
-    Kubeconfig(String),
+    #[error("the kubeconfig {file} cannot be used: {reason}")]
+    Kubeconfig {
+        /// The path.
+        file: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The proxy of the kubeconfig cannot be used.
+    #[error("the proxy-url of the kubeconfig cannot be used: {0}")]
+    Proxy(String),
     /// The HTTP client cannot be created.
     #[error("the HTTP client cannot be set up: {0}")]
     Client(String),
@@ -75,7 +87,7 @@ pub enum TargetError {
     /// The server does not respond.
     #[error(
         "{server} cannot be reached: {reason}{}",
-        advice.map(|a| format!("; {a}")).unwrap_or_default()
+        advice.as_ref().map(|a| format!("; {a}")).unwrap_or_default()
     )]
     Unreachable {
         /// The URL.
@@ -83,12 +95,12 @@ pub enum TargetError {
         /// The chain of causes.
         reason: String,
         /// The next step.
-        advice: Option<&'static str>,
+        advice: Option<String>,
     },
     /// The server rejects discovery without a credential.
     #[error(
-        "{server} rejects clients without a credential: {path} returned 403 Forbidden; give a \
-         token, a client certificate or a kubeconfig"
+        "{server} rejects clients without a credential: {path} returned 403 Forbidden; {}",
+        GIVE_CREDENTIAL
     )]
     Anonymous {
         /// The URL.

@@ -15,8 +15,8 @@ use http::HeaderValue;
 use url::Url;
 
 pub use self::error::TargetError;
-pub(crate) use self::error::{error_chain, read_file, with_advice};
-pub use self::kubeconfig::Login;
+pub(crate) use self::error::{GIVE_CREDENTIAL, error_chain, read_file, with_advice};
+pub use self::kubeconfig::{Login, Overrides};
 pub use self::tls::{PreparedTls, TlsOptions};
 pub(crate) use self::token_file::TokenFile;
 

@@ -90,8 +90,8 @@ fn trusting(
     let Some(path) = &options.certificate_authority else {
         return builder.with_platform_verifier().map_err(|error| {
             TargetError::Client(format!(
-                "the system's trusted certificates cannot be read ({error}); name a certificate \
-                 authority"
+                "the system's trusted certificates cannot be read ({error}); use \
+                 --certificate-authority FILE"
             ))
         });
     };
@@ -102,7 +102,7 @@ fn trusting(
     Ok(builder.with_root_certificates(roots))
 }
 
-fn certificates(
+pub(super) fn certificates(
     what: &'static str,
     path: &Path,
 ) -> Result<Vec<CertificateDer<'static>>, TargetError> {

@@ -11,7 +11,9 @@ use super::failure::by;
 use super::secrets::Secrets;
 use super::{Outgoing, Ready};
 use crate::exchange::{Broken, BrokenKind, Sent};
-use crate::target::{Credential, Login, Secret, TargetConfig, TargetError, TlsConfig, TokenFile};
+use crate::target::{
+    Credential, GIVE_CREDENTIAL, Login, Secret, TargetConfig, TargetError, TlsConfig, TokenFile,
+};
 
 const IMPERSONATE: HeaderName = HeaderName::from_static("impersonate-user");
 const OURSELVES: HeaderValue =
@@ -99,7 +101,10 @@ impl Identities {
     /// Returns the next step after a rejected credential.
     pub(super) fn advice(&self) -> &'static str {
         match &self.admin {
-            Source::None => "give a token, a client certificate or a kubeconfig",
+            Source::None => GIVE_CREDENTIAL,
+            Source::Login(login) if login.is_replaced() => {
+                "is the token or the client certificate right, and has it not expired?"
+            }
             Source::Login(_) => "does the context's user still have access?",
             Source::Token(_) | Source::File(_) => "is the token right, and has it not expired?",
         }

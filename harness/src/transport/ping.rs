@@ -13,6 +13,12 @@ use crate::target::TargetError;
 /// Public paths show that a server exists. The others show whether it accepts the credential.
 const PATHS: [&str; 4] = ["/version", "/api", "/apis", "/healthz"];
 
+/// The error of the TLS library for a response in plain text.
+const NO_TLS: &str = "InvalidContentType";
+
+/// The alert of a server that requires a client certificate.
+const NO_CERTIFICATE: &str = "CertificateRequired";
+
 /// If both are forbidden, discovery is impossible.
 const DISCOVERY: [&str; 2] = ["/api", "/apis"];
 
@@ -103,20 +109,28 @@ impl Client {
     }
 
     fn unreachable(&self, broken: Broken) -> TargetError {
+        let server = self.shared.server.clone();
         let advice = match broken.kind {
             BrokenKind::Connect => Some("is the address right, and does the server run?"),
-            BrokenKind::Tls => Some("name its certificate authority, or skip the verification"),
+            BrokenKind::Tls if broken.message.contains(NO_TLS) => {
+                let reason = "the server does not speak TLS".to_owned();
+                let advice = Some(format!("use {}", server.replacen("https:", "http:", 1)));
+                return TargetError::Unreachable { server, reason, advice };
+            }
+            BrokenKind::Tls if broken.message.contains(NO_CERTIFICATE) => {
+                Some("use --client-certificate and --client-key")
+            }
+            BrokenKind::Tls => {
+                Some("use --certificate-authority FILE or --insecure-skip-tls-verify")
+            }
             BrokenKind::Deadline => Some("it accepted the connection and sent no response"),
             BrokenKind::Protocol => {
                 Some("is it https where http was given, or no HTTP server at all?")
             }
             BrokenKind::NotSent | BrokenKind::Budget | BrokenKind::Interrupted => None,
         };
-        TargetError::Unreachable {
-            server: self.shared.server.clone(),
-            reason: broken.message,
-            advice,
-        }
+        let advice = advice.map(str::to_owned);
+        TargetError::Unreachable { server, reason: broken.message, advice }
     }
 }
 

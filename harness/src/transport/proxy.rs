@@ -29,7 +29,7 @@ enum Kind {
 
 impl Proxy {
     pub(super) fn new(url: &Url) -> Result<Self, TargetError> {
-        let bad = |reason: &str| TargetError::Kubeconfig(format!("proxy-url: {reason}"));
+        let bad = |reason: &str| TargetError::Proxy(reason.to_owned());
         let kind = match url.scheme() {
             "http" => Kind::Http,
             "socks5" | "socks5h" => Kind::Socks,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use kubeproof_harness::exchange::Outcome;
-use kubeproof_harness::target::TargetConfig;
+use kubeproof_harness::target::{Credential, Overrides, TargetConfig, TlsOptions};
 use kubeproof_harness::transport::{Client, Limits, Outgoing};
 use rstest::rstest;
 use serde_json::Value;
@@ -176,24 +176,106 @@ async fn a_proxy_that_the_file_names_is_used(#[values(get("/x"), exact("/x"))] o
     assert_eq!(server.connections(), 0);
 }
 
-#[rstest]
-#[case::no_context("elsewhere", "elsewhere")]
-#[case::no_authority("nowhere", "")]
 #[tokio::test]
-async fn contexts_are_chosen_by_name(#[case] context: &str, #[case] complaint: &str) {
+async fn contexts_are_chosen_by_name() {
     let server = TlsServer::start(Setup::default()).await;
     let path = kubeconfig(&server, &url(&server), "{}");
-    match TargetConfig::from_kubeconfig(Some(&path), Some(context)).await {
-        Ok(config) => assert_eq!(config.display_url(), "https://127.0.0.1:1"),
-        Err(error) => {
-            assert!(!complaint.is_empty() && error.to_string().contains(complaint), "{error}");
-        }
-    }
+    let config = TargetConfig::from_kubeconfig(Some(&path), Some("nowhere")).await.unwrap();
+    assert_eq!(config.display_url(), "https://127.0.0.1:1");
+    let error = TargetConfig::from_kubeconfig(Some(&path), Some("elsewhere")).await.unwrap_err();
+    let expected = format!(
+        "the kubeconfig {} cannot be used: it has no context \"elsewhere\"; its contexts are here, \
+         nowhere",
+        path.display()
+    );
+    assert_eq!(error.to_string(), expected);
+}
+
+#[rstest]
+#[case::empty("", "it has no contexts")]
+#[case::no_current_context(
+    "contexts: [{name: a, context: {cluster: c}}]",
+    "it has no current context; use --context NAME; its contexts are a"
+)]
+#[case::unknown_cluster(
+    "{current-context: a, contexts: [{name: a, context: {cluster: c}}]}",
+    "its context \"a\" names the cluster \"c\", which it does not define"
+)]
+#[case::no_server(
+    "{current-context: a, contexts: [{name: a, context: {cluster: c}}], \
+     clusters: [{name: c, cluster: {}}]}",
+    "its cluster \"c\" has no server"
+)]
+#[tokio::test]
+async fn files_that_cannot_be_used_are_explained(#[case] text: &str, #[case] expected: &str) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    let error = TargetConfig::from_kubeconfig(Some(file.path()), None).await.unwrap_err();
+    let expected = format!("the kubeconfig {} cannot be used: {expected}", file.path().display());
+    assert_eq!(error.to_string(), expected);
 }
 
 #[tokio::test]
 async fn a_file_that_is_missing_is_named() {
     let error =
         TargetConfig::from_kubeconfig(Some("no/such/file".as_ref()), None).await.unwrap_err();
-    assert!(error.to_string().contains("no/such/file"), "{error}");
+    let expected = "cannot read the kubeconfig no/such/file: No such file or directory";
+    assert!(error.to_string().starts_with(expected), "{error}");
+}
+
+/// The exec plugin and the certificate of the file are not used.
+#[rstest]
+#[case::token(Credential::token("other").unwrap())]
+#[case::token_file(Credential::TokenFile("token-file-of-the-test".into()))]
+#[tokio::test]
+async fn the_command_line_replaces_the_credential(
+    #[case] credential: Credential,
+    #[values(get("/x"), exact("/x"))] outgoing: Outgoing,
+) {
+    let server = TlsServer::start(Setup::default()).await;
+    let credential = match credential {
+        Credential::TokenFile(name) => {
+            Credential::TokenFile(server.file(&name.display().to_string(), "other\n"))
+        }
+        other => other,
+    };
+    let [certificate, key] = [1, 2].map(|index| BASE64_STANDARD.encode(&server.pem[index]));
+    let user = format!(
+        "{{client-certificate-data: \"{certificate}\", client-key-data: \"{key}\", as: jane, \
+         exec: {{apiVersion: client.authentication.k8s.io/v1, command: ./none, \
+         interactiveMode: Never}}}}"
+    );
+    let path = kubeconfig(&server, &url(&server), &user);
+    let overrides = Overrides { credential, ..Overrides::default() };
+    let found = seen(&overriding(&path, &overrides).await, outgoing).await;
+    assert_eq!(found["authorization"], "Bearer other");
+    assert_eq!(found["certificate"], false);
+    assert_eq!(found["user"], "jane");
+}
+
+#[rstest]
+#[tokio::test]
+async fn the_command_line_replaces_the_settings_of_tls(
+    #[values(get("/x"), exact("/x"))] outgoing: Outgoing,
+) {
+    let server = TlsServer::start(Setup { requires_certificate: true, ..Setup::default() }).await;
+    let other = TlsServer::start(Setup::default()).await;
+    let [authority, certificate, key] = [("authority", 0), ("certificate", 1), ("key", 2)]
+        .map(|(name, index)| server.file(name, &server.pem[index]));
+    // The file trusts the authority of another server.
+    let cluster = format!("server: \"https://{}\"", server.addr);
+    let path = kubeconfig(&other, &cluster, "{token: s3cr3t-t0ken}");
+    for (certificate_authority, insecure_skip_verify) in [(Some(authority), false), (None, true)] {
+        let client_certificate = Some((certificate.clone(), key.clone()));
+        let tls = TlsOptions { certificate_authority, insecure_skip_verify, client_certificate };
+        let overrides = Overrides { tls, ..Overrides::default() };
+        let found = seen(&overriding(&path, &overrides).await, outgoing.clone()).await;
+        assert_eq!(found["certificate"], true);
+        assert!(found["authorization"].is_null(), "{found}");
+    }
+}
+
+async fn overriding(path: &Path, overrides: &Overrides) -> Client {
+    let config = TargetConfig::from_kubeconfig_with(Some(path), None, overrides).await.unwrap();
+    Client::new(&config, Limits::default()).unwrap()
 }

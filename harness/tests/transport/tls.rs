@@ -116,6 +116,30 @@ async fn tls_behind_http_is_reported_with_what_to_do() {
     assert!(error.to_string().contains("is it https where http was given"), "{error}");
 }
 
+#[tokio::test]
+async fn http_behind_https_is_reported_with_what_to_do() {
+    let refusal = send("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+    let peer = Peer::start(vec![refusal, Act::Hang]).await;
+    let mut config = TargetConfig::new(&format!("https://{}", peer.addr)).unwrap();
+    config.tls =
+        TlsConfig::Options(TlsOptions { insecure_skip_verify: true, ..TlsOptions::default() });
+    let error = Client::new(&config, Limits::default()).unwrap().ping(ample()).await.unwrap_err();
+    let expected = format!("the server does not speak TLS; use http://{}", peer.addr);
+    assert!(error.to_string().contains(&expected), "{error}");
+}
+
+#[tokio::test]
+async fn an_unknown_issuer_is_reported_with_the_options() {
+    let server = TlsServer::start(Setup::default()).await;
+    let stranger = TlsOptions {
+        certificate_authority: Some(server.file("other.pem", &issuer().pem())),
+        ..TlsOptions::default()
+    };
+    let error = client(&server, stranger).ping(ample()).await.unwrap_err().to_string();
+    let expected = "; use --certificate-authority FILE or --insecure-skip-tls-verify";
+    assert!(error.ends_with(expected), "{error}");
+}
+
 #[rstest]
 #[case(vec!["h2", "http/1.1"], get("/x"), "HTTP/2")]
 #[case(vec!["h2", "http/1.1"], exact("/x"), "HTTP/1.1")]

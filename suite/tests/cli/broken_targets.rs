@@ -25,7 +25,11 @@ fn a_wrong_token_ends_with_3() {
     assert!(!output.stderr.contains("sesame-open"), "{}", output.stderr);
     assert_one_message(&output);
     let output = kubeproof(&["run", "--server", &server.url]).with(3);
-    assert!(output.stderr.contains("403 Forbidden; give a token"), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("403 Forbidden; use --token, --token-file"),
+        "{}",
+        output.stderr
+    );
 }
 
 #[test]

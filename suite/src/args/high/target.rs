@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kubeproof_harness::target::{Credential, TargetConfig, TlsConfig, TlsOptions};
+use kubeproof_harness::target::{Credential, Overrides, TargetConfig, TlsConfig, TlsOptions};
 
 use crate::args::low;
 use crate::error::Error;
@@ -18,16 +18,21 @@ pub(crate) struct Target {
 enum Address {
     Bundled,
     Url(Box<TargetConfig>),
-    Kubeconfig { file: Option<PathBuf>, context: Option<String> },
+    Kubeconfig { file: Option<PathBuf>, context: Option<String>, overrides: Box<Overrides> },
 }
 
 impl Target {
     pub(super) fn resolve(target: &low::Target) -> Result<Self, Error> {
         let address = match (&target.server, &target.kubeconfig) {
             (Some(url), _) => Address::Url(Box::new(config_of_url(url, target)?)),
-            (None, Some(file)) => {
-                Address::Kubeconfig { file: file.clone(), context: target.context.clone() }
-            }
+            (None, Some(file)) => Address::Kubeconfig {
+                file: file.clone(),
+                context: target.context.clone(),
+                overrides: Box::new(Overrides {
+                    credential: credential(target.token.as_deref(), target.token_file.as_deref())?,
+                    tls: tls_options(target),
+                }),
+            },
             (None, None) => Address::Bundled,
         };
         let second = target.second_token.as_deref().map(Credential::token).transpose()?;
@@ -56,8 +61,9 @@ impl Target {
         let mut config = match self.address {
             Address::Bundled => return Ok(None),
             Address::Url(config) => *config,
-            Address::Kubeconfig { file, context } => {
-                TargetConfig::from_kubeconfig(file.as_deref(), context.as_deref()).await?
+            Address::Kubeconfig { file, context, overrides } => {
+                let (file, context) = (file.as_deref(), context.as_deref());
+                TargetConfig::from_kubeconfig_with(file, context, &overrides).await?
             }
         };
         config.impersonate = self.impersonate;
@@ -69,12 +75,16 @@ impl Target {
 fn config_of_url(url: &str, target: &low::Target) -> Result<TargetConfig, Error> {
     let mut config = TargetConfig::new(url)?;
     config.credential = credential(target.token.as_deref(), target.token_file.as_deref())?;
-    config.tls = TlsConfig::Options(TlsOptions {
+    config.tls = TlsConfig::Options(tls_options(target));
+    Ok(config)
+}
+
+fn tls_options(target: &low::Target) -> TlsOptions {
+    TlsOptions {
         certificate_authority: target.certificate_authority.clone(),
         insecure_skip_verify: target.insecure_skip_tls_verify,
         client_certificate: target.client_certificate.clone().zip(target.client_key.clone()),
-    });
-    Ok(config)
+    }
 }
 
 fn credential(token: Option<&str>, file: Option<&Path>) -> Result<Credential, Error> {

@@ -55,35 +55,36 @@ pub(in crate::args) struct Target {
     pub(in crate::args) server: Option<String>,
 
     /// Bearer token
-    #[arg(long, value_name = "TOKEN", requires = "server", conflicts_with = "token_file")]
+    #[arg(long, value_name = "TOKEN", requires = "address", conflicts_with = "token_file")]
     pub(in crate::args) token: Option<String>,
 
     /// File with the bearer token; it is read again during the run
-    #[arg(long, value_name = "FILE", requires = "server")]
+    #[arg(long, value_name = "FILE", requires = "address")]
     pub(in crate::args) token_file: Option<PathBuf>,
 
     /// PEM file with the trusted authorities [default: those of the system]
     #[arg(
         long,
         value_name = "FILE",
-        requires = "server",
+        requires = "address",
         conflicts_with = "insecure_skip_tls_verify"
     )]
     pub(in crate::args) certificate_authority: Option<PathBuf>,
 
     /// Trust any certificate
-    #[arg(long, requires = "server")]
+    #[arg(long, requires = "address")]
     pub(in crate::args) insecure_skip_tls_verify: bool,
 
     /// PEM file with the client certificate
-    #[arg(long, value_name = "FILE", requires_all = ["server", "client_key"])]
+    #[arg(long, value_name = "FILE", requires_all = ["address", "client_key"])]
     pub(in crate::args) client_certificate: Option<PathBuf>,
 
     /// PEM file with the key of the client certificate
     #[arg(long, value_name = "FILE", requires = "client_certificate")]
     pub(in crate::args) client_key: Option<PathBuf>,
 
-    /// Test the server of a kubeconfig [default FILE: KUBECONFIG or ~/.kube/config]
+    /// Test the server of a kubeconfig [default FILE: KUBECONFIG or ~/.kube/config]; the options
+    /// above replace its settings
     #[arg(long, value_name = "FILE", num_args = 0..=1, group = "address")]
     #[expect(clippy::option_option, reason = "clap's type for an option with an optional value")]
     pub(in crate::args) kubeconfig: Option<Option<PathBuf>>,

@@ -3,6 +3,9 @@
 //! The loader supports exec plugins, OIDC and token files, and keeps credentials private. Therefore
 //! its layers wrap a service that returns the request headers.
 
+mod file;
+mod overrides;
+
 use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,12 +16,13 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, Request, Response};
 use http_body_util::Empty;
 use kube::client::{AuthError, ConfigExt};
-use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
+use kube::config::{AuthInfo, KubeConfigOptions};
 use rustls_pki_types::ServerName;
 use tower::util::BoxCloneService;
 use tower::{BoxError, Layer, ServiceExt, service_fn};
-use url::Url;
 
+use self::file::KubeconfigFile;
+pub use self::overrides::Overrides;
 use super::{
     Credential, PreparedTls, TargetConfig, TargetError, TlsConfig, TokenFile, error_chain,
     with_advice,
@@ -34,6 +38,8 @@ pub struct Login {
     file: Option<Arc<TokenFile>>,
     /// True if it adds an Authorization header.
     authorizes: bool,
+    /// True if the command line replaced the credential of the file.
+    is_replaced: bool,
 }
 
 impl Login {
@@ -60,6 +66,11 @@ impl Login {
     pub(crate) fn authorizes(&self) -> bool {
         self.authorizes
     }
+
+    /// Reports whether the command line replaced the credential of the kubeconfig.
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.is_replaced
+    }
 }
 
 impl fmt::Debug for Login {
@@ -77,23 +88,35 @@ impl TargetConfig {
         path: Option<&Path>,
         context: Option<&str>,
     ) -> Result<Self, TargetError> {
-        let file = match path {
-            Some(path) => Kubeconfig::read_from(path),
-            None => Kubeconfig::read(),
-        }
-        .map_err(|error| unusable(&error))?;
-        let proxy = proxy_of(&file, context)?;
+        Self::from_kubeconfig_with(path, context, &Overrides::default()).await
+    }
+
+    /// Reads the target of a kubeconfig context, with settings that replace those of the file.
+    pub async fn from_kubeconfig_with(
+        path: Option<&Path>,
+        context: Option<&str>,
+        overrides: &Overrides,
+    ) -> Result<Self, TargetError> {
+        let file = KubeconfigFile::read(path)?;
+        file.check_context(context)?;
+        let proxy = file.proxy(context)?;
+        let KubeconfigFile { name, content } = file;
         let options =
             KubeConfigOptions { context: context.map(str::to_owned), ..Default::default() };
-        let mut config = kube::Config::from_custom_kubeconfig(file, &options)
+        let mut config = kube::Config::from_custom_kubeconfig(content, &options)
             .await
-            .map_err(|error| unusable(&error))?;
+            .map_err(|error| unusable(&name, &error))?;
+        overrides.apply(&mut config)?;
         let mut target = Self::new(&config.cluster_url.to_string())?;
         target.proxy = proxy;
-        let file = take_token_file(&mut config.auth_info);
+        let token_file = take_token_file(&mut config.auth_info);
+        let is_replaced = overrides.replace_credential();
         // Exec plugins block.
-        let prepared = tokio::task::spawn_blocking(move || prepare(&config, file)).await;
-        let (login, tls) = prepared.map_err(|error| unusable(&error))??;
+        let prepared = tokio::task::spawn_blocking(move || {
+            prepare(&config, token_file, is_replaced).map_err(|error| unusable(&name, &*error))
+        });
+        let (login, tls) =
+            prepared.await.map_err(|error| TargetError::Client(error.to_string()))??;
         target.credential = Credential::Login(login);
         target.tls = TlsConfig::Prepared(Box::new(tls));
         Ok(target)
@@ -102,17 +125,18 @@ impl TargetConfig {
 
 fn prepare(
     config: &kube::Config,
-    file: Option<PathBuf>,
-) -> Result<(Login, PreparedTls), TargetError> {
-    let extra = config.extra_headers_layer().map_err(|error| unusable(&error))?;
-    let auth = config.auth_layer().map_err(|error| unusable(&error))?;
+    token_file: Option<PathBuf>,
+    is_replaced: bool,
+) -> Result<(Login, PreparedTls), BoxError> {
+    let extra = config.extra_headers_layer()?;
+    let auth = config.auth_layer()?;
     let echo = service_fn(|request: Request<Empty<Bytes>>| async move {
         let mut echo = Response::new(());
         *echo.headers_mut() = request.into_parts().0.headers;
         Ok::<_, BoxError>(echo)
     });
     let echo = extra.layer(echo);
-    let authorizes = auth.is_some() || file.is_some();
+    let authorizes = auth.is_some() || token_file.is_some();
     let echo = match auth {
         Some(auth) => BoxCloneService::new(auth.layer(echo)),
         None => BoxCloneService::new(echo),
@@ -121,12 +145,13 @@ fn prepare(
     nobody.auth_info = AuthInfo::default();
     let server_name = config.tls_server_name.clone().map(ServerName::try_from).transpose();
     let tls = PreparedTls {
-        authenticated: config.rustls_client_config().map_err(|error| unusable(&error))?,
-        anonymous: nobody.rustls_client_config().map_err(|error| unusable(&error))?,
-        server_name: server_name.map_err(|error| unusable(&error))?,
+        authenticated: config.rustls_client_config()?,
+        anonymous: nobody.rustls_client_config()?,
+        server_name: server_name?,
     };
-    let file = file.map(|path| Arc::new(TokenFile::new(path)));
-    Ok((Login { echo: Arc::new(Mutex::new(echo)), file, authorizes }, tls))
+    let file = token_file.map(|path| Arc::new(TokenFile::new(path)));
+    let echo = Arc::new(Mutex::new(echo));
+    Ok((Login { echo, file, authorizes, is_replaced }, tls))
 }
 
 /// Removes and returns the token file, if the loader would use it.
@@ -140,30 +165,8 @@ fn take_token_file(user: &mut AuthInfo) -> Option<PathBuf> {
     Some(path.into())
 }
 
-/// Returns the proxy of the file. The loader would also use the environment.
-fn proxy_of(file: &Kubeconfig, context: Option<&str>) -> Result<Option<Url>, TargetError> {
-    let wanted = context.or(file.current_context.as_deref());
-    let cluster = file
-        .contexts
-        .iter()
-        .find(|named| Some(named.name.as_str()) == wanted)
-        .and_then(|named| named.context.as_ref())
-        .map(|context| context.cluster.as_str());
-    let proxy = file
-        .clusters
-        .iter()
-        .find(|named| Some(named.name.as_str()) == cluster)
-        .and_then(|named| named.cluster.as_ref())
-        .and_then(|cluster| cluster.proxy_url.as_deref())
-        .filter(|url| !url.is_empty());
-    proxy
-        .map(Url::parse)
-        .transpose()
-        .map_err(|error| TargetError::Kubeconfig(format!("proxy-url: {error}")))
-}
-
-fn unusable(error: &(dyn Error + 'static)) -> TargetError {
-    TargetError::Kubeconfig(login_error(error))
+fn unusable(file: &str, error: &(dyn Error + 'static)) -> TargetError {
+    TargetError::Kubeconfig { file: file.to_owned(), reason: login_error(error) }
 }
 
 /// Joins the chain of causes. For an exec plugin, returns its stderr only, since its output,
