@@ -45,8 +45,10 @@ pub(crate) enum Error {
     ReportLoad(#[from] ReportLoadError),
     #[error(transparent)]
     Merge(#[from] MergeError),
-    #[error("no {what} has the name {name:?}{}", suggestion(nearest.as_deref()))]
-    Unknown { what: &'static str, name: String, nearest: Option<String> },
+    #[error("no {what} has the name {name:?}; {}", suggestion(nearest.as_deref(), list))]
+    Unknown { what: &'static str, name: String, nearest: Option<String>, list: String },
+    #[error("{0:?} is an area; `kubeproof list --area {0}` prints its cases")]
+    Area(String),
     #[error("{}: {reason}", path.display())]
     Config { path: PathBuf, reason: String },
     #[error(
@@ -113,18 +115,30 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// Returns the error for an unknown name, with the nearest valid name.
+    /// Returns the error for an unknown name. Its hint is the nearest valid name or the list.
     pub(crate) fn unknown<'a>(
         what: &'static str,
         name: &str,
         valid: impl Iterator<Item = &'a str>,
+        list: &str,
     ) -> Self {
-        Self::Unknown { what, name: name.to_owned(), nearest: nearest(name, valid) }
+        let (name, nearest) = (name.to_owned(), nearest(name, valid));
+        Self::Unknown { what, name, nearest, list: list.to_owned() }
+    }
+
+    /// Returns the error for a name that is not one of a few.
+    pub(crate) fn unlisted<'a>(
+        what: &'static str,
+        name: &str,
+        valid: impl Iterator<Item = &'a str>,
+    ) -> Self {
+        let list = format!("expected {}", valid.collect::<Vec<_>>().join(", "));
+        Self::Unknown { what, name: name.to_owned(), nearest: None, list }
     }
 
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Selection(SelectionError::NoMatch { .. })
+            Self::Selection(SelectionError::NoMatch { .. } | SelectionError::IsArea { .. })
             | Self::NothingSelected
             | Self::NothingToLint(_)
             | Self::Generated(GeneratedError::NothingToTest(_))
@@ -173,8 +187,8 @@ impl From<GeneratedError> for Error {
     }
 }
 
-fn suggestion(nearest: Option<&str>) -> String {
-    nearest.map(|name| format!("; did you mean {name:?}?")).unwrap_or_default()
+fn suggestion(nearest: Option<&str>, list: &str) -> String {
+    nearest.map_or_else(|| list.to_owned(), |name| format!("did you mean {name:?}?"))
 }
 
 fn describe_invalid_cases(error: &LoadError) -> String {

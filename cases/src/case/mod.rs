@@ -11,6 +11,7 @@ use crate::expression::Let;
 use crate::profile::Profile;
 use crate::protocol::Protocol;
 
+mod capability;
 mod check;
 mod explore;
 mod prerequisite;

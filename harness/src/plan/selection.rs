@@ -35,6 +35,12 @@ pub struct Selection {
     pub rerun: Option<Rerun>,
 }
 
+/// A suggestion differs in at most one of this many letters.
+const LETTERS_OF_A_MISTAKE: usize = 3;
+
+/// A suggestion differs in at most this many letters.
+const MISTAKES: usize = 3;
+
 /// A glob over ids (`watch/*`, `*bookmark*`), or over ids and subjects (`create/*@secrets.v1`).
 #[derive(Clone, Debug)]
 pub struct Pattern {
@@ -56,7 +62,7 @@ pub enum SelectionError {
         reason: String,
     },
     /// A pattern matches nothing.
-    #[error("{what} {text:?} matches nothing{}", did_you_mean(nearest.as_deref()))]
+    #[error("{what} {text:?} matches nothing; {}", did_you_mean(nearest.as_deref()))]
     NoMatch {
         /// The option.
         what: &'static str,
@@ -64,6 +70,14 @@ pub enum SelectionError {
         text: String,
         /// The most similar value.
         nearest: Option<String>,
+    },
+    /// A pattern is the name of an area.
+    #[error("{what}: {area:?} is an area; use {}", instead_of(what, area))]
+    IsArea {
+        /// The option.
+        what: &'static str,
+        /// The area.
+        area: String,
     },
     /// The shard is not `M/N`.
     #[error("{0:?} is no shard: expected M/N with M from 1 to N, such as 2/5")]
@@ -79,7 +93,14 @@ pub enum SelectionError {
 }
 
 fn did_you_mean(nearest: Option<&str>) -> String {
-    nearest.map(|id| format!("; did you mean {id:?}?")).unwrap_or_default()
+    match nearest {
+        Some(id) => format!("did you mean {id:?}?"),
+        None => "`kubeproof list` prints all cases".to_owned(),
+    }
+}
+
+fn instead_of(option: &str, area: &str) -> String {
+    if option == "--only" { format!("--area {area}") } else { format!("{option} '{area}/*'") }
 }
 
 impl Selection {
@@ -177,6 +198,10 @@ impl Pattern {
         if ids.clone().any(|id| self.may_match_case(id)) {
             return Ok(());
         }
+        let mut areas = ids.clone().filter_map(|id| id.split('/').next());
+        if areas.any(|area| area == self.text) {
+            return Err(SelectionError::IsArea { what, area: self.text.clone() });
+        }
         Err(no_match(what, &self.text, ids))
     }
 }
@@ -190,17 +215,19 @@ pub fn no_match<'a>(
     SelectionError::NoMatch { what, text: text.to_owned(), nearest: nearest(text, there_are) }
 }
 
-/// Returns the most similar candidate, if one is similar enough.
+/// Returns the candidate that differs in the fewest letters, if these are few. The candidate may
+/// have an area that the text lacks.
 pub fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
     let id = text.split('@').next().unwrap_or(text).replace(['*', '?'], "");
+    let most = (id.chars().count() / LETTERS_OF_A_MISTAKE).min(MISTAKES);
     candidates
         .map(|candidate| {
-            let whole = strsim::jaro_winkler(&id, candidate);
             let name = candidate.rsplit('/').next().unwrap_or(candidate);
-            (whole.max(strsim::jaro_winkler(&id, name)), candidate)
+            let whole = strsim::osa_distance(&id, candidate);
+            (whole.min(strsim::osa_distance(&id, name)), candidate)
         })
-        .max_by(|(a, _), (b, _)| a.total_cmp(b))
-        .filter(|(similarity, _)| *similarity > 0.6)
+        .min()
+        .filter(|(distance, _)| *distance <= most)
         .map(|(_, candidate)| candidate.to_owned())
 }
 
@@ -296,106 +323,4 @@ impl Rerun {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::case;
-
-    fn selection(only: &[&str], skip: &[&str]) -> Selection {
-        let patterns = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
-        Selection { only: patterns(only), skip: patterns(skip), ..Selection::default() }
-    }
-
-    #[test]
-    fn patterns_reach_ids_and_subjects() {
-        let selection = selection(&["watch/*@secrets.v1", "*bookmark*"], &["watch/old"]);
-        assert!(selection.takes("watch/adds", "secrets.v1"));
-        assert!(!selection.takes("watch/adds", "configmaps.v1"));
-        assert!(selection.takes("list/bookmarks", "configmaps.v1"));
-        assert!(!selection.takes("watch/old", "secrets.v1"));
-        assert!(selection.takes_case(&case("watch/adds")));
-        assert!(!selection.takes_case(&case("watch/old")));
-        assert!(!selection.takes_case(&case("get/reads")));
-    }
-
-    #[test]
-    fn subjects_have_two_notations() {
-        let selection = selection(&["get/*@apps/v1/*", "watch/*@v1/secrets"], &[]);
-        assert!(selection.takes("get/reads", "deployments.v1.apps"));
-        assert!(!selection.takes("get/reads", "secrets.v1"));
-        assert!(selection.takes("watch/adds", "secrets.v1"));
-    }
-
-    #[test]
-    fn a_whole_case_runs_on_all_subjects() {
-        assert!(selection(&["watch/*"], &["get/*"]).takes_whole(&case("watch/adds")));
-        assert!(!selection(&["watch/*@secrets.v1"], &[]).takes_whole(&case("watch/adds")));
-        assert!(!selection(&[], &["watch/*@secrets.v1"]).takes_whole(&case("watch/adds")));
-        let shard = Selection { shard: "1/2".parse().ok(), ..Selection::default() };
-        assert!(!shard.takes_whole(&case("watch/adds")));
-    }
-
-    #[test]
-    fn a_pattern_without_a_match_names_the_nearest_id() {
-        let cases = [case("create/name-taken"), case("watch/bookmarks")];
-        let error = selection(&["create/name-token"], &[]).check(&cases).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "--only \"create/name-token\" matches nothing; did you mean \"create/name-taken\"?"
-        );
-        let error = selection(&[], &["bookmark"]).check(&cases).unwrap_err();
-        assert!(error.to_string().ends_with("did you mean \"watch/bookmarks\"?"), "{error}");
-        selection(&["watch/*@nothing.v1"], &[]).check(&cases).unwrap();
-    }
-
-    #[test]
-    fn an_unknown_area_is_an_error() {
-        let selection = Selection { areas: vec!["creat".into()], ..Selection::default() };
-        let error = selection.check(&[case("create/name-taken")]).unwrap_err();
-        assert_eq!(error.to_string(), "--area \"creat\" matches nothing; did you mean \"create\"?");
-    }
-
-    #[test]
-    fn profiles_take_their_cases() {
-        let selection = Selection { profiles: vec![Profile::Crud], ..Selection::default() };
-        let of_profile = |profile| Case { profile, ..case("a/b") };
-        assert!(selection.takes_case(&of_profile(Some(Profile::Crud))));
-        assert!(!selection.takes_case(&of_profile(Some(Profile::Lists))));
-        assert!(!selection.takes_case(&of_profile(None)));
-    }
-
-    #[test]
-    fn levels_take_the_stronger_too() {
-        let should = Selection { level: Some(Level::Should), ..Selection::default() };
-        let of_level = |level| Case { level, ..case("a/b") };
-        assert!(should.takes_case(&of_level(Level::Must)));
-        assert!(should.takes_case(&of_level(Level::Should)));
-        assert!(!should.takes_case(&of_level(Level::May)));
-    }
-
-    #[test]
-    fn shards_are_disjoint_and_complete() {
-        let shards: Vec<Shard> =
-            ["1/3", "2/3", "3/3"].iter().map(|text| text.parse().unwrap()).collect();
-        assert!((0..10).all(|n| shards.iter().filter(|shard| shard.takes(n)).count() == 1));
-        for bad in ["0/3", "4/3", "1", "a/b", "1/0"] {
-            assert!(bad.parse::<Shard>().is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn a_rerun_takes_what_failed_or_errored() {
-        let rerun = Rerun::parse(
-            r#"{"results": [
-                {"id": "a/b", "subject": "configmaps.v1", "verdict": "fail", "more": 1},
-                {"id": "a/c", "subject": "", "verdict": "error"},
-                {"id": "a/d", "subject": "", "verdict": "warn"}]}"#,
-        )
-        .unwrap();
-        let selection = Selection { rerun: Some(rerun), ..Selection::default() };
-        assert!(selection.takes("a/b", "configmaps.v1"));
-        assert!(!selection.takes("a/b", "secrets.v1"));
-        assert!(selection.takes("a/c", ""));
-        assert!(!selection.takes("a/d", ""));
-        assert!(!selection.takes_case(&case("a/d")));
-    }
-}
+mod tests;

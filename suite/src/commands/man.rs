@@ -17,7 +17,7 @@ pub(super) fn man(command: Option<&str>, out: &mut dyn Write) -> Result<Exit, Er
             let found = program.find_subcommand(name).cloned();
             let page = found.ok_or_else(|| {
                 let names = program.get_subcommands().map(clap::Command::get_name);
-                Error::unknown("command", name, names)
+                Error::unknown("command", name, names, "`kubeproof help` prints all commands")
             })?;
             page.display_name(format!("kubeproof-{name}"))
         }

@@ -23,5 +23,10 @@ fn one_fault_is_tested_by_the_cases_that_list_it() {
     assert!(finished.stdout.starts_with("put-creates  put/"), "{}", finished.stdout);
     assert!(finished.stdout.contains("1 fault, caught by"), "{}", finished.stdout);
     let unknown = kubeproof(&["self-test", "capabilities", "--capability", "pagin"]).with(2);
-    assert!(unknown.stderr.contains("did you mean \"paging\"?"), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("; expected "), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains(", paging, "), "{}", unknown.stderr);
+    let unknown = kubeproof(&["self-test", "modes", "--mode", "nope"]).with(2);
+    let expected = "no mode has the name \"nope\"; expected namespace-default, no-rights, \
+                    one-namespace, read-only";
+    assert!(unknown.stderr.contains(expected), "{}", unknown.stderr);
 }

@@ -12,6 +12,9 @@ fn faults_are_listed_and_an_unknown_name_gets_a_suggestion() {
     assert!(output.stdout.contains("put-creates"), "{}", output.stdout);
     let output = kubeproof(&["serve", "--fault", "put-create"]).with(2);
     assert!(output.stderr.contains("did you mean \"put-creates\"?"), "{}", output.stderr);
+    let output = kubeproof(&["serve", "--fault", "xyzzy"]).with(2);
+    let expected = "; `kubeproof serve --list-faults` prints all faults";
+    assert!(output.stderr.contains(expected), "{}", output.stderr);
 }
 
 #[test]

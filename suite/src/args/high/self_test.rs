@@ -118,7 +118,7 @@ fn capabilities(names: &[String]) -> Result<Vec<MissingCapability>, Error> {
     }
     let capability = |name: &String| {
         let all = MissingCapability::all().map(MissingCapability::name);
-        MissingCapability::from_name(name).ok_or_else(|| Error::unknown("capability", name, all))
+        MissingCapability::from_name(name).ok_or_else(|| Error::unlisted("capability", name, all))
     };
     names.iter().map(capability).collect()
 }
@@ -130,7 +130,7 @@ fn modes(names: &[String]) -> Result<Vec<Mode>, Error> {
     }
     let mode = |name: &String| {
         let all = Mode::ALL.into_iter().map(Mode::name);
-        Mode::from_name(name).ok_or_else(|| Error::unknown("mode", name, all))
+        Mode::from_name(name).ok_or_else(|| Error::unlisted("mode", name, all))
     };
     names.iter().map(mode).collect()
 }

@@ -150,7 +150,9 @@ impl From<low::Controllers> for Controllers {
 /// Returns the faults with these names.
 pub(super) fn faults<C: FromIterator<Fault>>(names: &[String]) -> Result<C, Error> {
     let fault = |name: &String| {
-        let unknown = || Error::unknown("fault", name, Fault::all().map(Fault::name));
+        let all = || Fault::all().map(Fault::name);
+        let list = "`kubeproof serve --list-faults` prints all faults";
+        let unknown = || Error::unknown("fault", name, all(), list);
         Fault::from_name(name).ok_or_else(unknown)
     };
     names.iter().map(fault).collect()
@@ -160,7 +162,9 @@ pub(super) fn faults<C: FromIterator<Fault>>(names: &[String]) -> Result<C, Erro
 fn variations(seed: Option<u64>, names: &[String]) -> Result<Variations, Error> {
     let seeded = seed.map_or(Variations::none(), Variations::from_seed);
     names.iter().try_fold(seeded, |variations, name| {
-        let unknown = || Error::unknown("variation", name, Variation::all().map(Variation::name));
+        let all = || Variation::all().map(Variation::name);
+        let list = "`kubeproof serve --list-variations` prints all variations";
+        let unknown = || Error::unknown("variation", name, all(), list);
         let variation = Variation::from_name(name).ok_or_else(unknown)?;
         Ok(variations.with(variation))
     })

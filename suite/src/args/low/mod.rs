@@ -53,7 +53,7 @@ pub(super) enum Command {
     Clean(Clean),
     /// List the cases
     List(List),
-    /// Explain a case, a requirement, a profile or a fault
+    /// Explain a case, a requirement, a profile, a capability, a fault or a variation
     Explain(Explain),
     /// Show which requirements have cases, by section and level
     Coverage(Coverage),

@@ -182,7 +182,7 @@ pub(in crate::args) struct Selection {
     pub(in crate::args) known_failures: Option<PathBuf>,
 
     /// Fail if the target lacks one of these capabilities
-    #[arg(long, value_name = "CAPABILITY", num_args = 1.., value_parser = needed_capability)]
+    #[arg(long, value_name = "CAPABILITY", num_args = 1.., value_parser = needed_capability())]
     pub(in crate::args) require: Vec<Capability>,
 
     /// Fail if the target lacks one of these profiles: most of its cases are skipped

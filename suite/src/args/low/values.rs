@@ -82,8 +82,13 @@ pub(super) fn kubernetes_version() -> impl TypedValueParser<Value = KubernetesVe
 }
 
 /// Parses the name of a capability that cases need.
-pub(super) fn needed_capability(name: &str) -> Result<Needed, String> {
-    serde_json::from_value(name.into()).map_err(|error| error.to_string())
+pub(super) fn needed_capability() -> impl TypedValueParser<Value = Needed> {
+    let value = |(_, name, summary): (Needed, String, String)| {
+        PossibleValue::new(name).help(summary.trim_end_matches('.').to_owned())
+    };
+    PossibleValuesParser::new(Needed::all().into_iter().map(value)).try_map(|name| {
+        Needed::from_name(&name).ok_or_else(|| format!("no capability has the name {name}"))
+    })
 }
 
 /// Parses the name of a profile.

@@ -1,8 +1,10 @@
-//! `kubeproof explain`: explains a case, a requirement, a profile or a fault.
+//! `kubeproof explain`: explains whatever has a name: cases, requirements, profiles, capabilities,
+//! faults and variations.
 
 mod describe;
 mod example;
 mod fault;
+mod server_feature;
 mod steps;
 mod streams;
 
@@ -11,11 +13,11 @@ pub(super) use self::example::{write_correct, write_exchanges};
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use kubeproof_cases::case::{Case, Edition};
+use kubeproof_cases::case::{Capability, Case, Edition};
 use kubeproof_cases::requirements::Requirement;
 use kubeproof_cases::{Catalogue, Profile};
 use kubeproof_harness::plan::capability_name;
-use kubeproof_reference_server::Fault;
+use kubeproof_reference_server::{Fault, Variation};
 
 use super::list::describe_subjects;
 use super::report_files;
@@ -33,21 +35,43 @@ pub(super) async fn explain(explain: &high::Explain, out: &mut dyn Write) -> Res
         most_specific_case(requirement, &catalogue)
     } else if let Some(profile) = Profile::from_name(&explain.id) {
         explain_profile(profile, &catalogue, out)?;
+        // `crds` is the name of a profile and of a capability.
+        if let Some(capability) = Capability::from_name(&explain.id) {
+            writeln!(out)?;
+            server_feature::write_capability(capability, &catalogue, out)?;
+        }
         None
     } else if let Some(fault) = Fault::from_name(&explain.id) {
         fault::write(fault, &catalogue, out)?;
         None
+    } else if let Some(capability) = Capability::from_name(&explain.id) {
+        server_feature::write_capability(capability, &catalogue, out)?;
+        None
+    } else if let Some(variation) = Variation::from_name(&explain.id) {
+        server_feature::write_variation(variation, out)?;
+        None
     } else {
-        let cases = catalogue.cases.iter().map(|case| case.id.as_str());
-        let requirements = catalogue.requirements.iter().map(|requirement| requirement.id.as_str());
-        let known = cases.chain(requirements).chain(Profile::ALL.map(Profile::name));
-        let known = known.chain(Fault::all().map(|fault| -> &str { fault.name() }));
-        return Err(Error::unknown("case, requirement, profile or fault", &explain.id, known));
+        return Err(unknown(&explain.id, &catalogue));
     };
     if let Some(case) = example.filter(|_| explain.with_example) {
         example::write(case, &catalogue, out).await?;
     }
     Ok(Exit::CONFORMANT)
+}
+
+fn unknown(id: &str, catalogue: &Catalogue) -> Error {
+    if catalogue.cases.iter().any(|case| case.area() == id) {
+        return Error::Area(id.to_owned());
+    }
+    let capabilities = Capability::all();
+    let cases = catalogue.cases.iter().map(|case| case.id.as_str());
+    let requirements = catalogue.requirements.iter().map(|requirement| requirement.id.as_str());
+    let known = cases.chain(requirements).chain(Profile::ALL.map(Profile::name));
+    let known = known.chain(Fault::all().map(|fault| -> &str { fault.name() }));
+    let known = known.chain(Variation::all().map(|variation| -> &str { variation.name() }));
+    let known = known.chain(capabilities.iter().map(|(_, name, _)| name.as_str()));
+    let what = "case, requirement, profile, capability, fault or variation";
+    Error::unknown(what, id, known, "`kubeproof list` prints all cases")
 }
 
 fn explain_case(case: &Case, catalogue: &Catalogue, out: &mut dyn Write) -> Result<(), Error> {
