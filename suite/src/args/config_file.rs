@@ -14,6 +14,8 @@ pub(super) struct Setting {
     /// The long name without dashes.
     pub(super) name: String,
     pub(super) values: Vec<String>,
+    /// The file or the variable.
+    pub(super) source: String,
 }
 
 /// Reads a file. Relative paths in it start at its directory. `kind` returns the kind of an option,
@@ -33,7 +35,8 @@ pub(super) fn read(
         let kind = kind(name).map_err(|nearest| failed(unknown(name, nearest)))?;
         let values = values(item, kind, directory)
             .map_err(|expected| failed(format!("{name}: expected {expected}")))?;
-        settings.push(Setting { name: name.to_owned(), values });
+        let source = path.display().to_string();
+        settings.push(Setting { name: name.to_owned(), values, source });
     }
     Ok(settings)
 }

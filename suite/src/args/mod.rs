@@ -14,25 +14,60 @@ use clap::{CommandFactory as _, Parser as _};
 
 use crate::error::Error;
 
-/// Where arguments come from beside the command line.
-const SOURCES: &str = "kubeproof.toml or KUBEPROOF_ variables";
-
+use self::config_file::Setting;
 /// Parses and resolves the command line, with the options of the configuration file and the
 /// environment. Prints help or a syntax error and exits, as clap does.
 pub(crate) fn parse() -> Result<high::Command, Error> {
     let given: Vec<_> = std::env::args_os().collect();
-    let words = layers::expand(given.clone(), std::env::vars_os(), &mut definition())?;
-    let added = words.len() - given.len();
-    let cli = low::Cli::try_parse_from(&words).unwrap_or_else(|error| {
-        if added > 0 && error.use_stderr() {
-            let _ = writeln!(io::stderr(), "note: {added} arguments are from {SOURCES}");
+    let expanded = layers::expand(given, std::env::vars_os(), &mut definition())?;
+    // If standard error is closed, the exit code must suffice.
+    for warning in &expanded.warnings {
+        let _ = writeln!(io::stderr(), "warning: {warning}");
+    }
+    let cli = low::Cli::try_parse_from(&expanded.words).unwrap_or_else(|error| {
+        if error.use_stderr() {
+            for note in origins(&expanded.added, &error.to_string()) {
+                let _ = writeln!(io::stderr(), "note: {note}");
+            }
         }
         error.exit()
     });
-    high::Command::resolve(cli, &command_line::of(&words))
+    high::Command::resolve(cli, &command_line::of(&expanded.words))
+}
+
+/// Returns the sources of the arguments that an error names, or of all arguments that are not from
+/// the command line.
+fn origins(added: &[Setting], error: &str) -> Vec<String> {
+    let names = |setting: &&Setting| {
+        let mut words = error.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+        words.any(|word| word.strip_prefix("--") == Some(&setting.name))
+    };
+    let named: Vec<_> = added.iter().filter(names).collect();
+    let shown = if named.is_empty() { added.iter().collect() } else { named };
+    let origin = |setting: &Setting| format!("--{} is from {}", setting.name, setting.source);
+    shown.into_iter().map(origin).collect()
 }
 
 /// Returns the definition of the command line, for completions and manual pages.
 pub(crate) fn definition() -> clap::Command {
     low::Cli::command()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_have_their_sources() {
+        let setting = |name: &str, source: &str| Setting {
+            name: name.to_owned(),
+            values: Vec::new(),
+            source: source.to_owned(),
+        };
+        let added = [setting("jobs", "kp.toml"), setting("json", "KUBEPROOF_JSON")];
+        let error = "error: invalid value 'x' for '--jobs <N>': expected a number";
+        assert_eq!(origins(&added, error), ["--jobs is from kp.toml"]);
+        let all = ["--jobs is from kp.toml", "--json is from KUBEPROOF_JSON"];
+        assert_eq!(origins(&added, "error: unexpected argument '--job'"), all);
+    }
 }

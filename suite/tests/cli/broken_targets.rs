@@ -6,7 +6,7 @@ use std::thread;
 
 use serde_json::Value;
 
-use crate::program::{Finished, kubeproof};
+use crate::program::{Finished, command, kubeproof};
 use crate::server::TestServer;
 
 #[track_caller]
@@ -54,6 +54,25 @@ fn an_untrusted_certificate_ends_with_3() {
     kubeproof(&[&["run", "--insecure-skip-tls-verify"], &server.target()[..], &one].concat())
         .with(0);
     kubeproof(&[&["run", "--kubeconfig", &kubeconfig], &one[..]].concat()).with(0);
+}
+
+/// As with kubectl, an option replaces the setting of the file.
+#[test]
+fn options_replace_the_settings_of_a_kubeconfig() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let kubeconfig = dir.path().join("kubeconfig").display().to_string();
+    let _server = TestServer::start(&["--kubeconfig-out", &kubeconfig]);
+    let run = ["run", "-q", "--only", "get/*@configmaps.v1", "--kubeconfig", &kubeconfig];
+    kubeproof(&run).with(0);
+    let other = kubeproof(&[&run[..], &["--token", "of-nobody"]].concat()).with(3);
+    assert!(other.stderr.contains("is the token or the client certificate"), "{}", other.stderr);
+    let mut variable = command(&run);
+    let variable = variable.env("KUBEPROOF_TOKEN", "of-nobody").output().expect("the binary runs");
+    assert_eq!(variable.status.code(), Some(3));
+    for option in ["--certificate-authority", "--token-file"] {
+        let missing = kubeproof(&[&run[..], &[option, "none.pem"]].concat()).with(2);
+        assert!(missing.stderr.contains("none.pem"), "{option}: {}", missing.stderr);
+    }
 }
 
 #[test]

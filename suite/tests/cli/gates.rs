@@ -44,14 +44,49 @@ fn a_mistake_in_the_configuration_is_a_usage_error() {
     let path = directory.path().join("ci.toml");
     for (config, expected) in [
         ("onlly = [\"get/*\"]", "has no option \"onlly\"; did you mean \"only\"?"),
-        ("jobs = \"many\"", "1 arguments are from kubeproof.toml or KUBEPROOF_ variables"),
+        ("jobs = \"many\"", "note: --jobs is from ci.toml\n"),
     ] {
         fs::write(&path, config).expect("written");
         let finished = run_in(directory.path(), &[], &["--config", "ci.toml"]).with(2);
         assert!(finished.stderr.contains(expected), "{}", finished.stderr);
     }
+    let variable = run_in(directory.path(), &[("KUBEPROOF_JOBS", "x")], &[]).with(2);
+    let expected = "note: --jobs is from KUBEPROOF_JOBS\n";
+    assert!(variable.stderr.contains(expected), "{}", variable.stderr);
     let missing = run_in(directory.path(), &[], &["--config", "none.toml"]).with(2);
     assert!(missing.stderr.contains("none.toml"), "{}", missing.stderr);
+}
+
+#[test]
+fn a_variable_that_is_almost_an_option_has_a_warning() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let variables = [("KUBEPROOF_ONYL", "get/*"), ("KUBEPROOF_SERVICE_HOST", "10.0.0.1")];
+    let finished = run_in(directory.path(), &variables, &["--only", "none/none"]).with(4);
+    let warnings: Vec<_> =
+        finished.stderr.lines().filter(|line| line.starts_with("warning")).collect();
+    let expected = "warning: KUBEPROOF_ONYL names no option; did you mean KUBEPROOF_ONLY?";
+    assert_eq!(warnings, [expected]);
+}
+
+/// Each command with a target reads the variables of the target, and no others.
+#[test]
+fn commands_with_a_target_read_its_variables() {
+    let server = TestServer::start(&[]);
+    let run = |arguments: &[&str], token: &str| -> Finished {
+        let mut command = command(arguments);
+        command.env("KUBEPROOF_SERVER", &server.url).env("KUBEPROOF_TOKEN", token);
+        command.env("KUBEPROOF_SEED", "17").env("KUBEPROOF_STRICT", "1");
+        command.output().expect("the binary runs").into()
+    };
+    let subject = ["--subject", "v1/configmaps"];
+    let stress = [&["stress", "--duration", "1s"], &subject[..]].concat();
+    let explore = [&["explore", "--max-requests", "20"], &subject[..]].concat();
+    for arguments in [&stress[..], &explore, &["clean", "--dry-run"]] {
+        let finished = run(arguments, TOKEN).with(0);
+        let own = arguments[0] == "clean" || finished.stdout.contains(&server.url);
+        assert!(own && !finished.stdout.contains("seed 17"), "{}", finished.stdout);
+        run(arguments, "of-nobody").with(3);
+    }
 }
 
 #[test]

@@ -1,143 +1,81 @@
-//! Options of `kubeproof run` from a configuration file and from the environment.
+//! Options from a configuration file and from the environment.
 //!
 //! Both become arguments in front of those of the command line, so one parser checks them all. The
 //! command line takes precedence over the environment, and the environment over the file.
+
+mod environment;
+mod options;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, Command};
 
+pub(super) use self::options::{Kind, kind};
+use self::options::{OF_ANY, OF_KUBECONFIG, OF_ORACLE, TARGET, is_replaced};
 use super::config_file::{self, Setting};
 use crate::error::Error;
 
 /// The configuration file that a run reads if it exists.
 const DEFAULT_FILE: &str = "kubeproof.toml";
 
-/// The prefix of environment variables.
-const PREFIX: &str = "KUBEPROOF_";
+/// The command that reads all its options from the file and from the environment.
+const RUN: &str = "run";
 
-/// Options that exclude each other. One of them replaces the others of a lower layer.
-const EXCLUSIVE: [&[&str]; 6] = [
-    &["server", "kubeconfig"],
-    &["token", "token-file"],
-    &["certificate-authority", "insecure-skip-tls-verify"],
-    &["oracle-token", "oracle-token-file"],
-    &["oracle-certificate-authority", "oracle-insecure-skip-tls-verify"],
-    &["quiet", "verbose"],
-];
+/// The other commands with a target. They read only the target and the limits from the environment.
+const WITH_TARGET: [&str; 3] = ["stress", "explore", "clean"];
 
-/// Options that describe a target. A target of the command line or the environment replaces the
-/// whole target of the file, so that no server receives the credential of another one.
-const TARGET: [&str; 11] = [
-    "server",
-    "kubeconfig",
-    "context",
-    "token",
-    "token-file",
-    "certificate-authority",
-    "insecure-skip-tls-verify",
-    "client-certificate",
-    "client-key",
-    "as",
-    "second-token",
-];
-
-/// Options that apply only to `--server`.
-const OF_SERVER: &[&str] = &[
-    "token",
-    "token-file",
-    "certificate-authority",
-    "insecure-skip-tls-verify",
-    "client-certificate",
-    "client-key",
-];
-
-/// Options that apply only to `--kubeconfig`.
-const OF_KUBECONFIG: &[&str] = &["context"];
-
-/// Options that apply to any target but the bundled server.
-const OF_ANY: &[&str] = &["as", "second-token"];
-
-/// Prefix of the options that apply only to `--oracle`. Another oracle replaces them as a target
-/// does.
-const OF_ORACLE: &str = "oracle-";
+/// The arguments of the process with those of the other layers.
+pub(super) struct Expanded {
+    /// Begins with the name of the program.
+    pub(super) words: Vec<OsString>,
+    /// The settings that became arguments.
+    pub(super) added: Vec<Setting>,
+    /// Mistakes that do not end the command.
+    pub(super) warnings: Vec<String>,
+}
 
 /// Returns the arguments of the process with those of the configuration file and the environment.
-/// Only `run` has them. The result begins with the name of the program.
 pub(super) fn expand(
     arguments: Vec<OsString>,
     environment: impl Iterator<Item = (OsString, OsString)>,
     definition: &mut Command,
-) -> Result<Vec<OsString>, Error> {
-    let Some(at) = place_of_run(&arguments) else { return Ok(arguments) };
+) -> Result<Expanded, Error> {
+    let unchanged = |words| Ok(Expanded { words, added: Vec::new(), warnings: Vec::new() });
+    let Some((at, name)) = command(&arguments) else { return unchanged(arguments) };
+    let name = name.to_owned();
     definition.build();
-    let Some(run) = definition.find_subcommand("run") else { return Ok(arguments) };
-    let given = given(&arguments[at + 1..], run);
-    let variables: BTreeMap<String, String> = environment
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| name.starts_with(PREFIX))
-        .collect();
-    let environment = from_environment(&variables, run)?;
-    let file = config_path(&arguments[at + 1..], &variables);
-    let file = match &file {
-        Some(path) => config_file::read(path, |name| kind(run, name))?,
+    let (Some(command), Some(run)) =
+        (definition.find_subcommand(&name), definition.find_subcommand(RUN))
+    else {
+        return unchanged(arguments);
+    };
+    let rest = &arguments[at + 1..];
+    let given = given(rest, command);
+    let variables = environment::variables(environment);
+    let warnings = environment::near_misses(&variables, run);
+    let of_environment = environment::settings(&variables, command, name == RUN)?;
+    let of_file = match config_path(rest, &variables).filter(|_| name == RUN) {
+        Some(path) => config_file::read(&path, |name| kind(command, name))?,
         None => Vec::new(),
     };
-    let settings = effective(&given, environment, file);
-    let mut expanded = arguments[..=at].to_vec();
-    expanded.extend(settings.iter().flat_map(|setting| words(setting, run)));
-    expanded.extend_from_slice(&arguments[at + 1..]);
-    Ok(expanded)
+    let added = effective(&given, of_environment, of_file);
+    let mut words = arguments[..=at].to_vec();
+    words.extend(added.iter().flat_map(|setting| as_words(setting, command)));
+    words.extend_from_slice(rest);
+    Ok(Expanded { words, added, warnings })
 }
 
-/// The kinds of values that an option takes.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Kind {
-    /// No value: present or absent.
-    Flag,
-    /// No value, may be repeated.
-    Count,
-    /// One value.
-    One { is_path: bool },
-    /// One value, or none: present.
-    Optional { is_path: bool },
-    /// Several values.
-    Many { is_path: bool },
-}
-
-/// Returns the kind of an option of `run`, or the nearest name.
-fn kind(run: &Command, name: &str) -> Result<Kind, Option<String>> {
-    let names = || run.get_arguments().filter_map(Arg::get_long).filter(|name| is_layered(name));
-    let argument = run
-        .get_arguments()
-        .find(|argument| argument.get_long() == Some(name) && is_layered(name))
-        .ok_or_else(|| kubeproof_harness::plan::nearest(name, names()))?;
-    let is_path = argument.get_value_parser().type_id() == clap::value_parser!(PathBuf).type_id();
-    let takes_none = argument.get_num_args().is_some_and(|range| range.min_values() == 0);
-    Ok(match argument.get_action() {
-        ArgAction::SetTrue => Kind::Flag,
-        ArgAction::Count => Kind::Count,
-        ArgAction::Append => Kind::Many { is_path },
-        _ if takes_none => Kind::Optional { is_path },
-        _ => Kind::One { is_path },
-    })
-}
-
-/// Returns whether a configuration file may hold an option.
-fn is_layered(name: &str) -> bool {
-    !["help", "version", "config"].contains(&name)
-}
-
-/// Returns the index of `run` in the arguments. Only `--color` can precede a command.
-fn place_of_run(arguments: &[OsString]) -> Option<usize> {
+/// Returns the command with layers and its index in the arguments. Only `--color` can precede a
+/// command.
+fn command(arguments: &[OsString]) -> Option<(usize, &str)> {
     let mut at = 1;
     while let Some(word) = arguments.get(at)?.to_str() {
         match word {
-            "run" => return Some(at),
             "--color" => at += 2,
             _ if word.starts_with("--color=") => at += 1,
+            _ if word == RUN || WITH_TARGET.contains(&word) => return Some((at, word)),
             _ => return None,
         }
     }
@@ -145,14 +83,15 @@ fn place_of_run(arguments: &[OsString]) -> Option<usize> {
 }
 
 /// Returns the long names of the options that the command line gives.
-fn given(arguments: &[OsString], run: &Command) -> Vec<String> {
+fn given(arguments: &[OsString], command: &Command) -> Vec<String> {
     let words = arguments.iter().filter_map(|word| word.to_str()).take_while(|word| *word != "--");
     let mut names = Vec::new();
     for word in words {
         if let Some(long) = word.strip_prefix("--") {
             names.push(long.split('=').next().unwrap_or_default().to_owned());
         } else if let Some(shorts) = word.strip_prefix('-') {
-            let of_short = |short| run.get_arguments().find(|arg| arg.get_short() == Some(short));
+            let of_short =
+                |short| command.get_arguments().find(|arg| arg.get_short() == Some(short));
             let longs = shorts.chars().map_while(of_short).filter_map(Arg::get_long);
             names.extend(longs.map(str::to_owned));
         }
@@ -175,33 +114,6 @@ fn config_path(arguments: &[OsString], variables: &BTreeMap<String, String>) -> 
     }
     let default = Path::new(DEFAULT_FILE);
     default.exists().then(|| default.to_owned())
-}
-
-/// Returns the settings of the environment. Variables that name no option belong to others.
-fn from_environment(
-    variables: &BTreeMap<String, String>,
-    run: &Command,
-) -> Result<Vec<Setting>, Error> {
-    let mut settings = Vec::new();
-    for (variable, value) in variables {
-        let name = variable[PREFIX.len()..].to_ascii_lowercase().replace('_', "-");
-        let Ok(kind) = kind(run, &name) else { continue };
-        let values = match kind {
-            Kind::Flag => vec![truth(variable, value)?.to_string()],
-            Kind::Many { .. } => value.split_whitespace().map(str::to_owned).collect(),
-            Kind::Count | Kind::One { .. } | Kind::Optional { .. } => vec![value.clone()],
-        };
-        settings.push(Setting { name, values });
-    }
-    Ok(settings)
-}
-
-fn truth(variable: &str, value: &str) -> Result<bool, Error> {
-    match value.to_ascii_lowercase().as_str() {
-        "1" | "true" | "yes" | "on" => Ok(true),
-        "" | "0" | "false" | "no" | "off" => Ok(false),
-        _ => Err(Error::Variable { name: variable.to_owned(), value: value.to_owned() }),
-    }
 }
 
 /// Returns the settings that the command line does not replace.
@@ -228,28 +140,19 @@ fn effective(given: &[String], environment: Vec<Setting>, file: Vec<Setting>) ->
     let (server, kubeconfig, oracle) = (has("server"), has("kubeconfig"), has("oracle"));
     kept.retain(|one| {
         let name = one.name.as_str();
-        (server || !OF_SERVER.contains(&name))
-            && (kubeconfig || !OF_KUBECONFIG.contains(&name))
+        (kubeconfig || !OF_KUBECONFIG.contains(&name))
             && (server || kubeconfig || !OF_ANY.contains(&name))
             && (oracle || !name.starts_with(OF_ORACLE))
     });
     kept
 }
 
-fn is_replaced(name: &str, by: &[String]) -> bool {
-    let same = |other: &String| {
-        other == name
-            || EXCLUSIVE.iter().any(|set| set.contains(&name) && set.contains(&other.as_str()))
-    };
-    by.iter().any(same)
-}
-
 /// Returns the arguments of a setting.
-fn words(setting: &Setting, run: &Command) -> Vec<OsString> {
-    let Setting { name, values } = setting;
+fn as_words(setting: &Setting, command: &Command) -> Vec<OsString> {
+    let Setting { name, values, .. } = setting;
     let first = values.first().map(String::as_str).unwrap_or_default();
     let flag = || OsString::from(format!("--{name}"));
-    match kind(run, name) {
+    match kind(command, name) {
         Ok(Kind::Flag) if first == "true" => vec![flag()],
         Ok(Kind::Flag) | Err(_) => Vec::new(),
         Ok(Kind::Count) => vec![flag(); first.parse().unwrap_or(1)],
@@ -276,7 +179,7 @@ mod tests {
         words.extend(line.split_whitespace().map(OsString::from));
         let config = ("KUBEPROOF_CONFIG".into(), path.into());
         let variables = variables.iter().map(|(name, value)| ((*name).into(), (*value).into()));
-        let all = expand(words, variables.chain([config]), &mut Cli::command())?;
+        let all = expand(words, variables.chain([config]), &mut Cli::command())?.words;
         let root = format!("{}/", directory.path().display());
         let all = all[1..].iter().map(|word| word.to_string_lossy().replace(&root, "DIR/"));
         Ok(all.collect::<Vec<_>>().join(" "))
@@ -323,7 +226,11 @@ mod tests {
         "run --server https://b",
         "run --token=t --server https://b"
     )]
-    #[case::unused_token(&[("KUBEPROOF_TOKEN", "t")], "run --kubeconfig f", "run --kubeconfig f")]
+    #[case::token_beside_a_kubeconfig(
+        &[("KUBEPROOF_TOKEN", "t")],
+        "run --kubeconfig f",
+        "run --token=t --kubeconfig f"
+    )]
     fn a_credential_reaches_only_its_server(
         #[case] variables: &[(&str, &str)],
         #[case] line: &str,
