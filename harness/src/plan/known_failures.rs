@@ -210,9 +210,17 @@ impl KnownFailures {
         let judged = usage.judged.iter().filter_map(|n| Some((*n, self.entries.get(*n)?)));
         let stale = judged.filter_map(|(n, entry)| {
             let decided = complete && !self.partial.contains(&n);
-            let is_unused = decided && entry.is_glob() && !usage.failing.contains(&n);
+            let fails = usage.failing.contains(&n);
+            let is_unused = decided && entry.is_glob() && !fails;
             let place = format!("{}:{}: ", self.path.display(), entry.line);
             if let Some(date) = entry.expired_on(today) {
+                if !fails && (decided || !entry.may_pass()) {
+                    let title = entry.title();
+                    return Some(format!(
+                        "{place}the entry {title} expired on {date}, and nothing fails; remove \
+                         the entry"
+                    ));
+                }
                 Some(format!(
                     "{place}the entry {} expired on {date}; fix the failure, or set a new date",
                     entry.title()

@@ -111,6 +111,19 @@ fn expired_entries_are_listed() {
     assert_eq!(list.stale(&usage, day("2026-01-01"), true), Vec::<String>::new());
 }
 
+#[rstest]
+#[case("watch/bookmark-sent", false)]
+#[case("watch/*", true)]
+fn an_expired_entry_without_a_failure_is_to_be_removed(#[case] case: &str, #[case] complete: bool) {
+    let list = list(&entry(case, "  expires: 2026-01-01\n"));
+    let usage = usage(&list, &[failed(&[("a", Verdict::Pass)])]);
+    let stale = list.stale(&usage, day("2026-01-02"), complete);
+    let line = format!(
+        "known.yaml:1: the entry {case} expired on 2026-01-01, and nothing fails; remove the entry"
+    );
+    assert_eq!(stale, [line]);
+}
+
 #[test]
 fn the_last_day_is_the_date_of_the_entry() {
     let list = list("- {case: watch/*, reason: r, expires: 2026-05-01}\n");
