@@ -9,6 +9,7 @@ use kubeproof_harness::generated::GeneratedError;
 use kubeproof_harness::plan::{
     KnownFailuresError, PlanError, SelectionError, SubjectError, nearest,
 };
+use kubeproof_harness::run::leftovers::FindError;
 use kubeproof_harness::schema::ManifestError;
 use kubeproof_harness::target::TargetError;
 use kubeproof_reference_server::kubelet::EndpointError;
@@ -29,6 +30,9 @@ pub(crate) enum Error {
     KnownFailures(#[from] KnownFailuresError),
     #[error(transparent)]
     Target(#[from] TargetError),
+    /// Objects of earlier runs cannot be found.
+    #[error(transparent)]
+    Leftovers(FindError),
     /// The namespace of `--namespace` does not exist.
     #[error(transparent)]
     NoNamespace(PlanError),
@@ -163,6 +167,15 @@ impl Error {
             return false;
         };
         error.kind() == io::ErrorKind::BrokenPipe
+    }
+}
+
+impl From<FindError> for Error {
+    fn from(error: FindError) -> Self {
+        match error {
+            FindError::Target(error) => Self::Target(error),
+            error @ FindError::NoNamespace(_) => Self::Leftovers(error),
+        }
     }
 }
 

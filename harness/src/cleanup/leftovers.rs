@@ -33,10 +33,23 @@ pub struct Leftover {
 pub struct Found {
     /// Sorted by path.
     pub leftovers: Vec<Leftover>,
+    /// The number of objects that are too young to be removed.
+    pub younger: usize,
     /// Collections that the server does not list, with the reason. Objects may remain there.
     pub unseen: Vec<(String, String)>,
     /// The resources of which something can be in a namespace.
     namespaced: Vec<ResourceName>,
+}
+
+/// Why objects of earlier runs cannot be found.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    /// The target does not respond, rejects the credential, or is no Kubernetes API.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The given namespace does not exist.
+    #[error("the namespace {0:?} does not exist; check --namespace")]
+    NoNamespace(String),
 }
 
 /// Finds objects of earlier runs that are older than `older_than`, which protects runs that are in
@@ -49,11 +62,22 @@ pub async fn find(
     namespace: Option<&str>,
     older_than: Duration,
     deadline: Instant,
-) -> Result<Found, TargetError> {
-    client.ping(deadline).await?;
+) -> Result<Found, FindError> {
+    let reached = client.ping(deadline).await?;
     let requester = Requester { client, deadline };
     let discovery = Discovery::of(&requester, &[]).await.complete(&requester, None).await;
     let resources = discovery.resources;
+    if let Some(problem) = reached.problem.filter(|_| resources.is_empty()) {
+        return Err(problem.into());
+    }
+    if let Some(namespace) = namespace
+        && resources.keys().any(|name| root_of(name) == CORE && name.resource == "namespaces")
+    {
+        let path = format!("{NAMESPACES}{namespace}");
+        if requester.get(&path, "application/json").await.status() == 404 {
+            return Err(FindError::NoNamespace(namespace.to_owned()));
+        }
+    }
     if resources.is_empty() {
         let why = "discovery lists no resource".to_owned();
         return Ok(Found { unseen: vec![("/".to_owned(), why)], ..Found::default() });
@@ -76,17 +100,19 @@ pub async fn find(
         .zip(&lists)
         .flat_map(|(collection, list)| leftovers(collection, list))
         .collect();
-    found.retain(|leftover| leftover.age >= older_than);
     found.sort_by(|a, b| a.path.cmp(&b.path));
     // Each version of a resource lists the same object.
     found.dedup_by(|a, b| resource_and_name(&a.path) == resource_and_name(&b.path));
+    let all = found.len();
+    found.retain(|leftover| leftover.age >= older_than);
+    let younger = all - found.len();
     // A resource may disappear after discovery.
     let unseen = collections
         .into_iter()
         .zip(&lists)
         .filter(|(_, list)| !matches!(list.status(), 200 | 404 | 405));
     let unseen = unseen.map(|(collection, list)| (collection, list.in_words())).collect();
-    Ok(Found { leftovers: found, unseen, namespaced: inside.collect() })
+    Ok(Found { leftovers: found, younger, unseen, namespaced: inside.collect() })
 }
 
 /// Removes these objects with their finalizers. Returns what could not be removed.
@@ -166,6 +192,8 @@ fn is_of_a_run(name: &str) -> bool {
     }
     any_of(&["kp-", "kubeproof-"], name)
 }
+
+const CORE: &str = "/api/v1";
 
 const NAMESPACES: &str = "/api/v1/namespaces/";
 

@@ -26,7 +26,7 @@ use crate::exchange::{Exchange, Outcome, Sent};
 use crate::transport::{Client, Outgoing};
 
 pub(crate) use self::collection::Collection;
-pub use self::leftovers::{Found, Leftover, find, remove};
+pub use self::leftovers::{FindError, Found, Leftover, find, remove};
 use self::remover::{Remover, namespace_path};
 
 /// Concurrent deletions.

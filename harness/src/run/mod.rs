@@ -31,5 +31,5 @@ pub use self::schedule::{results, run};
 
 /// What earlier runs left behind.
 pub mod leftovers {
-    pub use crate::cleanup::{Found, Leftover, find, remove};
+    pub use crate::cleanup::{FindError, Found, Leftover, find, remove};
 }

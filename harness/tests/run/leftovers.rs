@@ -177,6 +177,7 @@ fn littered(method: &str, target: &str, _: &Value) -> Reply {
         (_, "/apis/apiextensions.k8s.io/v1") => {
             json!({"resources": [removable("customresourcedefinitions")]})
         }
+        (_, "/api/v1/namespaces/lent") => json!({"kind": "Namespace"}),
         (_, "/api/v1/namespaces") => list(&["kubeproof-a2c123", "mine"], "2020"),
         (_, "/api/v1/nodes") => list(&["kp-a2c123-1"], "2999"),
         (_, "/api/v1/events") => list(&["kp-a2c123-2"], "2020"),
@@ -193,10 +194,11 @@ fn littered(method: &str, target: &str, _: &Value) -> Reply {
 
 /// Names identify leftovers, and their age excludes running runs.
 #[rstest]
-#[case::all(None, 0, &["v1/namespaces/kubeproof-a2c123", "v1/nodes/kp-a2c123-1"])]
-#[case::what_is_old(None, 1, &["v1/namespaces/kubeproof-a2c123"])]
+#[case::all(None, 0, 0, &["v1/namespaces/kubeproof-a2c123", "v1/nodes/kp-a2c123-1"])]
+#[case::what_is_old(None, 1, 1, &["v1/namespaces/kubeproof-a2c123"])]
 #[case::in_a_namespace(
     Some("lent"),
+    1,
     1,
     &["v1/namespaces/kubeproof-a2c123", "v1/namespaces/lent/configmaps/kp-a2c123-3"]
 )]
@@ -204,6 +206,7 @@ fn littered(method: &str, target: &str, _: &Value) -> Reply {
 async fn what_earlier_runs_left_is_found(
     #[case] namespace: Option<&str>,
     #[case] hours: u64,
+    #[case] younger: usize,
     #[case] in_core: &[&str],
 ) {
     let peer = Peer::start(littered).await;
@@ -215,10 +218,20 @@ async fn what_earlier_runs_left_is_found(
     let in_core = in_core.iter().map(|path| format!("/api/{path}"));
     let expected: Vec<String> = in_core.chain(in_groups.map(str::to_owned)).collect();
     assert_eq!(paths, expected);
+    assert_eq!(found.younger, younger);
     // A collection that disappeared after discovery is not reported.
     let unseen: Vec<&str> =
         found.unseen.iter().map(|(collection, _)| collection.as_str()).collect();
     assert_eq!(unseen, ["/api/v1/closed"]);
+}
+
+#[tokio::test]
+async fn a_namespace_that_is_missing_is_an_error() {
+    let peer = Peer::start(littered).await;
+    let deadline = Instant::now() + Duration::from_mins(1);
+    let error =
+        leftovers::find(&peer.client, Some("nope"), Duration::ZERO, deadline).await.unwrap_err();
+    assert_eq!(error.to_string(), "the namespace \"nope\" does not exist; check --namespace");
 }
 
 /// Definitions serve objects, and finalizers of an object need its namespace.

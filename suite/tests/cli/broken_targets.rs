@@ -139,7 +139,7 @@ fn redirects_to_themselves_are_bounded() {
 }
 
 /// Starts a server with one response to every request. It closes the connection after each.
-fn start_server_with(head: &'static str, body: &'static str) -> String {
+pub(crate) fn start_server_with(head: &'static str, body: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("its address"));
     thread::spawn(move || {

@@ -8,6 +8,7 @@ use std::thread;
 
 use rstest::rstest;
 
+use crate::broken_targets::start_server_with;
 use crate::program::{command, kubeproof};
 use crate::safety::{assert_unchanged, create_foreign_objects, snapshot};
 use crate::server::{TOKEN, TestServer, USER_TOKEN};
@@ -52,13 +53,16 @@ fn objects_of_a_killed_run_are_found_and_removed(#[values(0, 1, 60)] results: us
 
     let clean = ["clean", "--server", &server.url, "--token", TOKEN];
     // Young objects may belong to an active run.
-    assert_eq!(kubeproof(&clean).with(0).stdout, "");
+    let young = kubeproof(&clean).with(0);
+    assert_eq!(young.stdout, "");
+    assert!(young.stderr.starts_with("nothing removed: "), "{}", young.stderr);
+    assert!(young.stderr.contains("younger than 10m"), "{}", young.stderr);
     let found =
         kubeproof(&[&clean[..], &["--older-than", "0", "--dry-run"]].concat()).with(0).stdout;
     assert!(found.contains("/api/v1/namespaces/kubeproof-"), "{found}");
     assert!(found.contains("/api/v1/nodes/kp-"), "{found}");
     assert!(results == 0 || found.contains("/customresourcedefinitions/widgets."), "{found}");
-    assert_eq!(kubeproof(&[&clean[..], &["--older-than", "0"]].concat()).with(0).stdout, found);
+    assert_eq!(kubeproof(&[&clean[..], &["--older-than", "0s"]].concat()).with(0).stdout, found);
     assert_unchanged(&server, &before);
 }
 
@@ -109,6 +113,20 @@ fn collections_that_cannot_be_listed_are_reported() {
         "{}",
         output.stderr
     );
+}
+
+#[test]
+fn a_clean_server_a_missing_namespace_and_another_server_are_told_apart() {
+    let server = TestServer::start(&[]);
+    let clean = ["clean", "--server", &server.url, "--token", TOKEN, "--older-than", "0"];
+    let nothing = kubeproof(&clean).with(0);
+    assert_eq!(nothing.stderr, "found no objects of earlier runs\n");
+    let missing = kubeproof(&[&clean[..], &["--namespace", "nope"]].concat()).with(2);
+    let expected = "error: the namespace \"nope\" does not exist";
+    assert!(missing.stderr.starts_with(expected), "{}", missing.stderr);
+    let other = start_server_with("404 Not Found\r\nContent-Type: text/plain", "hello");
+    let finished = kubeproof(&["clean", "--server", &other]).with(3);
+    assert!(finished.stderr.contains("does not look like a Kubernetes API"), "{}", finished.stderr);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use super::Target;
 use super::values::age;
 
 #[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
 pub(in crate::args) struct Clean {
     #[command(flatten)]
     pub(in crate::args) target: Target,
@@ -16,7 +17,8 @@ pub(in crate::args) struct Clean {
     #[arg(long, value_name = "NAME")]
     pub(in crate::args) namespace: Option<String>,
 
-    /// Remove only objects of at least this age, because younger ones may belong to an active run
+    /// Remove only objects of at least this age, because younger ones may belong to an active run;
+    /// 0 or 0s removes all
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = age)]
     pub(in crate::args) older_than: Duration,
 
@@ -24,3 +26,10 @@ pub(in crate::args) struct Clean {
     #[arg(long)]
     pub(in crate::args) dry_run: bool,
 }
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    every object of this age is removed, or there is none
+  1    an object remains, or a collection cannot be listed
+  2    usage error, including a namespace that does not exist
+  3    the target cannot be reached, rejects the credential, or is no Kubernetes API";

@@ -51,18 +51,23 @@ pub(in crate::args) enum Edition {
 
 /// Parses durations such as `90s`, `5m`, `1m 30s` or `500ms`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let duration: jiff::SignedDuration = text
-        .parse()
-        .map_err(|_| "expected a number with a unit, for example 500ms, 90s or 5m".to_owned())?;
-    match Duration::try_from(duration) {
-        Ok(duration) if !duration.is_zero() => Ok(duration),
+    match signed(text)?.try_into() {
+        Ok(duration) if duration > Duration::ZERO => Ok(duration),
         _ => Err("expected a duration above zero".to_owned()),
     }
 }
 
-/// Parses a duration that may be zero.
+/// Parses a duration that may be zero: `0` or `0s`.
 pub(in crate::args) fn age(text: &str) -> Result<Duration, String> {
-    if text.trim() == "0" { Ok(Duration::ZERO) } else { duration(text) }
+    if text.trim() == "0" {
+        return Ok(Duration::ZERO);
+    }
+    signed(text)?.try_into().map_err(|_| "expected a duration of zero or above".to_owned())
+}
+
+fn signed(text: &str) -> Result<jiff::SignedDuration, String> {
+    let expected = "expected a number with a unit, for example 500ms, 90s or 5m";
+    text.parse().map_err(|_| expected.to_owned())
 }
 
 /// Parses the name of a capability that the bundled server can disable.
@@ -121,6 +126,8 @@ mod tests {
     #[test]
     fn an_age_may_be_zero() {
         assert_eq!(age("0"), Ok(Duration::ZERO));
+        assert_eq!(age("0s"), Ok(Duration::ZERO));
+        assert!(age("-5s").is_err());
         assert_eq!(age("2m"), Ok(Duration::from_mins(2)));
     }
 }
