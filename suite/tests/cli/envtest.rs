@@ -92,6 +92,12 @@ fn the_directory_has_the_programs_of_envtest() {
         assert!(text.lines().any(|line| line.trim_start().starts_with(flag)), "{text}");
         assert!(!text.contains("--insecure-port"), "{text}");
     }
+    for (program, version) in [("kube-apiserver", "Kubernetes v1.36.0"), ("etcd", "etcd Version: ")]
+    {
+        let shown = Command::new(dir.join(program)).arg("--version").output().expect("it starts");
+        assert!(shown.status.success(), "{program}: {shown:?}");
+        assert!(String::from_utf8_lossy(&shown.stdout).starts_with(version), "{shown:?}");
+    }
     let kubectl = fs::read_link(dir.join("kubectl")).expect("a link");
     assert_eq!(kubectl, Path::new(env!("CARGO_BIN_EXE_kubeproof")));
     assert_eq!(assets(&dir), printed, "a second call replaces its own files");

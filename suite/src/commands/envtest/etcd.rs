@@ -21,7 +21,7 @@ use crate::signals::Signals;
 
 pub(in crate::commands) async fn etcd(command: Etcd) -> Result<Exit, Error> {
     match command {
-        Etcd::Help(text) => io::stdout().lock().write_all(text.as_bytes())?,
+        Etcd::Print(text) => io::stdout().lock().write_all(text.as_bytes())?,
         Etcd::Start(options) => start(&options).await?,
     }
     Ok(Exit::CONFORMANT)

@@ -13,7 +13,7 @@ use crate::signals::Signals;
 
 pub(in crate::commands) async fn kube_apiserver(command: KubeApiserver) -> Result<Exit, Error> {
     match command {
-        KubeApiserver::Help(text) => io::stdout().lock().write_all(text.as_bytes())?,
+        KubeApiserver::Print(text) => io::stdout().lock().write_all(text.as_bytes())?,
         KubeApiserver::Start(options) => start(*options).await?,
     }
     Ok(Exit::CONFORMANT)

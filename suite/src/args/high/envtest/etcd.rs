@@ -7,9 +7,13 @@ use crate::error::Error;
 /// The client URL of etcd without a flag.
 const CLIENT_URL: &str = "http://localhost:2379";
 
+/// What the program prints for `--version`, in the form of etcd.
+const VERSION: &str = "etcd Version: 3.5.0 (health endpoint of kubeproof)\n";
+
 /// The task of `kubeproof etcd`.
 pub(crate) enum Etcd {
-    Help(String),
+    /// Print the help or the version.
+    Print(String),
     Start(EtcdOptions),
 }
 
@@ -37,7 +41,10 @@ impl Etcd {
     pub(in crate::args::high) fn resolve(launcher: &low::Launcher) -> Result<Self, Error> {
         let flags = Flags::parse(&launcher.flags, FLAGS);
         if flags.help {
-            return Ok(Self::Help(help("etcd", FLAGS)));
+            return Ok(Self::Print(help("etcd", FLAGS)));
+        }
+        if flags.version {
+            return Ok(Self::Print(VERSION.to_owned()));
         }
         let mut urls: Vec<&str> = flags.values("listen-client-urls").collect();
         if urls.is_empty() {
@@ -72,7 +79,7 @@ mod tests {
         let flags = line.split_whitespace().map(str::to_owned).collect();
         match Etcd::resolve(&low::Launcher { flags }) {
             Ok(Etcd::Start(options)) => Ok(options.listen),
-            Ok(Etcd::Help(text)) => panic!("{text}"),
+            Ok(Etcd::Print(text)) => panic!("{text}"),
             Err(error) => Err(error.to_string()),
         }
     }

@@ -19,6 +19,8 @@ pub(super) struct Flags {
     pub(super) warnings: Vec<String>,
     /// The user asks for the list of flags.
     pub(super) help: bool,
+    /// The user asks for the version.
+    pub(super) version: bool,
 }
 
 impl Flags {
@@ -48,6 +50,7 @@ impl Flags {
                     flags.given.push((known.name, value));
                 }
                 None if matches!(name.as_str(), "help" | "h") => flags.help = true,
+                None if name == "version" => flags.version = value.as_deref() != Some("false"),
                 None => {
                     if value.is_none() {
                         next();

@@ -24,7 +24,8 @@ const PORT: u16 = 6443;
 
 /// The task of `kubeproof kube-apiserver`.
 pub(crate) enum KubeApiserver {
-    Help(String),
+    /// Print the help or the version.
+    Print(String),
     Start(Box<ApiserverOptions>),
 }
 
@@ -78,7 +79,10 @@ impl KubeApiserver {
     pub(in crate::args::high) fn resolve(launcher: &low::Launcher) -> Result<Self, Error> {
         let flags = Flags::parse(&launcher.flags, FLAGS);
         if flags.help {
-            return Ok(Self::Help(help("kube-apiserver", FLAGS)));
+            return Ok(Self::Print(help("kube-apiserver", FLAGS)));
+        }
+        if flags.version {
+            return Ok(Self::Print(format!("Kubernetes v{}.0\n", version(&flags)?)));
         }
         let (certificate, certificate_directory) = certificate(&flags)?;
         let users = flags.value("token-auth-file").map(|path| token_users(Path::new(path)));
@@ -229,7 +233,7 @@ mod tests {
         let flags = line.split_whitespace().map(str::to_owned).collect();
         match KubeApiserver::resolve(&low::Launcher { flags })? {
             KubeApiserver::Start(options) => Ok(*options),
-            KubeApiserver::Help(text) => panic!("{text}"),
+            KubeApiserver::Print(text) => panic!("{text}"),
         }
     }
 
