@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Why;
 use super::macros::{Kind, Macro, call, operands};
-use super::shown::{first_difference, is_scalar, short, tally};
+use super::shown::{first_difference, is_scalar, occurrences, short, tally};
 use super::view::{View, is_constant};
 use crate::event::Symptom;
 use crate::values::{Segment, dotted, segments};
@@ -192,8 +192,9 @@ impl View<'_> {
             }
         }
         let name = self.name(list);
+        let plural = if name == "the value" { "the values" } else { &name };
         Some(Why {
-            text: format!("{name} are not all different: {}", tally(&again)),
+            text: format!("{plural} are not all different: {}", occurrences(&again)),
             symptom: None,
             facts: vec![(name, json!(values))],
             differing: None,

@@ -33,6 +33,24 @@ pub(crate) fn short(value: &Value) -> String {
 
 /// Shows the values of a list, equal ones once with their number: `200 ×2, 409 ×18`.
 pub(crate) fn tally(values: &[Value]) -> String {
+    let groups = groups(values);
+    let all_differ = groups.len() == values.len();
+    shown(groups, |text, count| match count {
+        1 if all_differ => text.to_owned(),
+        count => format!("{text} ×{count}"),
+    })
+}
+
+/// Shows how often each value of a list occurs: `a occurs twice, b occurs 3 times`.
+pub(super) fn occurrences(values: &[Value]) -> String {
+    shown(groups(values), |text, count| match count {
+        2 => format!("{text} occurs twice"),
+        count => format!("{text} occurs {}", plural(count, "time")),
+    })
+}
+
+/// Returns the distinct values as text, with their numbers, the most frequent first.
+fn groups(values: &[Value]) -> Vec<(String, &Value, usize)> {
     let mut groups: Vec<(String, &Value, usize)> = Vec::new();
     let mut places: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
     for value in values {
@@ -44,16 +62,17 @@ pub(crate) fn tally(values: &[Value]) -> String {
         }
     }
     groups.sort_by_key(|(_, _, count)| std::cmp::Reverse(*count));
-    let (all_differ, others) = (values.len() == groups.len(), groups.len().saturating_sub(GROUPS));
+    groups
+}
+
+/// Lists the first groups, numbers in their order.
+fn shown(mut groups: Vec<(String, &Value, usize)>, show: impl Fn(&str, usize) -> String) -> String {
+    let others = groups.len().saturating_sub(GROUPS);
     groups.truncate(GROUPS);
     if groups.iter().all(|(_, value, _)| value.is_number()) {
         groups.sort_by(|(_, a, _), (_, b, _)| number(a).total_cmp(&number(b)));
     }
-    let shown = groups.iter().map(|(text, _, count)| match count {
-        1 if all_differ => text.clone(),
-        count => format!("{text} ×{count}"),
-    });
-    let mut shown: Vec<String> = shown.collect();
+    let mut shown: Vec<String> = groups.iter().map(|(text, _, count)| show(text, *count)).collect();
     if others > 0 {
         shown.push(format!("and {}", plural(others, "other value")));
     }

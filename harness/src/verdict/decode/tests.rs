@@ -156,7 +156,7 @@ fn explained(text: &str) -> Explanation {
 )]
 #[case(
     "distinct(writers.map(w, w.put.body.metadata.uid))",
-    "metadata.uid of 20 writers are not all different: u0 ×2"
+    "metadata.uid of 20 writers are not all different: u0 occurs twice"
 )]
 #[case(
     "sameItems(listed.body.items.map(i, i.metadata.name), ['a', 'd'])",
