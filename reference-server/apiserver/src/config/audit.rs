@@ -6,6 +6,7 @@ use std::time::Duration;
 use kubeproof_apimachinery::request::yaml;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::Value;
 
 /// The options of the audit log.
 #[derive(Clone, Debug)]
@@ -61,8 +62,10 @@ impl Default for Rotation {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AuditPolicy {
-    api_version: String,
-    kind: String,
+    #[serde(rename = "apiVersion")]
+    _api_version: IgnoredAny,
+    #[serde(rename = "kind")]
+    _kind: IgnoredAny,
     #[serde(default, rename = "metadata")]
     _metadata: IgnoredAny,
     pub(crate) rules: Vec<Rule>,
@@ -82,7 +85,7 @@ pub enum PolicyError {
     #[error("the audit policy is invalid: {0}")]
     Field(#[from] serde_json::Error),
     /// The document is another object.
-    #[error("expected a Policy of audit.k8s.io/v1, found a {kind:?} of {api_version:?}")]
+    #[error("expected a Policy of audit.k8s.io/v1{}", found(api_version, kind))]
     Kind {
         /// The API version of the document.
         api_version: String,
@@ -151,11 +154,14 @@ impl AuditPolicy {
     /// Parses a policy from YAML or JSON.
     pub fn parse(text: &[u8]) -> Result<Self, PolicyError> {
         let json = yaml::to_json(text).map_err(|error| PolicyError::Yaml(error.message))?;
-        let policy: Self = serde_json::from_slice(&json)?;
-        if policy.api_version != "audit.k8s.io/v1" || policy.kind != "Policy" {
-            let Self { api_version, kind, .. } = policy;
+        // Another object has other fields, so its kind must be found before its fields.
+        let document: Value = serde_json::from_slice(&json)?;
+        let text = |name: &str| document[name].as_str().unwrap_or_default().to_owned();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        if api_version != "audit.k8s.io/v1" || kind != "Policy" {
             return Err(PolicyError::Kind { api_version, kind });
         }
+        let policy: Self = serde_json::from_value(document)?;
         if policy.rules.is_empty() {
             return Err(PolicyError::Empty);
         }
@@ -164,6 +170,10 @@ impl AuditPolicy {
             None => Ok(policy),
         }
     }
+}
+
+fn found(api_version: &str, kind: &str) -> String {
+    if kind.is_empty() { String::new() } else { format!(", found a {kind:?} of {api_version:?}") }
 }
 
 impl Rule {
@@ -186,7 +196,9 @@ mod tests {
     #[rstest]
     #[case("kind: [", "is not YAML")]
     #[case("{apiVersion: audit.k8s.io/v1, kind: Policy, rules: []}", "has no rule")]
-    #[case("{apiVersion: v1, kind: Pod, rules: []}", "found a \"Pod\" of \"v1\"")]
+    #[case("{apiVersion: v1, kind: Pod, spec: {}}", "found a \"Pod\" of \"v1\"")]
+    #[case("just a text", "expected a Policy of audit.k8s.io/v1")]
+    #[case("{}", "expected a Policy of audit.k8s.io/v1")]
     #[case("{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: All}]}", "unknown variant")]
     #[case(
         "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: None, namespaces: [a], \

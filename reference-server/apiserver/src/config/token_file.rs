@@ -17,7 +17,10 @@ pub struct TokenUser {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenFileError {
     /// A line lacks a column.
-    #[error("line {line}: expected token, user name and user UID, found {found} columns")]
+    #[error(
+        "line {line}: expected token, user name and user UID, found {found} column{}",
+        if *found == 1 { "" } else { "s" }
+    )]
     Columns {
         /// The line, from 1.
         line: usize,
@@ -106,6 +109,8 @@ mod tests {
     fn errors_name_the_line() {
         let missing = TokenFileError::Columns { line: 2, found: 2 };
         assert_eq!(TokenUser::parse_file("a,b,c\na,b\n"), Err(missing));
+        let one = TokenUser::parse_file("a").unwrap_err().to_string();
+        assert!(one.ends_with("found 1 column"), "{one}");
         assert_eq!(TokenUser::parse_file("a,b,\"c"), Err(TokenFileError::Quote { line: 1 }));
     }
 }

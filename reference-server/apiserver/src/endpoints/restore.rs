@@ -45,12 +45,13 @@ pub(crate) async fn open(
     history: usize,
     registry: &Arc<Registry>,
 ) -> Result<Store, StorageError> {
+    let file = snapshot.unwrap_or(Path::new(""));
     let snapshot = snapshot.map(snapshot::load).transpose()?;
     match storage {
         Storage::Memory => match snapshot {
             None => Ok(Store::new(history)),
             Some(Saved { revision, objects }) => {
-                Ok(Store::restored(history, revision, decode(registry, objects)?))
+                Ok(Store::restored(history, revision, decode(registry, objects, file)?))
             }
         },
         Storage::Disk(directory) => {
@@ -59,7 +60,7 @@ pub(crate) async fn open(
                 disk.fill(&snapshot)?;
             }
             let saved = disk.load()?;
-            let objects = decode(registry, saved.objects)?;
+            let objects = decode(registry, saved.objects, directory)?;
             Ok(Store::on_disk(disk, history, saved.revision, objects)?)
         }
         Storage::Etcd(options) => {
@@ -88,14 +89,16 @@ pub(crate) fn adopt(api: &ApiServer) {
     }
 }
 
-/// Decodes stored objects. Definitions come first, because they define the types of others.
+/// Decodes the objects of a directory or of a snapshot. Definitions come first, because they define
+/// the types of others.
 fn decode(
     registry: &Registry,
     objects: Vec<SavedObject>,
+    path: &Path,
 ) -> Result<Vec<(String, Stored)>, OpenError> {
     let mut parsed = Vec::with_capacity(objects.len());
     for object in objects {
-        let value = parse(&object)?;
+        let value = parse(&object, path)?;
         if object.table == DEFINITIONS {
             serve(registry, &value);
         }
@@ -110,8 +113,9 @@ fn decode(
     Ok(stored.collect())
 }
 
-fn parse(object: &SavedObject) -> Result<Value, OpenError> {
+fn parse(object: &SavedObject, path: &Path) -> Result<Value, OpenError> {
     json::parse(&object.text).map_err(|error| OpenError::Object {
+        path: path.to_owned(),
         table: object.table.clone(),
         namespace: object.key.namespace.clone(),
         name: object.key.name.clone(),
@@ -198,7 +202,7 @@ mod tests {
             saved("gadgets.example.com", &gadget("v2")),
             saved(DEFINITIONS, &definition()),
         ];
-        let restored = decode(&registry, objects).expect("valid objects");
+        let restored = decode(&registry, objects, Path::new("dir")).expect("valid objects");
         let find = |name: &str| {
             let found = restored.iter().find(|(_, stored)| stored.key.name == name);
             &found.expect("a restored object").1
@@ -220,7 +224,8 @@ mod tests {
         let registry = Registry::new(KubernetesVersion::default(), DisabledCapabilities::none());
         let mut object = saved("configmaps", &json!({"metadata": {"name": "m"}}));
         object.text.truncate(10);
-        let error = decode(&registry, vec![object]).expect_err("half an object");
+        let error = decode(&registry, vec![object], Path::new("dir"));
+        let error = error.expect_err("half an object");
         assert!(error.to_string().contains("configmaps /m"), "{error}");
     }
 }

@@ -54,14 +54,22 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// A newer or foreign program wrote the directory.
-    #[error("the data directory has format {found}, expected {FORMAT_VERSION}")]
+    #[error(
+        "the data directory {} has format {found}, expected {FORMAT_VERSION}; choose another \
+         directory",
+        path.display()
+    )]
     Format {
+        /// The directory.
+        path: PathBuf,
         /// The format of the directory.
         found: u64,
     },
-    /// An object of the directory is damaged.
-    #[error("the data directory has an invalid object {table} {namespace}/{name}: {why}")]
+    /// An object of the directory or of a snapshot is damaged.
+    #[error("{} has an invalid object {table} {namespace}/{name}: {why}", path.display())]
     Object {
+        /// The directory or the file.
+        path: PathBuf,
         /// The table of the object.
         table: String,
         /// The namespace of the object.
@@ -72,11 +80,22 @@ pub enum OpenError {
         why: String,
     },
     /// A snapshot cannot replace objects.
-    #[error("the data directory has objects; restore a snapshot to an empty directory")]
-    NotEmpty,
+    #[error(
+        "the data directory {} has objects; restore a snapshot to an empty directory",
+        path.display()
+    )]
+    NotEmpty {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The file cannot be read or written.
-    #[error("cannot use the data directory: {0}")]
-    Database(#[from] redb::Error),
+    #[error("cannot use {}: {source}", path.display())]
+    Database {
+        /// The file.
+        path: PathBuf,
+        /// The error of the database.
+        source: redb::Error,
+    },
 }
 
 /// The store in a directory. While it is open, no other process can open the directory.
@@ -96,7 +115,7 @@ impl Disk {
         let database = match Database::create(&file) {
             Ok(database) => database,
             Err(DatabaseError::DatabaseAlreadyOpen) => return Err(OpenError::InUse { path }),
-            Err(error) => return Err(OpenError::Database(error.into())),
+            Err(error) => return Err(OpenError::Database { path: file, source: error.into() }),
         };
         let disk = Self { database, file };
         disk.check_format()?;
@@ -105,8 +124,10 @@ impl Disk {
 
     /// Checks the format, and sets up a new file.
     fn check_format(&self) -> Result<(), OpenError> {
-        let found = self.set_up()?;
-        if found == FORMAT_VERSION { Ok(()) } else { Err(OpenError::Format { found }) }
+        match self.set_up().map_err(|source| self.failed(source))? {
+            FORMAT_VERSION => Ok(()),
+            found => Err(OpenError::Format { path: self.directory(), found }),
+        }
     }
 
     fn set_up(&self) -> Result<u64, redb::Error> {
@@ -127,7 +148,7 @@ impl Disk {
 
     /// Returns all objects.
     pub fn load(&self) -> Result<Saved, OpenError> {
-        self.read_all().map_err(OpenError::Database)
+        self.read_all().map_err(|source| self.failed(source))
     }
 
     fn read_all(&self) -> Result<Saved, redb::Error> {
@@ -149,7 +170,18 @@ impl Disk {
 
     /// Stores objects in a directory that has none.
     pub fn fill(&self, saved: &Saved) -> Result<(), OpenError> {
-        if self.insert_all(saved)? { Ok(()) } else { Err(OpenError::NotEmpty) }
+        match self.insert_all(saved).map_err(|source| self.failed(source))? {
+            true => Ok(()),
+            false => Err(OpenError::NotEmpty { path: self.directory() }),
+        }
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.file.parent().map(Path::to_owned).unwrap_or_default()
+    }
+
+    fn failed(&self, source: redb::Error) -> OpenError {
+        OpenError::Database { path: self.file.clone(), source }
     }
 
     fn insert_all(&self, saved: &Saved) -> Result<bool, redb::Error> {

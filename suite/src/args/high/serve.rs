@@ -9,7 +9,8 @@ use kubeproof_reference_server::{
 };
 
 use crate::args::high::credentials::{
-    RotationFlags, audit_options, read, read_certificate, service_account_options, token_users,
+    Pem, RotationFlags, audit_options, read_certificate, read_pem, service_account_options,
+    token_users,
 };
 use crate::args::low;
 use crate::error::Error;
@@ -91,9 +92,11 @@ fn storage(serve: &low::Serve) -> Result<Storage, Error> {
         return Ok(serve.data_dir.clone().map_or(Storage::Memory, Storage::Disk));
     }
     let pair = certificate.as_deref().zip(key.as_deref());
-    let client_pem = pair.map(|(chain, key)| Ok::<_, Error>((read(chain)?, read(key)?)));
+    let client_pem = pair.map(|(chain, key)| {
+        Ok::<_, Error>((read_pem(chain, Pem::Certificate)?, read_pem(key, Pem::PrivateKey)?))
+    });
     let tls = EtcdTls {
-        ca_pem: ca.as_deref().map(read).transpose()?,
+        ca_pem: ca.as_deref().map(|path| read_pem(path, Pem::Certificate)).transpose()?,
         client_pem: client_pem.transpose()?,
     };
     Ok(Storage::Etcd(EtcdOptions {
@@ -133,7 +136,8 @@ fn admission_plugins(serve: &low::Serve) -> Result<AdmissionPlugins, Error> {
 fn tls(serve: &low::Serve) -> Result<Option<Tls>, Error> {
     let pair = serve.tls_cert_file.as_deref().zip(serve.tls_private_key_file.as_deref());
     let certificate = pair.map(|(chain, key)| read_certificate(chain, key)).transpose()?;
-    let client_ca_pem = serve.client_ca_file.as_deref().map(read).transpose()?;
+    let client_ca = serve.client_ca_file.as_deref();
+    let client_ca_pem = client_ca.map(|path| read_pem(path, Pem::Certificate)).transpose()?;
     let is_on = serve.tls || certificate.is_some() || client_ca_pem.is_some();
     Ok(is_on.then(|| Tls { certificate, client_ca_pem, ..Tls::default() }))
 }

@@ -125,5 +125,13 @@ fn a_directory_has_one_store_and_a_known_format() {
     transaction.commit().expect("space");
     drop(first);
     let error = Disk::open(directory.path()).expect_err("another format");
-    assert_eq!(error.to_string(), "the data directory has format 2, expected 1");
+    let path = directory.path().display().to_string();
+    let expected =
+        format!("the data directory {path} has format 2, expected 1; choose another directory");
+    assert_eq!(error.to_string(), expected);
+
+    let file = directory.path().join(FILE_NAME);
+    fs::write(&file, "another file").expect("written");
+    let error = Disk::open(directory.path()).expect_err("no database").to_string();
+    assert!(error.starts_with(&format!("cannot use {}: ", file.display())), "{error}");
 }

@@ -13,7 +13,8 @@ use kubeproof_reference_server::{
 
 use super::flags::{Flag, Flags, help};
 use crate::args::high::credentials::{
-    RotationFlags, audit_options, read, read_certificate, service_account_options, token_users,
+    Pem, RotationFlags, audit_options, read_certificate, read_pem, service_account_options,
+    token_users,
 };
 use crate::args::low;
 use crate::args::low::values::age;
@@ -86,7 +87,8 @@ impl KubeApiserver {
         }
         let (certificate, certificate_directory) = certificate(&flags)?;
         let users = flags.value("token-auth-file").map(|path| token_users(Path::new(path)));
-        let client_ca_pem = flags.value("client-ca-file").map(|path| read(Path::new(path)));
+        let client_ca = flags.value("client-ca-file").map(Path::new);
+        let client_ca_pem = client_ca.map(|path| read_pem(path, Pem::Certificate));
         let client_ca_pem = client_ca_pem.transpose()?;
         let config = Config {
             listen: address(&flags)?,
@@ -268,13 +270,15 @@ mod tests {
         let generates = |options: &ApiserverOptions| options.certificate_directory.is_some();
         let options = start(&line).expect("valid flags");
         assert!(generates(&options), "no file");
-        for name in ["apiserver.crt", "apiserver.key"] {
-            fs::write(dir.path().join(name), name).expect("written");
+        let pair = rcgen::generate_simple_self_signed(["a".to_owned()]).expect("a certificate");
+        let key = pair.signing_key.serialize_pem();
+        for (name, pem) in [("apiserver.crt", &pair.cert.pem()), ("apiserver.key", &key)] {
+            fs::write(dir.path().join(name), pem).expect("written");
         }
         let options = start(&line).expect("valid flags");
         assert!(!generates(&options));
         let certificate = options.config.tls.and_then(|tls| tls.certificate);
-        assert_eq!(certificate.map(|one| one.key_pem).as_deref(), Some("apiserver.key"));
+        assert_eq!(certificate.map(|one| one.key_pem), Some(key));
     }
 
     #[test]
