@@ -60,6 +60,8 @@ pub(crate) enum Error {
          --kubeconfig"
     )]
     RerunTarget(String),
+    #[error("{0} are equal; each user needs a token of its own")]
+    EqualTokens(String),
     #[error("{name} is {value:?}; expected true or false")]
     Variable { name: String, value: String },
     #[error("--{name} is {value:?}: {reason}")]

@@ -49,6 +49,38 @@ fn a_signal_stops_the_server_with_exit_code_0() {
 }
 
 #[test]
+fn tokens_are_neither_empty_nor_shared() {
+    let empty = kubeproof(&["serve", "--token", ""]).with(2);
+    assert!(empty.stderr.contains("expected a token, got an empty text"), "{}", empty.stderr);
+    let shared = kubeproof(&["serve", "--token", "t", "--viewer-token", "t"]).with(2);
+    let expected =
+        "error: --token and --viewer-token are equal; each user needs a token of its own";
+    assert!(shared.stderr.contains(expected), "{}", shared.stderr);
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("users").display().to_string();
+    fs::write(&file, "t,jane,1\n").expect("written");
+    let users = kubeproof(&["serve", "--user-token", "t", "--token-auth-file", &file]).with(2);
+    assert!(users.stderr.contains("the token of \"jane\""), "{}", users.stderr);
+}
+
+/// The server does not know the names of its files.
+#[test]
+fn errors_about_files_name_them() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("policy.yaml").display().to_string();
+    fs::write(&file, "{apiVersion: v1, kind: Pod, spec: {}}").expect("written");
+    let audit = ["serve", "--audit-log-path", "-", "--audit-policy-file", &file];
+    let audit = kubeproof(&audit).with(2);
+    let expected = format!("error: {file}: expected a Policy of audit.k8s.io/v1, found a \"Pod\"");
+    assert!(audit.stderr.starts_with(&expected), "{}", audit.stderr);
+    let ca = kubeproof(&["serve", "--client-ca-file", &file]).with(2);
+    let expected = format!("error: {file}: expected PEM with a certificate");
+    assert!(ca.stderr.starts_with(&expected), "{}", ca.stderr);
+    let directory = kubeproof(&["serve", "--data-dir", &file]).with(2);
+    assert!(directory.stderr.contains(&file), "{}", directory.stderr);
+}
+
+#[test]
 fn an_address_in_use_is_an_error() {
     let server = TestServer::start(&[]);
     let address = server.url.strip_prefix("http://").expect("an address");

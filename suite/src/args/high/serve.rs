@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use kubeproof_reference_server::{
     AdmissionPlugins, AuditMode, AuditOptions, Capability, Config, Controllers, EtcdOptions,
-    EtcdTls, Fault, Manifest, ServiceAccountOptions, StartError, Storage, Tls, Variation,
-    Variations,
+    EtcdTls, Fault, Manifest, ServiceAccountOptions, StartError, Storage, Tls, TokenUser,
+    Variation, Variations,
 };
 
 use crate::args::high::credentials::{
@@ -46,13 +46,15 @@ impl Serve {
         let manifests =
             serve.load.iter().map(|file| Manifest::read(file)).collect::<Result<_, _>>();
         let storage = storage(&serve)?;
-        let users = serve.token_auth_file.as_deref().map(token_users);
+        let users = serve.token_auth_file.as_deref().map(token_users).transpose()?;
+        let users = users.unwrap_or_default();
+        check_tokens(&serve, &users)?;
         let mut config = Config {
             admission_plugins: admission_plugins(&serve)?,
             listen: serve.listen,
             version: serve.kubernetes_version,
             tls: tls(&serve)?,
-            users: users.transpose()?.unwrap_or_default(),
+            users,
             controllers: serve.controllers.into(),
             audit: audit(&serve.audit)?,
             service_accounts: service_accounts(&serve.service_accounts)?,
@@ -83,6 +85,29 @@ impl Serve {
             has_random_token,
         })))
     }
+}
+
+/// Checks that each token stands for one user.
+fn check_tokens(serve: &low::Serve, users: &[TokenUser]) -> Result<(), Error> {
+    let options = [
+        ("--token", &serve.token),
+        ("--user-token", &serve.user_token),
+        ("--viewer-token", &serve.viewer_token),
+    ];
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    for (name, token) in
+        options.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)))
+    {
+        if let Some((first, _)) = seen.iter().find(|(_, other)| other == token) {
+            return Err(Error::EqualTokens(format!("{first} and {name}")));
+        }
+        if let Some(user) = users.iter().find(|user| user.token == *token) {
+            let of_file = format!("{name} and the token of {:?} in the token file", user.name);
+            return Err(Error::EqualTokens(of_file));
+        }
+        seen.push((name, token));
+    }
+    Ok(())
 }
 
 /// Returns where the objects are.

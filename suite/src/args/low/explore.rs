@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::Target;
 use super::stress::{EXIT_CODES, Scope};
-use super::values::{duration, positive};
+use super::values::{duration, number, positive};
 
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
@@ -22,11 +22,11 @@ pub(in crate::args) struct Explore {
     pub(in crate::args) timeout: Duration,
 
     /// The most requests
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = positive)]
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = positive::<usize>)]
     pub(in crate::args) max_requests: usize,
 
     /// Seed for the objects [default: random]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<u64>)]
     pub(in crate::args) seed: Option<u64>,
 
     /// Write the broken property to this file, as a case of a directory for `run --cases`, such as

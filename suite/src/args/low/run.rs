@@ -9,7 +9,7 @@ use kubeproof_cases::Profile;
 use kubeproof_cases::case::Capability;
 use kubeproof_harness::plan::{Pattern, Shard};
 
-use super::values::{duration, needed_capability, positive, profile};
+use super::values::{duration, load, needed_capability, number, positive, profile};
 use super::{Edition, Level, Oracle, ReportFiles};
 
 #[derive(Debug, Args)]
@@ -210,7 +210,7 @@ pub(in crate::args) struct Safety {
     pub(in crate::args) keep: bool,
 
     /// Limit the requests per second
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = positive::<u32>)]
     pub(in crate::args) max_rps: Option<u32>,
 
     /// Print the cases, the skips with their reasons, and the objects to create; send only reads
@@ -222,7 +222,7 @@ pub(in crate::args) struct Safety {
 #[command(next_help_heading = "Execution")]
 pub(in crate::args) struct Execution {
     /// Number of concurrent cases; as many more may wait for the server's clock
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = positive)]
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = positive::<usize>)]
     pub(in crate::args) jobs: usize,
 
     /// Time limit of the run, for example 90s or 5m; unfinished cases end in errors
@@ -234,38 +234,23 @@ pub(in crate::args) struct Execution {
     pub(in crate::args) case_timeout: Duration,
 
     /// Memory for responses in MiB; larger responses end in errors
-    #[arg(
-        long,
-        value_name = "MIB",
-        default_value_t = 64,
-        value_parser = clap::value_parser!(u32).range(1..)
-    )]
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = positive::<u32>)]
     pub(in crate::args) response_memory: u32,
 
     /// Seed for the order of the cases and for generated names [default: random]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<u64>)]
     pub(in crate::args) seed: Option<u64>,
 
     /// Multiply the work of the cases about load; 10 means 10000 objects and 500 watchers
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 1,
-        value_parser = clap::value_parser!(u32).range(1..=100)
-    )]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = load)]
     pub(in crate::args) load: u32,
 
     /// Run each case this often
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 1,
-        value_parser = clap::value_parser!(u32).range(1..)
-    )]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = positive::<u32>)]
     pub(in crate::args) repeat: u32,
 
     /// Skip the remaining cases after this many results that fail the run
-    #[arg(long, value_name = "N", value_parser = positive)]
+    #[arg(long, value_name = "N", value_parser = positive::<usize>)]
     pub(in crate::args) max_fail: Option<usize>,
 
     /// Fail on warnings and deviations

@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use super::Cases;
+use super::values::{number, positive};
 
 #[derive(Debug, Args)]
 pub(in crate::args) struct SelfTest {
@@ -27,16 +28,11 @@ pub(in crate::args) struct SelfTest {
     pub(in crate::args) matrix: bool,
 
     /// Number of seeds for variations
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 50,
-        value_parser = clap::value_parser!(u64).range(1..)
-    )]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = positive::<u64>)]
     pub(in crate::args) seeds: u64,
 
     /// Test only the variations of these seeds
-    #[arg(long, value_name = "SEED", num_args = 1..)]
+    #[arg(long, value_name = "SEED", num_args = 1.., value_parser = number::<u64>)]
     pub(in crate::args) seed: Vec<u64>,
 
     /// Disable only these capabilities; `writes` runs the cases with a read-only user

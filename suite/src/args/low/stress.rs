@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::Target;
-use super::values::{duration, positive};
+use super::values::{duration, number, positive};
 
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
@@ -17,11 +17,11 @@ pub(in crate::args) struct Stress {
     pub(in crate::args) scope: Scope,
 
     /// Number of concurrent clients
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = positive)]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = positive::<usize>)]
     pub(in crate::args) clients: usize,
 
     /// Number of objects that the clients share
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = positive)]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = positive::<usize>)]
     pub(in crate::args) objects: usize,
 
     /// Time for all resources together, for example 90s or 10m
@@ -29,7 +29,7 @@ pub(in crate::args) struct Stress {
     pub(in crate::args) duration: Duration,
 
     /// Seed for the operations [default: random]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<u64>)]
     pub(in crate::args) seed: Option<u64>,
 
     /// Restart the server during the run with this shell command, and check that acknowledged
@@ -59,7 +59,7 @@ pub(in crate::args) struct Scope {
     pub(in crate::args) namespace: Option<String>,
 
     /// Limit the requests per second
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = positive::<u32>)]
     pub(in crate::args) max_rps: Option<u32>,
 }
 

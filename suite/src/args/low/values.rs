@@ -1,5 +1,7 @@
 //! Values of options, and their parsers.
 
+use std::net::SocketAddr;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -104,9 +106,40 @@ pub(super) fn profile() -> impl TypedValueParser<Value = Profile> {
     })
 }
 
-pub(super) fn positive(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|number| *number > 0);
+/// Parses a number above zero.
+pub(super) fn positive<N: FromStr + PartialOrd + Default>(text: &str) -> Result<N, String> {
+    let number = text.parse().ok().filter(|number| *number > N::default());
     number.ok_or_else(|| "expected a number above zero".to_owned())
+}
+
+/// Parses a number that may be zero.
+pub(super) fn number<N: FromStr>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|_| "expected a number".to_owned())
+}
+
+/// Parses a factor of the load.
+pub(super) fn load(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| (1..=100).contains(number));
+    number.ok_or_else(|| "expected a number from 1 to 100".to_owned())
+}
+
+/// Parses an address to listen on. `localhost` stands for IPv4, so that the URL is stable.
+pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let with_ip = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => text.to_owned(),
+    };
+    with_ip.parse().map_err(|_| {
+        "expected IP:PORT, such as 127.0.0.1:8001; port 0 selects a free port".to_owned()
+    })
+}
+
+/// Parses a bearer token of the bundled server.
+pub(super) fn token(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() {
+        return Err("expected a token, got an empty text".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 #[cfg(test)]
@@ -121,6 +154,30 @@ mod tests {
         for wrong in ["90", "", "0s", "-5s", "soon"] {
             assert!(duration(wrong).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn addresses_have_an_ip_and_a_port() {
+        let address = |text| listen_address(text).map(|address| address.to_string());
+        assert_eq!(address("127.0.0.1:0"), Ok("127.0.0.1:0".to_owned()));
+        assert_eq!(address("localhost:80"), Ok("127.0.0.1:80".to_owned()));
+        assert_eq!(address("[::1]:80"), Ok("[::1]:80".to_owned()));
+        let expected = "expected IP:PORT, such as 127.0.0.1:8001; port 0 selects a free port";
+        for wrong in [":8080", "8080", "localhost", "127.0.0.1", "a:1", ""] {
+            assert_eq!(address(wrong), Err(expected.to_owned()), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_have_errors_in_plain_words() {
+        assert_eq!(positive::<u32>("2"), Ok(2));
+        for wrong in ["0", "-1", "x", ""] {
+            assert_eq!(positive::<u32>(wrong), Err("expected a number above zero".to_owned()));
+        }
+        assert_eq!(number::<u64>("0"), Ok(0));
+        assert_eq!(number::<u64>("x"), Err("expected a number".to_owned()));
+        assert_eq!(load("100"), Ok(100));
+        assert_eq!(load("101"), Err("expected a number from 1 to 100".to_owned()));
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use crate::args::low::values::number;
+
 /// When the server writes audit events.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(in crate::args) enum AuditMode {
@@ -32,14 +34,29 @@ pub(in crate::args) struct Audit {
     pub(in crate::args) mode: AuditMode,
 
     /// Replace the audit log when it has this many megabytes; 0 stands for 100
-    #[arg(long = "audit-log-maxsize", value_name = "MB", default_value_t = 0)]
+    #[arg(
+        long = "audit-log-maxsize",
+        value_name = "MB",
+        default_value_t = 0,
+        value_parser = number::<u64>
+    )]
     pub(in crate::args) max_size: u64,
 
     /// Keep this many replaced audit logs; 0 keeps all
-    #[arg(long = "audit-log-maxbackup", value_name = "N", default_value_t = 0)]
+    #[arg(
+        long = "audit-log-maxbackup",
+        value_name = "N",
+        default_value_t = 0,
+        value_parser = number::<usize>
+    )]
     pub(in crate::args) max_backup: usize,
 
     /// Keep replaced audit logs for this many days; 0 keeps all
-    #[arg(long = "audit-log-maxage", value_name = "DAYS", default_value_t = 0)]
+    #[arg(
+        long = "audit-log-maxage",
+        value_name = "DAYS",
+        default_value_t = 0,
+        value_parser = number::<u32>
+    )]
     pub(in crate::args) max_age: u32,
 }

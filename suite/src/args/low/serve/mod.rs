@@ -14,7 +14,7 @@ use kubeproof_reference_server::{Capability, KubernetesVersion};
 pub(in crate::args) use self::audit::{Audit, AuditMode};
 pub(in crate::args) use self::etcd::Etcd;
 pub(in crate::args) use self::service_accounts::ServiceAccounts;
-use super::values::{age, capability, kubernetes_version, positive};
+use super::values::{age, capability, kubernetes_version, listen_address, number, positive, token};
 
 /// The controllers in the server.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -30,7 +30,12 @@ pub(in crate::args) enum Controllers {
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own on the command line")]
 pub(in crate::args) struct Serve {
     /// Address to listen on; port 0 selects a free port
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:0",
+        value_parser = listen_address
+    )]
     pub(in crate::args) listen: SocketAddr,
 
     /// Version of Kubernetes whose resources and fields the server has
@@ -74,18 +79,19 @@ pub(in crate::args) struct Serve {
     pub(in crate::args) no_cluster_defaults: bool,
 
     /// Bearer token of the administrator [default: random]
-    #[arg(long, value_name = "TOKEN")]
+    #[arg(long, value_name = "TOKEN", value_parser = token)]
     pub(in crate::args) token: Option<String>,
 
     /// Bearer token of a user without permissions [default: no such user]
-    #[arg(long, value_name = "TOKEN")]
+    #[arg(long, value_name = "TOKEN", value_parser = token)]
     pub(in crate::args) user_token: Option<String>,
 
     /// Bearer token of a user with read-only permissions [default: no such user]
-    #[arg(long, value_name = "TOKEN")]
+    #[arg(long, value_name = "TOKEN", value_parser = token)]
     pub(in crate::args) viewer_token: Option<String>,
 
-    /// Enable deliberate bugs
+    /// Enable deliberate bugs; most change JSON only, so typed Go clients need the content type
+    /// `application/json`, or a server with `--without protobuf`
     #[arg(long, value_name = "NAME", num_args = 1..)]
     pub(in crate::args) fault: Vec<String>,
 
@@ -94,7 +100,7 @@ pub(in crate::args) struct Serve {
     pub(in crate::args) list_faults: bool,
 
     /// Enable variations that the conventions permit, selected by this seed
-    #[arg(long, value_name = "SEED")]
+    #[arg(long, value_name = "SEED", value_parser = number::<u64>)]
     pub(in crate::args) vary: Option<u64>,
 
     /// Enable variations by name
@@ -131,7 +137,7 @@ pub(in crate::args) struct Serve {
     pub(in crate::args) shutdown_delay_duration: Duration,
 
     /// Events to keep per resource; watches from older versions get 410 Gone
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = positive)]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = positive::<usize>)]
     pub(in crate::args) history: usize,
 
     /// Disable capabilities consistently, so that discovery does not list them
