@@ -31,7 +31,17 @@ pub(in crate::args) struct Explain {
     pub(in crate::args) directories: Vec<PathBuf>,
 }
 
+const COLUMNS: &str = "\
+Columns:
+  REQUIREMENTS  statements of the conventions in this section, of this level
+  WITH CASES    requirements that at least one case tests
+  PLANNED       requirements whose cases are not written yet
+  CLIENT        requirements that only clients can follow
+  PROCESS       requirements that only authors and reviewers of APIs can follow
+  UNSEEN        requirements whose effect a client cannot see";
+
 #[derive(Debug, Args)]
+#[command(after_help = COLUMNS)]
 pub(in crate::args) struct Coverage {
     /// Count only the requirements of this edition of the conventions
     #[arg(long, value_enum)]
