@@ -88,6 +88,16 @@ pub struct Target {
     pub capabilities: Vec<String>,
 }
 
+/// The name of the bundled server in messages.
+pub const BUNDLED: &str = "the bundled reference server";
+
+impl Target {
+    /// Returns the URL, or the name of the bundled server.
+    pub fn name(&self) -> &str {
+        if self.bundled { BUNDLED } else { &self.server }
+    }
+}
+
 /// The result of one case on one subject.
 #[derive(Clone, Debug)]
 pub struct CaseResult {

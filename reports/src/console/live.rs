@@ -58,19 +58,19 @@ impl Live {
             // The run ended before its plan. Its reason is the first line.
             return;
         }
-        let version = head
-            .target
-            .version
-            .as_deref()
-            .map(|version| format!(" ({version})"))
-            .unwrap_or_default();
-        let namespace = match head.target.namespace.as_str() {
+        let target = &head.target;
+        let details = match &target.version {
+            _ if target.bundled => " (no --server or --kubeconfig given)".to_owned(),
+            Some(version) => format!(" ({version})"),
+            None => String::new(),
+        };
+        let namespace = match target.namespace.as_str() {
             "" => String::new(),
             namespace => format!(", namespace {namespace}"),
         };
         self.line(&format!(
-            "testing {}{version}: {}, seed {}{namespace}",
-            head.target.server,
+            "testing {}{details}: {}, seed {}{namespace}",
+            target.name(),
             plural(head.planned, "result"),
             head.seed
         ));

@@ -59,7 +59,7 @@ pub(super) fn render(
 
 /// Returns the message for a server that rejects every request in the same way.
 pub(super) fn same_response(document: &Document, code: u16) -> String {
-    let server = &document.head.target.server;
+    let server = document.head.target.name();
     format!("{server} returns HTTP {code} to every request; does the URL lead to a Kubernetes API?")
 }
 
@@ -88,7 +88,7 @@ fn totals(document: &Document, options: &Options) -> String {
     let seed = if has_seed { format!("seed {}, ", head.seed) } else { String::new() };
     let results = plural(document.summary.total(), "result");
     let seconds = document.duration_ms / 1000.0;
-    format!("{outcome}, {results}: {counts}{known}; {seed}{seconds:.2} s, {}", head.target.server)
+    format!("{outcome}, {results}: {counts}{known}; {seed}{seconds:.2} s, {}", head.target.name())
 }
 
 /// Returns the codes of the skip reasons with their numbers, the most frequent first and with an

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use kubeproof_harness::event::BUNDLED;
 use kubeproof_harness::generated::GeneratedError;
 use kubeproof_harness::plan::RunOptions;
 use kubeproof_harness::transport::{Client, Limits};
@@ -47,7 +48,9 @@ pub(super) async fn run(
     let Setup { title, target, limits, options } = setup;
     let target = RunTarget::open(target).await?;
     let client = Client::new(&target.config, limits)?.within(options.write_policy());
-    writeln!(out, "{title} of {}, seed {}", target.config.display_url(), options.seed)?;
+    let url = target.config.display_url();
+    let server = if options.bundled { BUNDLED } else { &url };
+    writeln!(out, "{title} of {server}, seed {}", options.seed)?;
     out.flush()?;
     let done = interruptible(|interrupt| async move {
         let report = work(client, interrupt.clone()).await;

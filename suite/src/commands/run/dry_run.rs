@@ -34,7 +34,7 @@ impl DryRun {
         let running = plan.runs.len() - skipped;
         let version = plan.target.version.as_deref();
         let version = version.map(|version| format!(" ({version})")).unwrap_or_default();
-        writeln!(out, "dry run against {}{version}, seed {}", plan.target.server, self.seed)?;
+        writeln!(out, "dry run against {}{version}, seed {}", plan.target.name(), self.seed)?;
         let results = plural(plan.runs.len(), "result");
         writeln!(out, "{results}: {running} would run, {skipped} skipped")?;
         if self.has_reports {

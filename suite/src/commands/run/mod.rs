@@ -171,7 +171,11 @@ impl Session {
         why: Option<String>,
     ) -> Result<(), Error> {
         let started = RunStarted {
-            target: Target { server: self.server.clone(), ..Target::default() },
+            target: Target {
+                server: self.server.clone(),
+                bundled: self.options.bundled,
+                ..Target::default()
+            },
             edition: self.options.edition,
             letter: self.options.letter,
             seed: self.options.seed,
