@@ -119,7 +119,7 @@ fn check_shards(documents: &[Document]) -> Result<(), MergeError> {
 fn check_duplicates(documents: &[Document]) -> Result<(), MergeError> {
     let mut seen = BTreeMap::new();
     for (number, document) in documents.iter().enumerate() {
-        for record in document.results.iter().filter(|record| !is_required_feature(record)) {
+        for record in document.results.iter().filter(|record| record.required_feature().is_none()) {
             let first = *seen.entry(key(record)).or_insert(number);
             if first != number {
                 return Err(MergeError::DuplicateResult { title: record.title() });
@@ -129,15 +129,11 @@ fn check_duplicates(documents: &[Document]) -> Result<(), MergeError> {
     Ok(())
 }
 
-/// Returns whether a result stands for an option of `--require`. Each shard has these results.
-fn is_required_feature(record: &Record) -> bool {
-    record.area() == "required"
-}
-
 /// Keeps the worst result of each required feature.
 fn merge_required(document: &mut Document) {
-    let (required, others): (Vec<_>, Vec<_>) =
-        std::mem::take(&mut document.results).into_iter().partition(is_required_feature);
+    let (required, others): (Vec<_>, Vec<_>) = std::mem::take(&mut document.results)
+        .into_iter()
+        .partition(|record| record.required_feature().is_some());
     let mut worst = BTreeMap::<String, Record>::new();
     for record in required {
         let kept = worst.entry(record.id.clone()).or_insert_with(|| record.clone());

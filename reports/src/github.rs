@@ -83,7 +83,9 @@ impl<W: Write + Send> Github<W> {
         if !cause.blocked.is_empty() {
             lines.push(format!("blocks {}", plural(cause.blocked.len(), "result")));
         }
-        lines.push(format!("kubeproof explain {}", example.id));
+        if example.required_feature().is_none() {
+            lines.push(format!("kubeproof explain {}", example.id));
+        }
         lines.extend(case_url(&example.id));
         lines.join("\n")
     }

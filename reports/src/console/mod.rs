@@ -6,7 +6,10 @@
 
 mod cause_list;
 mod live;
+mod rerun;
 mod summary;
+#[cfg(test)]
+mod tests;
 
 use std::io::Write;
 use std::path::PathBuf;

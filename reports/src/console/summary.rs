@@ -7,14 +7,14 @@ use std::fmt::Write as _;
 use kubeproof_cases::{Profile, plural};
 use kubeproof_harness::event::Verdict;
 
-use super::{Options, Verbosity};
+use super::{Options, Verbosity, rerun};
 use crate::causes::Cause;
 use crate::document::{Document, Outcome};
 use crate::paint::verdict_name;
 use crate::text::{clip, printable};
 
-/// Maximum cases in the command that repeats the failures.
-const NAMED: usize = 4;
+/// The start of the name of a namespace that a run creates and removes.
+const OF_RUNS: &str = "kubeproof-";
 /// Maximum characters of a title.
 const TITLE: usize = 100;
 /// Maximum characters of the example of a skip reason.
@@ -37,11 +37,12 @@ pub(super) fn render(
         for notice in notices {
             row("note", Some(printable(notice)));
         }
+        row("note", removed_objects(document, causes));
         row("skipped", skips(document));
         row("deviations", deviations(document));
         row("profile", profile(document));
         row("fix first", fix_first(causes));
-        row("rerun", rerun_command(document, options));
+        row("rerun", rerun::command(document, options));
     }
     for entry in &document.stale_entries {
         row("known failures", Some(printable(entry)));
@@ -51,7 +52,11 @@ pub(super) fn render(
     }
     if document.interrupted {
         let missing = document.head.planned.saturating_sub(document.results.len());
-        row("interrupted", Some(format!("{} missing", plural(missing, "result"))));
+        let text = match document.head.planned {
+            0 => "before the first case".to_owned(),
+            _ => format!("{} missing", plural(missing, "result")),
+        };
+        row("interrupted", Some(text));
     }
     _ = writeln!(text, "{}", totals(document, options));
     text
@@ -121,8 +126,26 @@ fn deviations(document: &Document) -> Option<String> {
     })
 }
 
-/// Returns the first profile that the server lacks. Runs of a selection have no ladder.
+/// Returns why the printed curl commands cannot repeat their requests.
+fn removed_objects(document: &Document, causes: &[Cause<'_>]) -> Option<String> {
+    let target = &document.head.target;
+    // A run whose server went away leaves its objects behind.
+    let is_removed = !target.bundled && document.stopped.is_none();
+    let id = target.namespace.strip_prefix(OF_RUNS).filter(|_| is_removed)?;
+    let needs_objects = |cause: &Cause<'_>| {
+        cause.check.and_then(|check| check.curl.as_ref()).is_some_and(|curl| curl.contains(id))
+    };
+    let keeps = document.head.command.split(' ').any(|word| word == "--keep");
+    (!keeps && causes.iter().any(needs_objects))
+        .then(|| "the run removed its objects; add --keep before you repeat a request".to_owned())
+}
+
+/// Returns the first profile that the server lacks. Runs of a selection and incomplete runs have no
+/// ladder.
 fn profile(document: &Document) -> Option<String> {
+    if document.interrupted || document.stopped.is_some() {
+        return None;
+    }
     let ladder = document.ladder();
     if ladder.len() < Profile::ALL.len() {
         return None;
@@ -141,20 +164,4 @@ fn fix_first(causes: &[Cause<'_>]) -> Option<String> {
         blocked => format!(", blocks {blocked}"),
     };
     Some(format!("{} ({}{blocks})", printable(&title), plural(first.results.len(), "result")))
-}
-
-fn rerun_command(document: &Document, options: &Options) -> Option<String> {
-    let bad = document.failures(options.strict).chain(document.errors());
-    let ids: BTreeSet<_> = bad.map(|record| record.id.as_str()).collect();
-    if ids.is_empty() || options.command.is_empty() {
-        return None;
-    }
-    let selection = match &options.json {
-        Some(path) => format!("--rerun {}", path.display()),
-        None if ids.len() <= NAMED => {
-            format!("--only {}", ids.into_iter().collect::<Vec<_>>().join(" "))
-        }
-        None => "--only ID.. (or add --json FILE, then --rerun FILE)".to_owned(),
-    };
-    Some(format!("{} {selection}", options.command))
 }

@@ -13,7 +13,7 @@ mod summary;
 pub use self::exchange::{EventRecord, ExchangeRecord, FrameRecord};
 pub use self::ladder::Rung;
 pub use self::outcome::Outcome;
-pub use self::record::{CheckRecord, Record};
+pub use self::record::{CheckRecord, Record, RequiredFeature};
 pub use self::summary::Summary;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,7 @@
 //! One result: a case on a subject, with its checks.
 
+use std::fmt;
+
 use kubeproof_cases::Profile;
 use kubeproof_cases::case::Level;
 use kubeproof_harness::event::{Known, Place, Symptom, Verdict};
@@ -8,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ExchangeRecord;
+
+/// The start of the ids of results about required features.
+const REQUIRED: &str = "required/";
 
 /// One case on one subject, judged.
 #[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
@@ -49,6 +54,26 @@ pub struct Record {
     /// The requests and responses. JSON reports leave them out; a trace contains them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exchanges: Vec<ExchangeRecord>,
+}
+
+/// A feature that the command line required (`--require`, `--require-profile`). It is a result of
+/// its own, and no case.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum RequiredFeature<'a> {
+    /// A capability of the target.
+    Capability(&'a str),
+    /// A profile whose cases the target must run.
+    Profile(&'a str),
+}
+
+impl fmt::Display for RequiredFeature<'_> {
+    /// Writes the option of the command line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Capability(name) => write!(f, "--require {name}"),
+            Self::Profile(name) => write!(f, "--require-profile {name}"),
+        }
+    }
 }
 
 /// One check, judged.
@@ -99,6 +124,17 @@ pub struct CheckRecord {
 }
 
 impl Record {
+    /// Returns the required feature that the result is about. `None` for cases.
+    pub fn required_feature(&self) -> Option<RequiredFeature<'_>> {
+        let name = self.id.strip_prefix(REQUIRED)?;
+        let is_profile = self.checks.iter().any(|check| check.expected.get("profile").is_some());
+        Some(if is_profile {
+            RequiredFeature::Profile(name)
+        } else {
+            RequiredFeature::Capability(name)
+        })
+    }
+
     /// Returns the part of the id before the slash.
     pub fn area(&self) -> &str {
         self.id.split_once('/').map_or(self.id.as_str(), |(area, _)| area)

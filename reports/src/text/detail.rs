@@ -81,8 +81,12 @@ pub(crate) fn place(place: &Place) -> String {
 }
 
 impl Lines {
-    /// Adds the command that explains a case, and the page of the case.
+    /// Adds the command that explains a case, and the page of the case. A required feature is no
+    /// case.
     pub(super) fn explain(&mut self, record: &Record) {
+        if record.required_feature().is_some() {
+            return;
+        }
         self.block(1, "explain  ", &format!("kubeproof explain {}", record.id));
         if let Some(url) = case_url(&record.id) {
             self.whole(1, "         ", &url);

@@ -8,13 +8,15 @@ mod layers;
 mod low;
 mod rerun_command;
 
+pub(crate) use self::rerun_command::of_report as rerun_of_report;
+
 use std::io::{self, Write as _};
 
 use clap::{CommandFactory as _, Parser as _};
 
+use self::config_file::Setting;
 use crate::error::Error;
 
-use self::config_file::Setting;
 /// Parses and resolves the command line, with the options of the configuration file and the
 /// environment. Prints help or a syntax error and exits, as clap does.
 pub(crate) fn parse() -> Result<high::Command, Error> {

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use clap::ValueEnum;
+use clap::{Parser as _, ValueEnum as _};
+use kubeproof_reports::document::Head;
 
 use super::low;
 
@@ -29,6 +30,43 @@ pub(super) fn of(run: &low::Run) -> String {
     words.flag("--keep", run.safety.keep);
     words.flag("--strict", run.execution.strict);
     words.0.join(" ")
+}
+
+/// Returns the command that tests the target of a report with the options of its run. Empty for
+/// reports about files.
+pub(crate) fn of_report(head: &Head) -> String {
+    match low::Cli::try_parse_from(split(&head.command)).map(|cli| cli.command) {
+        Ok(low::Command::Run(run)) => return of(&run),
+        Ok(low::Command::LintApi(_)) => return String::new(),
+        Ok(_) | Err(_) => {}
+    }
+    // Another version wrote the report, or a library.
+    let mut words = Words(vec!["kubeproof".to_owned(), "run".to_owned()]);
+    let server = &head.target.server;
+    words.value("--server", (!head.target.bundled && !server.is_empty()).then_some(server));
+    words.0.join(" ")
+}
+
+/// Splits a command line at spaces, as a POSIX shell does with the quotes of [`quoted`] and of
+/// variables.
+fn split(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let (mut word, mut quote) = (None::<String>, None);
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        match (letter, quote) {
+            ('\'' | '"', None) => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (_, Some(open)) if letter == open => quote = None,
+            (' ', None) => words.extend(word.take()),
+            ('\\', None) => word.get_or_insert_default().extend(letters.next()),
+            _ => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    words
 }
 
 /// Returns the command that removes the objects that the run leaves behind.
@@ -73,12 +111,12 @@ impl Words {
     }
 
     fn path(&mut self, name: &str, value: Option<&Path>) {
-        self.value(name, value.map(Path::to_string_lossy).as_deref());
+        self.value(name, value.map(Path::to_string_lossy));
     }
 
-    fn value(&mut self, name: &str, value: Option<&str>) {
+    fn value(&mut self, name: &str, value: Option<impl AsRef<str>>) {
         if let Some(value) = value {
-            self.0.push(format!("{name} {}", quoted(value)));
+            self.0.push(format!("{name} {}", quoted(value.as_ref())));
         }
     }
 }
@@ -94,8 +132,6 @@ pub(super) fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
-
     use super::*;
 
     #[test]
@@ -117,6 +153,26 @@ mod tests {
             "kubeproof clean --server https://a:1 --token \"$TOKEN\" --as user \
              --second-token \"$SECOND_TOKEN\" --namespace x --older-than 0"
         );
+    }
+
+    #[test]
+    fn a_report_has_the_target_of_its_run() {
+        let mut head = Head::default();
+        head.command = "kubeproof run --server=https://a:1 --token \"$TOKEN\" --only 'get/*' \
+                        --json out.json --namespace 'it'\\''s' --strict"
+            .to_owned();
+        assert_eq!(
+            of_report(&head),
+            "kubeproof run --server https://a:1 --token \"$TOKEN\" --namespace 'it'\\''s' --strict"
+        );
+        head.command = "kubeproof run --option-of-another-version".to_owned();
+        assert_eq!(of_report(&head), "kubeproof run");
+        head.target.server = "https://b:1".to_owned();
+        assert_eq!(of_report(&head), "kubeproof run --server https://b:1");
+        head.target.bundled = true;
+        assert_eq!(of_report(&head), "kubeproof run");
+        head.command = "kubeproof lint-api crds".to_owned();
+        assert_eq!(of_report(&head), "");
     }
 
     #[test]

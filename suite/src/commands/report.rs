@@ -14,6 +14,7 @@ use kubeproof_reports::{CatalogueCase, CatalogueCases, Matrix, atomic, verify};
 
 use super::{outcome, report_files};
 use crate::args::high::{CatalogueSource, MatrixOptions, RenderOutput, Report};
+use crate::args::rerun_of_report;
 use crate::error::Error;
 use crate::exit_code::Exit;
 
@@ -74,7 +75,8 @@ fn print_mismatches(
     Ok(if mismatches.is_empty() { Exit::CONFORMANT } else { Exit::FAILURES })
 }
 
-fn render(document: &Document, output: RenderOutput) -> Result<Exit, Error> {
+fn render(document: &Document, mut output: RenderOutput) -> Result<Exit, Error> {
+    output.console.command = rerun_of_report(&document.head);
     let requirements = report_files::requirements(&CatalogueSource::default().load()?);
     for mut file in report_files::open(&output.files, &requirements)? {
         file.finished(document)?;

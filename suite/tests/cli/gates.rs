@@ -99,6 +99,8 @@ fn a_missing_feature_fails_a_run_that_requires_it() {
     let finished = kubeproof(&[&run[..], &required].concat()).with(1);
     let expected = "the target lacks the capability second-user";
     assert!(finished.stdout.contains(expected), "{}", finished.stdout);
+    assert!(finished.stdout.contains(" --require second-user\n"), "{}", finished.stdout);
+    assert!(!finished.stdout.contains("kubeproof explain"), "{}", finished.stdout);
     let none = kubeproof(&[&run[..], &["--require-profile", "watch"]].concat()).with(1);
     assert!(none.stdout.contains("select no case of the profile"), "{}", none.stdout);
     let unknown = kubeproof(&["run", "--require", "cdrs"]).with(2);
@@ -122,6 +124,9 @@ fn a_merged_run_has_the_exit_code_of_the_whole_run() {
     };
     let (first, second) = (part("1/2", 1), part("2/2", 1));
     kubeproof(&["report", "merge", "-q", &first, &second]).with(1);
+    let merged = kubeproof(&["report", "merge", &first, &second]).with(1);
+    let rerun = format!("\nrerun: kubeproof run --server {} --token \"$TOKEN\" ", server.url);
+    assert!(merged.stdout.contains(&rerun), "{}", merged.stdout);
     let missing = kubeproof(&["report", "merge", "-q", &first]).with(2);
     assert!(missing.stderr.contains("shard 2/2 is missing"), "{}", missing.stderr);
     let twice = kubeproof(&["report", "merge", "-q", &second, &second]).with(2);

@@ -40,7 +40,7 @@ impl LintApi {
             strict: judging.strict,
             known_failures: known_failures(judging.known_failures.as_deref(), update)?,
             update_known_failures: update,
-            output: RenderOutput::resolve(&lint.output, color, judging.strict, ""),
+            output: RenderOutput::resolve(&lint.output, color, judging.strict),
             github: lint.github,
             command: command_line.to_owned(),
             files: lint.files,

@@ -96,17 +96,12 @@ impl RunReports {
 }
 
 impl RenderOutput {
-    /// Resolves an output. `command` repeats the run; it is empty if there was no run.
-    pub(super) fn resolve(
-        output: &low::RenderOutput,
-        color: low::Color,
-        strict: bool,
-        command: &str,
-    ) -> Self {
+    /// Resolves an output. No command repeats its results.
+    pub(super) fn resolve(output: &low::RenderOutput, color: low::Color, strict: bool) -> Self {
         let console = Options {
             verbosity: verbosity(output.quiet, output.verbose),
             paint: Paint::new(color.on_stdout()),
-            command: command.to_owned(),
+            command: String::new(),
             json: output.files.json.clone(),
             strict,
         };
@@ -116,7 +111,7 @@ impl RenderOutput {
 
 impl Report {
     pub(super) fn resolve(report: low::Report, color: low::Color) -> Self {
-        let output = |output, strict| RenderOutput::resolve(output, color, strict, "kubeproof run");
+        let output = |output, strict| RenderOutput::resolve(output, color, strict);
         match report.command {
             low::ReportCommand::Merge(merge) => {
                 let output = output(&merge.output, merge.strict);
