@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// What to do if a server needs a credential.
+/// The advice for a server that needs a credential.
 pub(crate) const GIVE_CREDENTIAL: &str =
     "use --token, --token-file, --client-certificate or --kubeconfig";
 

@@ -13,7 +13,7 @@ use rustls_pki_types::pem::{PemObject as _, SectionKind};
 
 use crate::error::Error;
 
-/// What a PEM file must contain.
+/// The content of a PEM file.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Pem {
     Certificate,

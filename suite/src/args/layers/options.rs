@@ -1,4 +1,4 @@
-//! Which options the layers hold, and how they depend on each other.
+//! The options of the layers, and the dependencies between them.
 
 use std::path::PathBuf;
 

@@ -114,11 +114,15 @@ impl KubeApiserver {
 fn address(flags: &Flags) -> Result<SocketAddr, Error> {
     let ip = match flags.value("bind-address") {
         None => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        Some(text) => text.parse().map_err(|error| invalid_flag("bind-address", text, error))?,
+        Some(text) => text
+            .parse()
+            .map_err(|_| invalid_flag("bind-address", text, "expected an IP address"))?,
     };
     let port = match flags.value("secure-port") {
         None => PORT,
-        Some(text) => text.parse().map_err(|error| invalid_flag("secure-port", text, error))?,
+        Some(text) => {
+            text.parse().map_err(|_| invalid_flag("secure-port", text, "expected a port"))?
+        }
     };
     Ok(SocketAddr::new(ip, port))
 }
@@ -210,10 +214,10 @@ fn rotation(flags: &Flags) -> Result<RotationFlags, Error> {
 /// Returns the number of a flag, or zero without the flag.
 fn number<T>(flags: &Flags, name: &'static str) -> Result<T, Error>
 where
-    T: FromStr<Err: Display> + Default,
+    T: FromStr + Default,
 {
     let Some(text) = flags.value(name) else { return Ok(T::default()) };
-    text.parse().map_err(|error| invalid_flag(name, text, error))
+    text.parse().map_err(|_| invalid_flag(name, text, "expected a number"))
 }
 
 fn shutdown_delay(flags: &Flags) -> Result<Duration, Error> {
@@ -285,7 +289,7 @@ mod tests {
     fn errors_name_the_flag_or_the_file() {
         let error = |line: &str| start(line).err().map(|error| error.to_string());
         let port = error("--secure-port=x").unwrap_or_default();
-        assert!(port.starts_with("--secure-port is \"x\":"), "{port}");
+        assert_eq!(port, "--secure-port is \"x\": expected a port");
         let file = error("--client-ca-file=/nothing/ca.crt").unwrap_or_default();
         assert!(file.starts_with("cannot read /nothing/ca.crt"), "{file}");
     }
