@@ -25,12 +25,12 @@ mod validate;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use regex::Regex;
 use serde_json::Value;
 
 pub use self::constraints::{Check, Constraints};
 pub use self::decode::TypeError;
 pub use self::format::Format;
+pub use self::pattern::Pattern;
 pub use self::rules::Rule;
 pub use self::rules_file::{Rules, RulesError};
 pub use crate::field::{CauseReason, FieldError, Path};
@@ -63,7 +63,7 @@ pub struct Schema {
     /// Limits on numbers, lengths and counts.
     pub limits: Limits,
     /// A regular expression that must match some part of a string.
-    pub pattern: Option<Regex>,
+    pub pattern: Option<Pattern>,
     /// The format of a string or number.
     pub format: Option<Format>,
     /// `x-kubernetes-preserve-unknown-fields`.

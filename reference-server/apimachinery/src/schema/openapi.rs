@@ -4,14 +4,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use regex::Regex;
 use serde_json::{Map, Value, json};
 
 use super::meta::object_meta;
-use super::pattern::PatternError;
-use super::{
-    FieldError, Format, Kind, Limits, ListType, Path, Schema, build, pattern, rules, whole_number,
-};
+use super::pattern::{Pattern, PatternError};
+use super::{FieldError, Format, Kind, Limits, ListType, Path, Schema, build, rules, whole_number};
 
 impl Schema {
     /// Parses `openAPIV3Schema` of a CRD. Keywords that this server does not evaluate are kept, and
@@ -173,7 +170,7 @@ struct Reader {
     /// and the remaining patterns are not compiled.
     pattern_budget: Option<usize>,
     /// The compiled patterns. Generated schemas repeat the same pattern.
-    patterns: HashMap<String, Regex>,
+    patterns: HashMap<String, Pattern>,
 }
 
 impl Reader {
@@ -292,7 +289,7 @@ impl Reader {
         Some(kind)
     }
 
-    fn pattern(&mut self, value: &Value, path: Path<'_>) -> Option<Regex> {
+    fn pattern(&mut self, value: &Value, path: Path<'_>) -> Option<Pattern> {
         let text = value.as_str().filter(|text| !text.is_empty())?;
         if text.len() > MAX_PATTERN {
             self.errors.push(FieldError::too_long(path, MAX_PATTERN as u64));
@@ -312,7 +309,7 @@ impl Reader {
                 ));
                 return None;
             }
-            match pattern::compile(text, size) {
+            match Pattern::compile(text, size) {
                 Ok(pattern) => {
                     self.patterns.insert(text.to_owned(), pattern.clone());
                     return Some(pattern);

@@ -6,6 +6,7 @@
 
 use std::iter::Peekable;
 use std::str::Chars;
+use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
 
@@ -45,6 +46,29 @@ pub(crate) enum PatternError {
     /// The compiled pattern exceeds the limit for its size.
     #[error("the compiled pattern exceeds the size limit of {0} bytes")]
     TooLarge(usize),
+}
+
+/// A compiled pattern, with its text in the syntax of Go.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    text: Arc<str>,
+    regex: Regex,
+}
+
+impl Pattern {
+    /// Compiles a pattern, as [`compile`] does.
+    pub(crate) fn compile(pattern: &str, size: usize) -> Result<Self, PatternError> {
+        Ok(Self { text: pattern.into(), regex: compile(pattern, size)? })
+    }
+
+    /// Returns the pattern as the author of the schema wrote it.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
 }
 
 /// Compiles a pattern in the syntax of Go. `size` limits the memory of the compiled pattern.

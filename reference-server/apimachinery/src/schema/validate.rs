@@ -194,7 +194,7 @@ impl Walk {
             complain(format!("should be at least {least} chars long"));
         }
         if let Some(pattern) = schema.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
-            complain(format!("should match '{pattern}'"));
+            complain(format!("should match '{}'", pattern.as_str()));
         }
         let Some(format) = schema.format.as_ref().filter(|format| !typed && !format.accepts(text))
         else {
