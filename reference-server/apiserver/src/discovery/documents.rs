@@ -92,6 +92,7 @@ fn resource(ty: &ResourceType) -> Resource {
         categories: ty.categories.clone(),
         subresources,
         schema: ty.schema.clone(),
+        table: ty.table.clone(),
         custom: ty.custom,
         deletion_returns_object: ty.deletion_returns_object(),
         selectable_fields: ty.custom_selectable_fields(),

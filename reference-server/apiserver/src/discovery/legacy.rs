@@ -105,8 +105,8 @@ pub(super) fn verbs(resource: &Resource) -> Vec<&str> {
     resource.verbs.iter().map(String::as_str).collect()
 }
 
-/// Returns an opaque hash of the storage version.
+/// Returns an opaque hash, which is the same for all versions of the stored objects.
 fn storage_version_hash(resource: &Resource) -> String {
-    let name = format!("{}/{}", resource.api_version(), resource.kind);
+    let name = format!("{}/{}", resource.table, resource.kind);
     STANDARD.encode(&Sha256::digest(name)[..8])
 }

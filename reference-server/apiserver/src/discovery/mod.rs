@@ -50,6 +50,8 @@ pub(crate) struct Resource {
     pub subresources: Vec<Subresource>,
     /// The schema of an object.
     pub schema: LazySchema,
+    /// The table of the stored objects, which all versions share.
+    pub table: String,
     /// A CRD defines the resource.
     pub custom: bool,
     /// A deletion that removes an object returns it.

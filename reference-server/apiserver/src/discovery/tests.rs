@@ -20,6 +20,7 @@ fn resource(group: &str, version: &str, plural: &str, kind: &str, namespaced: bo
         categories: Vec::new(),
         subresources: Vec::new(),
         schema: Arc::<Schema>::default().into(),
+        table: plural.into(),
         custom: false,
         deletion_returns_object: false,
         selectable_fields: Vec::new(),
@@ -109,6 +110,17 @@ fn a_version_lists_its_resources_with_their_subresources() {
     ]);
     assert_eq!(Value::Array(entries), expected);
     assert_eq!(resources(&catalogue(), "apps", "v9"), None);
+}
+
+#[test]
+fn all_versions_have_one_storage_version() {
+    let hash = |version| {
+        resources(&catalogue(), "example.com", version).unwrap()["resources"][0]
+            ["storageVersionHash"]
+            .clone()
+    };
+    assert!(hash("v1").is_string());
+    assert_eq!(hash("v1"), hash("v1beta1"));
 }
 
 #[test]

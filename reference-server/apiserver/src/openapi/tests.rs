@@ -38,6 +38,7 @@ fn resource(group: &str, kind: &str, schema: Schema) -> Resource {
             verbs: vec!["get".into(), "update".into(), "patch".into()],
         }],
         schema: Arc::new(schema).into(),
+        table: group.into(),
         custom: group == "example.com",
         deletion_returns_object: false,
         selectable_fields: Vec::new(),
