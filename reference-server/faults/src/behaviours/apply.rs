@@ -7,7 +7,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use serde_saphyr::DuplicateKeyPolicy;
 
-use super::support::{MERGE_PATCH, is_apply, remove_meta, set_media_type};
+use super::support::{MERGE_PATCH, is_apply, remove, remove_meta, set_media_type};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, edit_objects, objects, requests, uncompressed};
 use crate::set::Fault;
@@ -112,6 +112,12 @@ fn ownership(fault: Fault) -> Option<Box<dyn Middleware>> {
             let entries = object["metadata"]["managedFields"].as_array_mut();
             for entry in entries.into_iter().flatten().filter_map(Value::as_object_mut) {
                 entry.remove("time");
+            }
+        }),
+        Fault::AppliersWithoutTime => objects(|_, object| {
+            let entries = object["metadata"]["managedFields"].as_array_mut();
+            for entry in entries.into_iter().flatten().filter(|one| one["operation"] == "Apply") {
+                remove(entry, "time");
             }
         }),
         Fault::ManagedFieldsNotReset => requests(|request| {

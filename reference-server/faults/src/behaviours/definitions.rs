@@ -15,6 +15,10 @@ use crate::set::Fault;
 const PRESERVES: &str = "x-kubernetes-preserve-unknown-fields";
 const RULES: &str = "x-kubernetes-validations";
 
+/// Limits on a value other than its type.
+const LIMITS: [&str; 7] =
+    ["pattern", "enum", "minLength", "maxLength", "minimum", "maximum", "maxItems"];
+
 /// Macros that loop with one or two variables.
 const LOOPS: [&str; 5] = ["all", "exists", "existsOne", "transformList", "transformMap"];
 
@@ -69,6 +73,17 @@ fn schema_edit(fault: Fault) -> Option<fn(&mut Value)> {
         Fault::PreservingInherited => |schema| {
             if schema.get(PRESERVES).is_some() {
                 everywhere(schema, &mut preserve);
+            }
+        },
+        Fault::MapSizesUnchecked => {
+            |schema| ["minProperties", "maxProperties"].iter().for_each(|name| remove(schema, name))
+        }
+        Fault::ListSizesUnchecked => {
+            |schema| ["minItems", "maxItems"].iter().for_each(|name| remove(schema, name))
+        }
+        Fault::MapValuesUnchecked => |schema| {
+            if let Some(values) = schema.get_mut("additionalProperties") {
+                LIMITS.iter().for_each(|name| remove(values, name));
             }
         },
         Fault::MapValuesNotPruned => |schema| {

@@ -68,6 +68,21 @@ fn options_ignored(fault: Fault) -> Option<Box<dyn Middleware>> {
                 options.insert("gracePeriodSeconds".to_owned(), json!(0));
             }
         }),
+        Fault::CollectionDryRunPersists => requests(|request| {
+            if request.verb() == "deletecollection" {
+                persist_dry_run(request);
+            }
+        }),
+        Fault::CollectionPreconditionsIgnored => options(|request, options| {
+            if request.verb() == "deletecollection" {
+                options.remove("preconditions");
+            }
+        }),
+        Fault::UidPreconditionOfBuiltInsOnly => options(|request, options| {
+            if request.target().is_custom() {
+                ignore_precondition(options, "uid");
+            }
+        }),
         Fault::DeleteOptionsOfCoreOnly => {
             around(|request, next| Box::pin(only_core_options(request, next)))
         }
@@ -98,6 +113,12 @@ fn marks(fault: Fault) -> Option<Box<dyn Middleware>> {
         }
         Fault::GraceNeverShortened => around(|request, next| Box::pin(keep_grace(request, next))),
         Fault::SecondDeleteBumpsVersion => Box::new(LaterMarks::default()),
+        Fault::SecondDeleteRestartsTheTime => {
+            Box::new(LaterMarks { restarts: true, ..LaterMarks::default() })
+        }
+        Fault::FinalizersDroppedWhileDeleting => {
+            around(|request, next| Box::pin(without_new_finalizers(request, next)))
+        }
         _ => return None,
     })
 }
@@ -313,6 +334,8 @@ async fn keep_grace(mut request: Request, next: Next<'_>) -> Response {
 struct LaterMarks {
     /// Seconds by uid.
     moved: std::sync::Arc<Mutex<HashMap<String, i64>>>,
+    /// Moves to the time of the later deletion, and not by one second.
+    restarts: bool,
 }
 
 impl Middleware for LaterMarks {
@@ -323,7 +346,8 @@ impl Middleware for LaterMarks {
             let mut response = next.send(request.clone()).await;
             if let (Some(object), true) = (before, response.status.is_success()) {
                 let mut moved = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
-                *moved.entry(meta(&object, "uid").to_owned()).or_default() += 1;
+                let seconds = moved.entry(meta(&object, "uid").to_owned()).or_default();
+                *seconds = if self.restarts { age_of_mark(&object) } else { *seconds + 1 };
             }
             let moved = self.moved.clone();
             edit_objects(&request, &mut response, move |object| {
@@ -336,6 +360,29 @@ impl Middleware for LaterMarks {
         }
         .boxed()
     }
+}
+
+/// The seconds since the deletionTimestamp.
+fn age_of_mark(object: &Value) -> i64 {
+    let mark = meta(object, "deletionTimestamp").parse::<Timestamp>();
+    mark.map_or(0, |mark| Timestamp::now().as_second() - mark.as_second())
+}
+
+/// Drops the finalizers that a PUT adds to an object that is being deleted.
+async fn without_new_finalizers(mut request: Request, next: Next<'_>) -> Response {
+    let target = request.target();
+    if request.method == Method::PUT && target.is_object() {
+        let current = next.server.read(&target.object(&target.name)).await.filter(is_deleting);
+        if let Some(current) = current {
+            let known = current["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+            request.edit_json(|object| {
+                if let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() {
+                    finalizers.retain(|finalizer| known.contains(finalizer));
+                }
+            });
+        }
+    }
+    next.send(request).await
 }
 
 fn delay(object: &mut Value, seconds: i64) {

@@ -101,6 +101,34 @@ fn whole_document(fault: Fault) -> Option<Edit> {
                 }
             }
         },
+        Fault::AggregatedVerbsDiffer => |document| {
+            for resource in aggregated_resources(document) {
+                if let Some(verbs) = resource["verbs"].as_array_mut() {
+                    verbs.retain(|verb| verb != "deletecollection");
+                }
+            }
+        },
+        Fault::AggregatedNamesMissing => |document| {
+            for resource in aggregated_resources(document) {
+                remove(resource, &["shortNames", "categories"]);
+            }
+        },
+        Fault::AggregatedScaleHasParentKind => |document| {
+            for resource in aggregated_resources(document) {
+                let kind = resource["responseKind"].clone();
+                for part in members(resource, "subresources") {
+                    part["responseKind"] = kind.clone();
+                }
+            }
+        },
+        Fault::StorageHashOfEachVersion => |document| {
+            let version = document["groupVersion"].as_str().unwrap_or_default().to_owned();
+            for entry in entries(document) {
+                if let Some(hash) = entry["storageVersionHash"].as_str() {
+                    entry["storageVersionHash"] = format!("{version}{hash}").into();
+                }
+            }
+        },
         Fault::AggregatedHidesResources => |document| {
             for version in aggregated_versions(document) {
                 if let Some(resources) = version["resources"].as_array_mut()

@@ -11,6 +11,9 @@ use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, edit_objects, objects, uncompressed};
 use crate::set::Fault;
 
+/// What is added to the generations of objects, by uid.
+type Offsets = Arc<Mutex<HashMap<String, i64>>>;
+
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
@@ -21,6 +24,10 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             }
         }),
         Fault::GenerationAlwaysBumped => bumped(|_| true),
+        Fault::JsonPatchBumpsGeneration => {
+            bumped(|request| request.media_type() == "application/json-patch+json")
+        }
+        Fault::ScaleKeepsGeneration => scale_keeps_generation(),
         Fault::StatusBumpsGeneration => bumped(|request| request.target().subresource == "status"),
         Fault::GenerationFromClient => from_client(),
         Fault::ObservedByServer => observed(),
@@ -43,7 +50,7 @@ fn first_generation() -> Box<dyn Middleware> {
 
 /// Adds one to the generation for each write that changes the object and not its generation.
 fn bumped(counts: fn(&Request) -> bool) -> Box<dyn Middleware> {
-    let offsets: Arc<Mutex<HashMap<String, i64>>> = Arc::default();
+    let offsets = Offsets::default();
     around(move |mut request, next| {
         let offsets = offsets.clone();
         Box::pin(async move {
@@ -57,13 +64,41 @@ fn bumped(counts: fn(&Request) -> bool) -> Box<dyn Middleware> {
                 let mut offsets = offsets.lock().unwrap_or_else(PoisonError::into_inner);
                 *offsets.entry(meta(&after, "uid").to_owned()).or_default() += 1;
             }
-            edit_objects(&request, &mut response, move |object| {
-                let offsets = offsets.lock().unwrap_or_else(PoisonError::into_inner);
-                let offset = offsets.get(meta(object, "uid")).copied().unwrap_or_default();
-                if let Some(generation) = metadata(object, "generation").as_i64() {
-                    object["metadata"]["generation"] = (generation + offset).into();
-                }
-            });
+            show_offsets(&request, &mut response, offsets);
+            response
+        })
+    })
+}
+
+/// Adds to the generation of each object what is known for its uid.
+fn show_offsets(request: &Request, response: &mut Response, offsets: Offsets) {
+    edit_objects(request, response, move |object| {
+        let offsets = offsets.lock().unwrap_or_else(PoisonError::into_inner);
+        let offset = offsets.get(meta(object, "uid")).copied().unwrap_or_default();
+        if let Some(generation) = metadata(object, "generation").as_i64() {
+            object["metadata"]["generation"] = (generation + offset).into();
+        }
+    });
+}
+
+/// Shows the generation that an object had before each write to its scale.
+fn scale_keeps_generation() -> Box<dyn Middleware> {
+    let offsets = Offsets::default();
+    around(move |mut request, next| {
+        let offsets = offsets.clone();
+        Box::pin(async move {
+            uncompressed(&mut request);
+            let (before, mut response) = around_write(&request, next).await;
+            let target = request.target();
+            if let Some(before) = before.filter(|_| target.subresource == "scale")
+                && let Some(after) = next.server.read(&target.object(&target.name)).await
+            {
+                let number = |object| metadata(object, "generation").as_i64().unwrap_or_default();
+                let mut offsets = offsets.lock().unwrap_or_else(PoisonError::into_inner);
+                *offsets.entry(meta(&after, "uid").to_owned()).or_default() +=
+                    number(&before) - number(&after);
+            }
+            show_offsets(&request, &mut response, offsets);
             response
         })
     })

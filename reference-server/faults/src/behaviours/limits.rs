@@ -1,5 +1,6 @@
 //! Limits of lengths that are one too low or one too high.
 
+use http::Method;
 use serde_json::{Map, Value, json};
 
 use super::validation::{ignoring, message, rejecting, rejection};
@@ -118,6 +119,9 @@ fn too_high(fault: Fault) -> Option<Box<dyn Middleware>> {
                 })
         }),
         Fault::AnnotationsUnlimited => ignoring(|_, cause| message(cause).contains("262144")),
+        Fault::NewAnnotationsUnlimited => ignoring(|request, cause| {
+            request.method == Method::POST && message(cause).contains("262144")
+        }),
         Fault::DataUnlimited => ignoring(|request, cause| {
             message(cause).contains("1048576") && request.body.len() > 1024 * 1024
         }),

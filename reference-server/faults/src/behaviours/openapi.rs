@@ -98,6 +98,23 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     }
     let (path, edit): (&str, fn(&mut Value)) = match fault {
         Fault::OpenApiWithoutKinds => ("/openapi/", remove_kinds),
+        Fault::OpenApiLosesListTypes => ("/openapi/v3/", |document| {
+            remove_fields(document, &["x-kubernetes-list-type", "x-kubernetes-list-map-keys"]);
+        }),
+        Fault::OpenApiLosesNullable => {
+            ("/openapi/v3/", |document| remove_fields(document, &["nullable"]))
+        }
+        Fault::OpenApiLosesRules => {
+            ("/openapi/v3/", |document| remove_fields(document, &["x-kubernetes-validations"]))
+        }
+        Fault::OpenApiHashIsConstant => ("/openapi/v3", |document| {
+            let paths = document["paths"].as_object_mut().into_iter().flatten();
+            for (_, entry) in paths {
+                let link = entry["serverRelativeURL"].as_str().unwrap_or_default();
+                let link = link.split('?').next().unwrap_or_default();
+                entry["serverRelativeURL"] = format!("{link}?hash=0").into();
+            }
+        }),
         Fault::OpenApiScaleOfParent => ("/openapi/v3/", |document| {
             for (path, operations) in paths(document) {
                 if path.ends_with("/scale") {
@@ -147,12 +164,17 @@ fn patch_definitions(document: &mut Value, patches: &[(&str, &str)]) {
 }
 
 fn remove_kinds(document: &mut Value) {
+    remove_fields(document, &[KINDS]);
+}
+
+/// Removes the fields with these names at any depth.
+fn remove_fields(document: &mut Value, names: &[&str]) {
     match document {
         Value::Object(fields) => {
-            fields.remove(KINDS);
-            fields.values_mut().for_each(remove_kinds);
+            fields.retain(|name, _| !names.contains(&name.as_str()));
+            fields.values_mut().for_each(|field| remove_fields(field, names));
         }
-        Value::Array(items) => items.iter_mut().for_each(remove_kinds),
+        Value::Array(items) => items.iter_mut().for_each(|item| remove_fields(item, names)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

@@ -22,6 +22,13 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 metadata.remove("resourceVersion");
             }
         }),
+        Fault::ScaleWithoutSelector => documents(|request, document| {
+            if is_scale(request)
+                && let Some(status) = document["status"].as_object_mut()
+            {
+                status.remove("selector");
+            }
+        }),
         Fault::ScaleVersionOfItsOwn => around(|mut request, next| {
             Box::pin(async move {
                 if !is_scale(&request) {

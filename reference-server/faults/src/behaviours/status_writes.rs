@@ -1,10 +1,11 @@
-//! Writes to the status subresource that lose a part of the body.
+//! Writes to the status subresource that lose a part of the body, or store too much of it.
 
-use http::Method;
-use serde_json::Value;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
 
-use super::support::is_update;
-use crate::middleware::{Middleware, around};
+use super::support::{MERGE_PATCH, is_update};
+use crate::exchange::{Request, Response};
+use crate::middleware::{Middleware, Next, around};
 use crate::set::Fault;
 
 /// The fields of the metadata that the fault drops.
@@ -26,8 +27,33 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 next.send(request).await
             })
         }),
+        Fault::CustomStatusWritesMetadata => {
+            around(|request, next| Box::pin(with_metadata(request, next)))
+        }
         _ => return None,
     })
+}
+
+/// Stores the labels and annotations that a PUT of the status sends.
+async fn with_metadata(request: Request, next: Next<'_>) -> Response {
+    let target = request.target();
+    let response = next.send(request.clone()).await;
+    if request.method != Method::PUT
+        || target.subresource != "status"
+        || !target.is_custom()
+        || response.status != StatusCode::OK
+        || request.is_dry_run()
+    {
+        return response;
+    }
+    let sent = request.json().unwrap_or_default();
+    let metadata = &sent["metadata"];
+    let patch = json!({
+        "metadata": { "labels": metadata["labels"], "annotations": metadata["annotations"] },
+    });
+    let path = target.object(&target.name);
+    next.server.as_admin(Method::PATCH, &path, Some((MERGE_PATCH, &patch))).await;
+    next.send(request.by_same_client(Method::GET, &request.path)).await
 }
 
 /// Replaces the fields with those of the current object. A patch loses them.

@@ -7,10 +7,12 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::rules::schema_of;
-use super::support::everywhere;
+use super::support::{created, everywhere, is_create};
 use super::validation::rejection;
 use crate::exchange::Response;
-use crate::middleware::{Middleware, around, edit_objects, objects, requests, uncompressed};
+use crate::middleware::{
+    Middleware, around, edit_objects, objects, requests, responses, uncompressed,
+};
 use crate::patch;
 use crate::set::Fault;
 
@@ -62,6 +64,43 @@ fn services(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::BindingChangesNothing => requests(|request| {
             if request.method == Method::POST && request.target().subresource == "binding" {
                 request.edit_query(|query| query.set("dryRun", "All"));
+            }
+        }),
+        Fault::DryRunWithoutDefaults => responses(|request, response| {
+            if is_create(request) && request.is_dry_run() && response.status == StatusCode::CREATED
+            {
+                let sent = request.json().unwrap_or_default();
+                response.edit_value(|object| {
+                    if let (Some(spec), Some(_)) = (sent.get("spec"), object.get("spec")) {
+                        object["spec"] = spec.clone();
+                    }
+                });
+            }
+        }),
+        Fault::PullPolicyIgnoresLatest => created(|_, object| {
+            let pod = if object["spec"].get("template").is_some() {
+                object.pointer_mut("/spec/template/spec")
+            } else {
+                object.get_mut("spec")
+            };
+            let Some(pod) = pod else { return };
+            for list in ["initContainers", "containers"] {
+                let containers = pod.get_mut(list).and_then(Value::as_array_mut);
+                for container in containers.into_iter().flatten() {
+                    if container.get("image").is_some()
+                        && container.get("imagePullPolicy").is_none()
+                    {
+                        container["imagePullPolicy"] = "IfNotPresent".into();
+                    }
+                }
+            }
+        }),
+        Fault::TargetPortMissing => objects(|_, object| {
+            let ports = object.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
+            for port in ports.into_iter().flatten().filter(|port| port["targetPort"].is_number()) {
+                if port["targetPort"] == port["port"] {
+                    patch::set(port, "/targetPort", None);
+                }
             }
         }),
         Fault::BoundTwice => bound_twice(),

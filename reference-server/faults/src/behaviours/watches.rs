@@ -144,6 +144,17 @@ fn bookmarks(fault: Fault) -> Option<Box<dyn Middleware>> {
                 if ends_initial_events(&event) { vec![event.clone(), event] } else { vec![event] }
             }
         }),
+        Fault::SecondEventAfterBookmarkLost => events(|_| {
+            let mut changes: Option<u32> = None;
+            move |event| {
+                if ends_initial_events(&event) {
+                    changes = Some(0);
+                } else if let Some(changes) = changes.as_mut().filter(|_| is_change(&event)) {
+                    *changes += 1;
+                }
+                if changes == Some(2) && is_change(&event) { Vec::new() } else { vec![event] }
+            }
+        }),
         Fault::InitialEventsEndEarly => events(|request| {
             let mut held = request.query().flag("sendInitialEvents").then(Vec::new);
             move |event| {

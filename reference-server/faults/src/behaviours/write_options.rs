@@ -16,9 +16,16 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             |_, complaint| complaint.starts_with("unknown field") && complaint.contains('.')
         }
         Fault::DuplicatesUntold => |_, complaint| is_duplicate(complaint),
+        Fault::PutDuplicatesUntold => {
+            |request, complaint| request.method == Method::PUT && is_duplicate(complaint)
+        }
+        Fault::CustomMetadataNotStrict => |request, complaint| {
+            request.target().is_custom() && complaint.starts_with("unknown field \"metadata.")
+        },
         Fault::YamlDuplicatesUntold => {
             |request, complaint| is_duplicate(complaint) && request.media_type().ends_with("yaml")
         }
+        Fault::ManagersUnknownByDefault => return Some(requests(unknown_manager)),
         Fault::ApplyNeedsNoManager => return Some(requests(name_manager)),
         _ => return mode(fault),
     };
@@ -33,6 +40,16 @@ fn mode(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::IgnoredFieldsWarned => |_, value| (value == "Ignore").then_some("Warn"),
         Fault::SilentByDefault => |_, value| value.is_empty().then_some("Ignore"),
         Fault::FieldValidationUnchecked => |_, value| (!is_valid(value)).then_some("Warn"),
+        Fault::PutsNotStrict => |request, value| {
+            (request.method == Method::PUT && value == "Strict").then_some("Ignore")
+        },
+        Fault::PutsSilentByDefault => {
+            |request, value| (request.method == Method::PUT && value.is_empty()).then_some("Ignore")
+        }
+        Fault::PatchesSilentByDefault => |request, value| {
+            (request.method == Method::PATCH && !is_apply(request) && value.is_empty())
+                .then_some("Ignore")
+        },
         Fault::PatchesNotStrict => |request, value| {
             (request.method == Method::PATCH && !is_apply(request) && is_valid(value))
                 .then_some("Ignore")
@@ -55,6 +72,17 @@ fn mode(fault: Fault) -> Option<Box<dyn Middleware>> {
 /// Adds the field manager that an apply lacks.
 fn name_manager(request: &mut Request) {
     if is_apply(request) && request.query().get("fieldManager").is_none_or(str::is_empty) {
+        request.edit_query(|query| query.set("fieldManager", "unknown"));
+    }
+}
+
+/// Names the manager of a write that names none, instead of its User-Agent.
+fn unknown_manager(request: &mut Request) {
+    if matches!(request.method, Method::POST | Method::PUT | Method::PATCH)
+        && request.target().is_resource()
+        && !is_apply(request)
+        && request.query().get("fieldManager").is_none_or(str::is_empty)
+    {
         request.edit_query(|query| query.set("fieldManager", "unknown"));
     }
 }
