@@ -17,7 +17,6 @@ use crate::http::respond::ApiResponse;
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::patch::apply::Operation;
 use kubeproof_apimachinery::request::yaml;
-use kubeproof_apimachinery::schema::FieldError;
 use kubeproof_apimachinery::serializer::json;
 use kubeproof_apimachinery::status::ApiError;
 
@@ -78,9 +77,11 @@ pub(super) async fn handle(
 async fn begin(call: &Call, config: &Value, dry_run: bool) -> Result<Created, ApiError> {
     authorize_create(&call.user, &call.info, call.api.rights())?;
     if !config.meta("uid").is_empty() {
-        let uid = config.meta("uid").into();
-        let error = FieldError::invalid("metadata.uid", &uid, "field is immutable");
-        return Err(ApiError::invalid(call.ty.subject(), &call.info.name, &[error]));
+        let why = format!(
+            "uid mismatch: the provided object specified uid {}, and no existing object was found",
+            config.meta("uid")
+        );
+        return Err(ApiError::conflict(call.ty.resource(), &call.info.name, &why));
     }
     let mut object = convert(call, config.clone()).map_err(ApiError::bad_request)?;
     modify::check_identity(call, &mut object)?;
