@@ -40,6 +40,14 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::ApplyVersionIgnored => configurations(|config| {
             remove_meta(config, "resourceVersion");
         }),
+        Fault::ApplyUidOfMissingIgnored => around(|mut request, next| {
+            Box::pin(async move {
+                if is_apply(&request) && next.server.read(&request.path).await.is_none() {
+                    request.edit_json(|config| drop(remove_meta(config, "uid")));
+                }
+                next.send(request).await
+            })
+        }),
         Fault::ApplyTypeNotChecked => typed(),
         Fault::ApplyJsonOnly => json_only(),
         _ => return responses(fault),
@@ -127,6 +135,22 @@ fn ownership(fault: Fault) -> Option<Box<dyn Middleware>> {
                         remove_meta(body, "managedFields");
                     }
                 });
+            }
+        }),
+        Fault::ManagedFieldsNotResetByPut => requests(|request| {
+            if request.method == Method::PUT {
+                request.edit_json(|body| {
+                    if body["metadata"]["managedFields"] == json!([{}]) {
+                        remove_meta(body, "managedFields");
+                    }
+                });
+            }
+        }),
+        Fault::ManagersUnprintable => requests(|request| {
+            let manager = request.query().get("fieldManager").unwrap_or_default().to_owned();
+            if manager.contains(char::is_control) {
+                let printable = manager.replace(char::is_control, "");
+                request.edit_query(|query| query.set("fieldManager", printable));
             }
         }),
         Fault::ApplyNoOpBumpsVersion => bumps(),

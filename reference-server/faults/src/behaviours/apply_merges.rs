@@ -30,6 +30,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }),
         Fault::ApplyMergesAtomicLists => merges_atomic_lists(),
         Fault::ApplyKeepsGivenUp => keeps_given_up(),
+        Fault::ApplyKeepsDroppedItems => keeps_dropped_items(),
         Fault::ApplyRemovesShared => removes_shared(),
         Fault::ApplyForceShares => force_shares(),
         Fault::ApplyForgetsVersions => forgets_versions(),
@@ -139,6 +140,48 @@ fn keeps_given_up() -> Box<dyn Middleware> {
             .await
         })
     })
+}
+
+/// Writes the environment variables of containers that an apply dropped back into the object.
+fn keeps_dropped_items() -> Box<dyn Middleware> {
+    around(|request, next| {
+        Box::pin(async move {
+            let before =
+                if is_apply(&request) { next.server.read(&request.path).await } else { None };
+            let response = next.send(request.clone()).await;
+            let Some(before) = before.filter(|_| response.status == StatusCode::OK) else {
+                return response;
+            };
+            let mut after = response.value().unwrap_or_default();
+            if request.is_dry_run() || !add_variables(&mut after, &before) {
+                return response;
+            }
+            let patch = serde_json::json!({ "spec": { "template": after["spec"]["template"] } });
+            let write = request.by_same_client(Method::PATCH, &request.path);
+            next.send(write.with_json(MERGE_PATCH, &patch)).await
+        })
+    })
+}
+
+/// Adds the variables that containers had before. Returns whether there were any.
+fn add_variables(after: &mut Value, before: &Value) -> bool {
+    const CONTAINERS: &str = "/spec/template/spec/containers";
+    let mut added = false;
+    let containers = after.pointer_mut(CONTAINERS).and_then(Value::as_array_mut);
+    let old = before.pointer(CONTAINERS).and_then(Value::as_array);
+    let (Some(containers), Some(old)) = (containers, old) else { return false };
+    for container in containers {
+        let same = old.iter().find(|old| old["name"] == container["name"]);
+        let variables = same.and_then(|same| same["env"].as_array());
+        let Some(env) = container.get_mut("env").and_then(Value::as_array_mut) else { continue };
+        for variable in variables.into_iter().flatten() {
+            if !env.iter().any(|kept| kept["name"] == variable["name"]) {
+                env.push(variable.clone());
+                added = true;
+            }
+        }
+    }
+    added
 }
 
 /// The members of `before` that `after` lacks.

@@ -9,7 +9,7 @@ use super::support::{
 };
 use crate::document;
 use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, Next, around, requests, responses, uncompressed};
+use crate::middleware::{Middleware, Next, around, only, requests, responses, uncompressed};
 use crate::set::Fault;
 
 /// The most attempts at a replacement, each after a conflict.
@@ -120,6 +120,10 @@ fn outcomes(fault: Fault) -> Option<Box<dyn Middleware>> {
             }
         }),
         Fault::StatusKeptOnCreate => around(|request, next| Box::pin(keep_status(request, next))),
+        Fault::BuiltinStatusKeptOnCreate => only(
+            |request| !request.target().is_custom(),
+            around(|request, next| Box::pin(keep_status(request, next))),
+        ),
         Fault::NotAcceptableAfterWrite => {
             around(|request, next| Box::pin(write_first(request, next)))
         }

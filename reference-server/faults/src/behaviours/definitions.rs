@@ -34,6 +34,14 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 version["schema"] = schema.clone().unwrap_or_default();
             }
         }),
+        Fault::StatusDefaultsMissing => definitions(|crd| {
+            for version in crd["spec"]["versions"].as_array_mut().into_iter().flatten() {
+                let status = version.pointer_mut("/schema/openAPIV3Schema/properties/status");
+                if let Some(status) = status {
+                    everywhere(status, &mut |schema| remove(schema, "default"));
+                }
+            }
+        }),
         Fault::CustomColumnsIgnored => definitions(|crd| {
             for version in crd["spec"]["versions"].as_array_mut().into_iter().flatten() {
                 remove(version, "additionalPrinterColumns");
@@ -62,6 +70,35 @@ fn schema_edit(fault: Fault) -> Option<fn(&mut Value)> {
         Fault::MaximumOffByOne => |schema| {
             if let Some(maximum) = schema["maximum"].as_i64() {
                 schema["maximum"] = (maximum + 1).into();
+            }
+        },
+        Fault::ApplyMergesAtomicMaps => |schema| remove(schema, "x-kubernetes-map-type"),
+        Fault::ListMapsHaveOneKey => |schema| {
+            if let Some(keys) = schema["x-kubernetes-list-map-keys"].as_array_mut() {
+                keys.truncate(1);
+            }
+        },
+        _ => return constraint_edit(fault),
+    };
+    Some(edit)
+}
+
+/// Faults that drop constraints, and the edits of schemas for fields that the server prunes.
+fn constraint_edit(fault: Fault) -> Option<fn(&mut Value)> {
+    let edit: fn(&mut Value) = match fault {
+        Fault::ExclusiveBoundsInclusive => |schema| {
+            remove(schema, "exclusiveMinimum");
+            remove(schema, "exclusiveMaximum");
+        },
+        Fault::MultiplesUnchecked => |schema| remove(schema, "multipleOf"),
+        Fault::OneOfUnchecked => |schema| remove(schema, "oneOf"),
+        Fault::AnyOfUnchecked => |schema| remove(schema, "anyOf"),
+        Fault::NotUnchecked => |schema| remove(schema, "not"),
+        Fault::RequiredInItemsUnchecked => |schema| {
+            if schema.get("x-kubernetes-list-map-keys").is_none()
+                && let Some(items) = schema.get_mut("items")
+            {
+                remove(items, "required");
             }
         },
         Fault::PreservedFieldsPruned => |schema| {

@@ -42,6 +42,13 @@ fn options_ignored(fault: Fault) -> Option<Box<dyn Middleware>> {
                 options.remove("orphanDependents");
             }
         }),
+        Fault::CollectionPolicyIgnored => options(|request, options| {
+            if request.verb() == "deletecollection"
+                && options.get("propagationPolicy").is_some_and(is_policy)
+            {
+                options.remove("propagationPolicy");
+            }
+        }),
         Fault::UnknownPropagationAccepted => options(|_, options| {
             if options
                 .get("propagationPolicy")

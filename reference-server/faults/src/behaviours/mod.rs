@@ -3,10 +3,12 @@
 //! | files | faults of |
 //! | --- | --- |
 //! | `creates`, `generated_names`, `write_options`, `validation`, `decoding` | creates |
+//! | `builtin_rules`, `dry_runs` | rules of built-in kinds, dry runs |
 //! | `repairs`, `limits`, `matching` | values that are changed, limits, spelling |
 //! | `reads`, `lists`, `pages`, `selectors`, `tables`, `negotiation` | reads and lists |
-//! | `updates`, `patches`, `scale`, `parts`, `versions`, `generation` | updates and patches |
-//! | `status_writes`, `subresource_writes` | writes to subresources |
+//! | `updates`, `scale`, `parts`, `versions`, `generation` | updates |
+//! | `patches`, `patch_forms` | patches |
+//! | `status_parts`, `status_writes`, `subresource_writes` | writes to subresources |
 //! | `apply`, `configurations` | server-side apply |
 //! | `admission` | admission plugins |
 //! | `deletion`, `garbage`, `evictions`, `namespaces` | deletions |
@@ -29,6 +31,7 @@ mod apply;
 mod apply_merges;
 mod authentication;
 mod authorization;
+mod builtin_rules;
 mod config_maps;
 mod configurations;
 mod conversion;
@@ -37,6 +40,7 @@ mod decoding;
 mod definitions;
 mod deletion;
 mod discovery;
+mod dry_runs;
 mod evictions;
 mod flashes;
 mod garbage;
@@ -55,6 +59,7 @@ mod overlays;
 mod overrides;
 mod pages;
 mod parts;
+mod patch_forms;
 mod patches;
 mod paths;
 mod protobuf;
@@ -70,6 +75,7 @@ mod scale;
 mod schemas;
 mod selectors;
 mod served;
+mod status_parts;
 mod status_writes;
 mod statuses;
 mod streams;
@@ -102,6 +108,7 @@ const PARTS: &[Part] = &[
     apply_merges::of,
     authentication::of,
     authorization::of,
+    builtin_rules::of,
     config_maps::of,
     configurations::of,
     conversion::of,
@@ -115,6 +122,7 @@ const PARTS: &[Part] = &[
     definitions::of,
     deletion::of,
     discovery::of,
+    dry_runs::of,
     evictions::of,
     garbage::of,
     generated_names::of,
@@ -129,6 +137,7 @@ const PARTS: &[Part] = &[
     openapi::of,
     pages::of,
     parts::of,
+    patch_forms::of,
     patches::of,
     paths::of,
     protobuf::of,
@@ -143,6 +152,7 @@ const PARTS: &[Part] = &[
     scale::of,
     schemas::of,
     selectors::of,
+    status_parts::of,
     status_writes::of,
     statuses::of,
     streams::of,

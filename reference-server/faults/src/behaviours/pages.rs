@@ -41,21 +41,36 @@ fn limits(fault: Fault) -> Option<Box<dyn Middleware>> {
             around(|request, next| Box::pin(count_rest(request, next)))
         }
         Fault::RemainingCountWithPage => documents(|request, list| {
-            let page = list["items"].as_array().map_or(0, Vec::len) as u64;
-            if let (true, Some(rest)) =
-                (is_list(request), list["metadata"]["remainingItemCount"].as_u64())
-            {
-                list["metadata"]["remainingItemCount"] = (rest + page).into();
+            if is_list(request) {
+                count_page(list);
+            }
+        }),
+        Fault::RemainingCountWithLaterPage => documents(|request, list| {
+            if is_list(request) && request.query().get("continue").is_some() {
+                count_page(list);
             }
         }),
         _ => return None,
     })
 }
 
+/// Adds the objects of a page to the number of objects after it.
+fn count_page(list: &mut Value) {
+    let page = list["items"].as_array().map_or(0, Vec::len) as u64;
+    if let Some(rest) = list["metadata"]["remainingItemCount"].as_u64() {
+        list["metadata"]["remainingItemCount"] = (rest + page).into();
+    }
+}
+
 /// Faults in continue tokens.
 fn tokens(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
         Fault::ContinueReadsLatest => edited_tokens(|token| token["rv"] = json!(-1)),
+        Fault::ContinueDropsFieldSelector => requests(|request| {
+            if is_list(request) && request.query().get("continue").is_some() {
+                request.edit_query(|query| drop(query.remove("fieldSelector")));
+            }
+        }),
         Fault::ContinueSkipsAnObject => edited_tokens(|token| {
             let start = token["start"].as_str().unwrap_or_default();
             token["start"] = start.replace('\0', "zzzz").into();

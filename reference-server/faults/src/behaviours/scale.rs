@@ -49,6 +49,12 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 response
             })
         }),
+        Fault::ScaleNameMismatchAccepted => requests(|request| {
+            if is_scale(request) && request.method == Method::PUT {
+                let name = request.target().name;
+                request.edit_json(|scale| scale["metadata"]["name"] = name.into());
+            }
+        }),
         Fault::ScaleNegativeIsNone => requests(|request| {
             if is_scale(request) {
                 request.edit_json(|scale| {

@@ -61,6 +61,16 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 _ => vec![term.to_owned()],
             });
         }),
+        Fault::CollectionNegationNeedsKey => requests(|request| {
+            if request.verb() == "deletecollection" {
+                edit_labels(request, |term| match parse(term) {
+                    Term::NotEquals(key) | Term::NotIn(key) => {
+                        vec![key.to_owned(), term.to_owned()]
+                    }
+                    _ => vec![term.to_owned()],
+                });
+            }
+        }),
         Fault::SelectorExistsIgnored => requests(|request| {
             edit_labels(request, |term| match parse(term) {
                 Term::Exists => Vec::new(),

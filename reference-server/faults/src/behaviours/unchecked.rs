@@ -16,9 +16,11 @@ use crate::set::Fault;
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     let overrides = Overrides::default();
     Some(match fault {
-        Fault::ImmutableMayChange | Fault::SealedDataMayChange | Fault::SealMayBeBroken => {
-            Box::new(Immutable { fault, overrides })
-        }
+        Fault::ImmutableMayChange
+        | Fault::SealedDataMayChange
+        | Fault::SealMayBeBroken
+        | Fault::SealRemovedByPut
+        | Fault::RoleOfBindingMayChange => Box::new(Immutable { fault, overrides }),
         Fault::PatchResultUnchecked => Box::new(PatchResult { overrides }),
         Fault::BodyLimitMissing => Box::new(BodyLimit { overrides }),
         _ => return None,
@@ -70,7 +72,10 @@ impl Middleware for Immutable {
     fn handle<'a>(&'a self, request: Request, next: Next<'a>) -> BoxFuture<'a, Response> {
         async move {
             let response = self.overrides.send(request.clone(), next).await;
-            if response.status != StatusCode::UNPROCESSABLE_ENTITY {
+            let needs_put = self.fault == Fault::SealRemovedByPut;
+            if response.status != StatusCode::UNPROCESSABLE_ENTITY
+                || (needs_put && request.method != Method::PUT)
+            {
                 return response;
             }
             let status = response.value().unwrap_or_default();
@@ -117,10 +122,15 @@ impl Immutable {
     fn may_change(&self, field: &str, message: &str, current: &Value) -> bool {
         let immutable = message.contains("immutable") || message.contains("may not change fields");
         let unsealed = self.overrides.has(current, "/immutable");
+        if self.fault == Fault::RoleOfBindingMayChange {
+            return field == "roleRef" && message.contains("must not change");
+        }
         immutable
             && match self.fault {
                 Fault::SealedDataMayChange => matches!(field, "data" | "binaryData"),
-                Fault::SealMayBeBroken => field == "immutable" || unsealed,
+                Fault::SealMayBeBroken | Fault::SealRemovedByPut => {
+                    field == "immutable" || unsealed
+                }
                 _ => true,
             }
     }

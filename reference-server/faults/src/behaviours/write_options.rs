@@ -27,6 +27,13 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }
         Fault::ManagersUnknownByDefault => return Some(requests(unknown_manager)),
         Fault::ApplyNeedsNoManager => return Some(requests(name_manager)),
+        Fault::StatusApplyNeedsNoManager => {
+            return Some(requests(|request| {
+                if request.target().subresource == "status" {
+                    name_manager(request);
+                }
+            }));
+        }
         _ => return mode(fault),
     };
     Some(around(move |request, next| Box::pin(without_complaints(request, next, hidden))))

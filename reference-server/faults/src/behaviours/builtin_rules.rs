@@ -1,0 +1,79 @@
+//! Rules of built-in kinds that the server does not enforce, and bodies that it should not accept.
+
+use http::{HeaderValue, Method, header};
+use serde_json::{Map, Value};
+
+use super::support::{is_create, remove};
+use super::validation::ignoring;
+use crate::exchange::{Request, Response};
+use crate::middleware::{Middleware, Next, around, requests};
+use crate::set::Fault;
+
+/// The middleware of a fault of this file.
+pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
+    let ignores: fn(&Request, &Value) -> bool = match fault {
+        Fault::TwoControllersAccepted => |_, cause| says(cause, "Only one reference"),
+        Fault::DataKeysOverlap => |_, cause| says(cause, "duplicate of key"),
+        Fault::BudgetWithBothLimits => |_, cause| says(cause, "cannot be both set"),
+        Fault::CronSchedulesUnchecked => |_, cause| cause["field"] == "spec.schedule",
+        Fault::AutoscalerLimitsUnchecked => |request, cause| {
+            request.target().group == "autoscaling" && cause["field"] == "spec.maxReplicas"
+        },
+        _ => return bodies(fault),
+    };
+    Some(ignoring(ignores))
+}
+
+fn says(cause: &Value, text: &str) -> bool {
+    cause["message"].as_str().is_some_and(|message| message.contains(text))
+}
+
+/// Faults in the bodies of writes.
+fn bodies(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::StringDataLoses => {
+            around(|request, next| Box::pin(string_data_loses(request, next)))
+        }
+        Fault::BytesAfterDocumentIgnored => requests(|request| {
+            if is_create(request) && !request.media_type().ends_with("yaml") {
+                let mut documents =
+                    serde_json::Deserializer::from_slice(&request.body).into_iter::<Value>();
+                if let Some(Ok(_)) = documents.next() {
+                    let end = documents.byte_offset();
+                    request.body.truncate(end);
+                }
+            }
+        }),
+        Fault::MediaTypeOfPutIgnored => requests(|request| {
+            if request.method == Method::PUT && request.media_type() == "text/plain" {
+                let json = HeaderValue::from_static("application/json");
+                request.headers.insert(header::CONTENT_TYPE, json);
+            }
+        }),
+        _ => return None,
+    })
+}
+
+/// Removes the keys of the data, old or new, from the `stringData` of a secret.
+async fn string_data_loses(mut request: Request, next: Next<'_>) -> Response {
+    if request.target().is_core("secrets") && !request.body.is_empty() {
+        let current = match request.method {
+            Method::PATCH => next.server.read(&request.path).await.unwrap_or_default(),
+            _ => Value::Null,
+        };
+        request.edit_json(|secret| {
+            let known: Vec<String> = [&secret["data"], &current["data"]]
+                .into_iter()
+                .flat_map(|data| data.as_object().into_iter().flat_map(Map::keys).cloned())
+                .collect();
+            let texts = secret.get_mut("stringData").and_then(Value::as_object_mut);
+            if let Some(texts) = texts {
+                texts.retain(|key, _| !known.contains(key));
+                if texts.is_empty() {
+                    remove(secret, "stringData");
+                }
+            }
+        });
+    }
+    next.send(request).await
+}

@@ -1,0 +1,92 @@
+//! Dry runs that store something, or that miss what a real request checks.
+
+use http::{Method, StatusCode};
+use serde_json::Value;
+
+use super::support::{is_create, is_deleting, is_update, meta, remove_meta};
+use crate::exchange::{Request, Response};
+use crate::middleware::{Middleware, Next, around, requests, uncompressed};
+use crate::set::Fault;
+
+const DRY_RUN: &str = "dryRun";
+
+/// The middleware of a fault of this file.
+pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::StatusDryRunPersists => persisting(|request| writes(request, "status")),
+        Fault::ScaleDryRunPersists => persisting(|request| writes(request, "scale")),
+        Fault::DryRunValuesOfUpdatesUnchecked => {
+            persisting(|request| is_update(request) && has_unknown_value(request))
+        }
+        Fault::DryRunValuesOfDeletionsUnchecked => {
+            persisting(|request| request.method == Method::DELETE && has_unknown_value(request))
+        }
+        Fault::DryRunFinalizes => around(|request, next| Box::pin(finalize(request, next))),
+        Fault::DryRunWithoutNamespace => around(|request, next| {
+            Box::pin(async move {
+                let response = next.send(request.clone()).await;
+                let tries = is_create(&request) && request.is_dry_run();
+                match request.json() {
+                    Some(mut object) if tries && response.status == StatusCode::NOT_FOUND => {
+                        object["metadata"]["namespace"] = request.target().namespace.into();
+                        Response::json(StatusCode::CREATED, &object)
+                    }
+                    _ => response,
+                }
+            })
+        }),
+        Fault::DryRunWithoutGeneratedName => around(|mut request, next| {
+            Box::pin(async move {
+                uncompressed(&mut request);
+                let mut response = next.send(request.clone()).await;
+                let sent = request.json().unwrap_or_default();
+                let generates = meta(&sent, "name").is_empty()
+                    && is_create(&request)
+                    && request.is_dry_run()
+                    && response.status == StatusCode::CREATED;
+                if generates {
+                    response.edit_value(|object| drop(remove_meta(object, "name")));
+                }
+                response
+            })
+        }),
+        _ => return None,
+    })
+}
+
+/// Removes the dry run from some requests.
+fn persisting(concerns: fn(&Request) -> bool) -> Box<dyn Middleware> {
+    requests(move |request| {
+        if concerns(request) {
+            request.edit_query(|query| drop(query.remove(DRY_RUN)));
+        }
+    })
+}
+
+fn writes(request: &Request, subresource: &str) -> bool {
+    is_update(request) && request.target().subresource == subresource
+}
+
+fn has_unknown_value(request: &Request) -> bool {
+    request.query().all(DRY_RUN).any(|value| !matches!(value, "" | "All"))
+}
+
+/// Stores dry runs that remove the last finalizer of a terminating object.
+async fn finalize(mut request: Request, next: Next<'_>) -> Response {
+    if !is_update(&request) || !request.target().is_object() || !request.is_dry_run() {
+        return next.send(request).await;
+    }
+    uncompressed(&mut request);
+    let before = next.server.read(&request.path).await.unwrap_or_default();
+    let response = next.send(request.clone()).await;
+    let after = response.value().unwrap_or_default();
+    let held = |object: &Value| {
+        object["metadata"]["finalizers"].as_array().is_some_and(|held| !held.is_empty())
+    };
+    let finishes = is_deleting(&before) && held(&before) && !held(&after);
+    if response.status == StatusCode::OK && finishes {
+        request.edit_query(|query| drop(query.remove(DRY_RUN)));
+        next.send(request).await;
+    }
+    response
+}
