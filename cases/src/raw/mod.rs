@@ -168,6 +168,7 @@ pub(crate) enum Subresource {
     Resize,
     Scale,
     Status,
+    Token,
 }
 
 impl Subresource {
@@ -182,6 +183,7 @@ impl Subresource {
             Self::Resize => "resize",
             Self::Scale => "scale",
             Self::Status => "status",
+            Self::Token => "token",
         }
     }
 }
