@@ -3,9 +3,9 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::support::is_create;
+use super::support::{created, is_create, remove, rewrite};
 use crate::exchange::Response;
-use crate::middleware::{Middleware, responses};
+use crate::middleware::{Middleware, requests, responses};
 use crate::set::Fault;
 
 /// Texts in the rejections of admission plugins.
@@ -24,6 +24,26 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 });
             }
         }),
+        Fault::LimitRangesWithoutRequests => limits(|limit| drop(remove(limit, "defaultRequest"))),
+        Fault::LimitRangeRatiosIgnored => {
+            limits(|limit| drop(remove(limit, "maxLimitRequestRatio")))
+        }
+        Fault::LimitRangesOfPodsIgnored => limits(|limit| {
+            if limit["type"] == "Pod" {
+                *limit = other_limit();
+            }
+        }),
+        Fault::LimitRangesIgnored => limits(|limit| *limit = other_limit()),
+        Fault::QuotaScopesIgnored => quotas(|quota| {
+            quota.get_mut("spec").and_then(|spec| remove(spec, "scopes"));
+        }),
+        Fault::QuotasIgnored => quotas(|quota| {
+            for part in ["spec", "status"] {
+                if quota[part].is_object() {
+                    quota[part] = json!({});
+                }
+            }
+        }),
         Fault::AdmissionDefaultsLate => responses(|request, response| {
             let is_pod = is_create(request) && request.target().is_core("pods");
             if is_pod && response.status == StatusCode::CREATED {
@@ -32,6 +52,29 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             }
         }),
         _ => return None,
+    })
+}
+
+/// Edits the limits of each limit range that a client creates.
+fn limits(edit: impl Fn(&mut Value) + Send + Sync + 'static) -> Box<dyn Middleware> {
+    created(move |request, range| {
+        if request.target().is_core("limitranges") {
+            range["spec"]["limits"].as_array_mut().into_iter().flatten().for_each(&edit);
+        }
+    })
+}
+
+/// A limit of something else than pods.
+fn other_limit() -> Value {
+    json!({ "type": "PersistentVolumeClaim", "max": { "storage": "1Ei" } })
+}
+
+/// Edits each quota that a client writes.
+fn quotas(edit: impl Fn(&mut Value) + Send + Sync + 'static) -> Box<dyn Middleware> {
+    requests(move |request| {
+        if request.target().is_core("resourcequotas") && !request.body.is_empty() {
+            rewrite(request, &edit);
+        }
     })
 }
 

@@ -1,9 +1,9 @@
 //! Admission policies and webhooks.
 
-use http::{Method, StatusCode};
+use http::{Method, StatusCode, header};
 use serde_json::{Value, json};
 
-use super::support::{is_create, rewrite};
+use super::support::{is_create, remove, rewrite};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, requests, responses};
 use crate::set::Fault;
@@ -43,6 +43,46 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 }
             })
         }
+        Fault::WebhookObjectSelectorsIgnored => {
+            webhooks(|webhook| drop(remove(webhook, "objectSelector")))
+        }
+        Fault::WebhookNamespaceSelectorsIgnored => {
+            webhooks(|webhook| drop(remove(webhook, "namespaceSelector")))
+        }
+        Fault::WebhookConditionsIgnored => webhooks(|webhook| {
+            for condition in webhook["matchConditions"].as_array_mut().into_iter().flatten() {
+                condition["expression"] = json!("true");
+            }
+        }),
+        Fault::WebhooksMatchExactly => webhooks(|webhook| webhook["matchPolicy"] = json!("Exact")),
+        Fault::PoliciesIgnoreDeletions => configured("validatingadmissionpolicies", |policy| {
+            let rules = policy.pointer_mut("/spec/matchConstraints/resourceRules");
+            for rule in rules.and_then(Value::as_array_mut).into_iter().flatten() {
+                if let Some(operations) = rule["operations"].as_array_mut() {
+                    operations.retain(|operation| operation != "DELETE");
+                }
+            }
+        }),
+        Fault::PolicyMessagesFixed => configured("validatingadmissionpolicies", |policy| {
+            for validation in policy["spec"]["validations"].as_array_mut().into_iter().flatten() {
+                remove(validation, "messageExpression");
+            }
+        }),
+        Fault::PolicyWarningsMissing => responses(|_, response| {
+            let warning = response.headers.get(header::WARNING);
+            if warning.is_some_and(|text| {
+                String::from_utf8_lossy(text.as_bytes()).contains("ValidatingAdmissionPolicy")
+            }) {
+                response.headers.remove(header::WARNING);
+            }
+        }),
+        Fault::MissingParametersDeny => {
+            configured("validatingadmissionpolicybindings", |binding| {
+                if binding["spec"]["paramRef"].is_object() {
+                    binding["spec"]["paramRef"]["parameterNotFoundAction"] = json!("Deny");
+                }
+            })
+        }
         Fault::MutationsHidden => responses(hide_annotations),
         Fault::FailingWebhooksIgnored => failure_policy("Ignore"),
         Fault::FailurePolicyIgnored => failure_policy("Fail"),
@@ -70,6 +110,13 @@ fn configured(
         if request.method == Method::POST && target.group == GROUP && target.resource == plural {
             rewrite(request, &edit);
         }
+    })
+}
+
+/// Edits the webhooks that a client creates.
+fn webhooks(edit: impl Fn(&mut Value) + Send + Sync + 'static) -> Box<dyn Middleware> {
+    configured("validatingwebhookconfigurations", move |configuration| {
+        configuration["webhooks"].as_array_mut().into_iter().flatten().for_each(&edit);
     })
 }
 

@@ -53,6 +53,13 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 drop_incomplete(&mut definition["spec"]);
             }
         }),
+        Fault::ListsAcrossNamespacesInStoredVersion => objects(|request, object| {
+            let target = request.target();
+            let across = request.verb() == "list" && target.namespace.is_empty();
+            if across && target.version == "v1beta1" && !meta(object, "namespace").is_empty() {
+                object["apiVersion"] = format!("{}/v1", target.group).into();
+            }
+        }),
         Fault::EventFieldsUnconverted => objects(|request, event| {
             let target = request.target();
             if request.method == Method::GET && target.group == "events.k8s.io" {

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, Next, around, edit_objects, objects, uncompressed};
+use crate::middleware::{Middleware, Next, around, edit_objects, objects, responses, uncompressed};
 use crate::set::Fault;
 
 const PRESERVES: &str = "x-kubernetes-preserve-unknown-fields";
@@ -40,6 +40,20 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 if let Some(status) = status {
                     everywhere(status, &mut |schema| remove(schema, "default"));
                 }
+        Fault::SelectableFieldsOfTheStoredVersion => other_versions(|version| {
+            remove(version, "selectableFields");
+        }),
+        Fault::ColumnsOfTheStoredVersion => other_versions(|version| {
+            remove(version, "additionalPrinterColumns");
+        }),
+        Fault::ScaleOfTheStoredVersion => other_versions(|version| {
+            if version["subresources"].is_object() {
+                remove(&mut version["subresources"], "scale");
+            }
+        }),
+        Fault::ListsWithoutDeprecationWarning => responses(|request, response| {
+            if request.verb() == "list" {
+                response.headers.remove(http::header::WARNING);
             }
         }),
         Fault::CustomColumnsIgnored => definitions(|crd| {
@@ -48,6 +62,14 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             }
         }),
         _ => return conditions(fault),
+    })
+}
+
+/// Edits the versions of each definition that are not stored.
+fn other_versions(edit: fn(&mut Value)) -> Box<dyn Middleware> {
+    definitions(move |crd| {
+        let versions = crd["spec"]["versions"].as_array_mut().into_iter().flatten();
+        versions.filter(|version| version["storage"] != true).for_each(edit);
     })
 }
 

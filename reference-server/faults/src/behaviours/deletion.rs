@@ -47,6 +47,11 @@ fn options_ignored(fault: Fault) -> Option<Box<dyn Middleware>> {
                 && options.get("propagationPolicy").is_some_and(is_policy)
             {
                 options.remove("propagationPolicy");
+        Fault::QueriedPropagationPolicyIgnored => requests(|request| {
+            let query = request.query();
+            let policy = query.get("propagationPolicy").unwrap_or_default();
+            if is_delete(request) && POLICIES.contains(&policy) {
+                request.edit_query(|query| drop(query.remove("propagationPolicy")));
             }
         }),
         Fault::UnknownPropagationAccepted => options(|_, options| {

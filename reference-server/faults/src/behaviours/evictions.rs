@@ -3,7 +3,7 @@
 use http::{Method, StatusCode, header};
 use serde_json::{Value, json};
 
-use super::support::rewrite;
+use super::support::{remove, rewrite};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests, responses, uncompressed};
 use crate::set::Fault;
@@ -30,6 +30,15 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 rewrite(request, |eviction| {
                     if eviction["metadata"]["name"].is_string() {
                         eviction["metadata"]["name"] = name.into();
+                    }
+                });
+            }
+        }),
+        Fault::EvictionIgnoresPreconditions => requests(|request| {
+            if is_eviction(request) {
+                rewrite(request, |eviction| {
+                    if eviction["deleteOptions"].is_object() {
+                        remove(&mut eviction["deleteOptions"], "preconditions");
                     }
                 });
             }

@@ -12,11 +12,11 @@
 //! | `apply`, `configurations` | server-side apply |
 //! | `admission` | admission plugins |
 //! | `deletion`, `garbage`, `evictions`, `namespaces` | deletions |
-//! | `watches`, `watch_starts`, `watch_streams` | watches |
+//! | `watches`, `watch_starts`, `watch_streams`, `selections` | watches |
 //! | `objects`, `values`, `identity`, `uids`, `statuses`, `config_maps` | stored objects |
 //! | `definitions`, `schemas`, `rules`, `rule_costs`, `conversion` | custom resources |
 //! | `discovery`, `openapi`, `paths`, `routing` | discovery and paths |
-//! | `authentication`, `authorization`, `reviews` | users and permissions |
+//! | `authentication`, `authorization`, `reviews`, `tokens` | users and permissions |
 //! | `logs`, `proxies`, `proxy_credentials`, `streams` | pods |
 //! | `admission_policies` | admission policies and webhooks |
 //! | `flashes`, `unchecked`, `timeouts` | short-lived states and missing validation |
@@ -73,6 +73,7 @@ mod rule_costs;
 mod rules;
 mod scale;
 mod schemas;
+mod selections;
 mod selectors;
 mod served;
 mod status_parts;
@@ -83,6 +84,7 @@ mod subresource_writes;
 mod support;
 mod tables;
 mod timeouts;
+mod tokens;
 mod uids;
 mod unchecked;
 mod updates;
@@ -151,6 +153,7 @@ const PARTS: &[Part] = &[
     rules::of,
     scale::of,
     schemas::of,
+    selections::of,
     selectors::of,
     status_parts::of,
     status_writes::of,
@@ -159,6 +162,7 @@ const PARTS: &[Part] = &[
     subresource_writes::of,
     tables::of,
     timeouts::of,
+    tokens::of,
     unchecked::of,
     updates::of,
     validation::of,

@@ -5,7 +5,7 @@ use http::{Method, StatusCode};
 
 use crate::exchange::{Request, Response};
 use crate::headers::{self, entries, range};
-use crate::middleware::{Middleware, Next, around, requests, responses};
+use crate::middleware::{Middleware, Next, around, only, requests, responses};
 use crate::set::Fault;
 
 /// A media type that no server has.
@@ -15,6 +15,37 @@ const UNKNOWN: HeaderValue = HeaderValue::from_static("application/x-unknown");
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
         Fault::AcceptIgnored => around(|request, next| Box::pin(accept_ignored(request, next))),
+        Fault::DeletionsAcceptEverything => only(
+            |request| request.method == Method::DELETE,
+            around(|request, next| Box::pin(accept_ignored(request, next))),
+        ),
+        Fault::WatchesAcceptEverything => {
+            only(Request::is_watch, around(|request, next| Box::pin(accept_ignored(request, next))))
+        }
+        Fault::WritesIgnoreForm => requests(|request| {
+            let writes = matches!(request.method, Method::POST | Method::PUT | Method::PATCH);
+            if writes && request.header("accept").contains("as=") {
+                let json = HeaderValue::from_static("application/json");
+                request.headers.insert(header::ACCEPT, json);
+            }
+        }),
+        Fault::DiscoveryNeverChanges => around(|request, next| {
+            Box::pin(async move {
+                let conditional =
+                    is_aggregated(&request) && request.headers.contains_key(header::IF_NONE_MATCH);
+                let mut response = next.send(request).await;
+                if conditional && response.status == StatusCode::OK {
+                    response.status = StatusCode::NOT_MODIFIED;
+                    response.set_bytes("");
+                }
+                response
+            })
+        }),
+        Fault::DiscoveryIgnoresEtags => requests(|request| {
+            if is_aggregated(request) {
+                request.headers.remove(header::IF_NONE_MATCH);
+            }
+        }),
         Fault::AcceptQualityIgnored => requests(|request| edit_accept(request, without_quality)),
         Fault::AcceptParametersInOrder => {
             requests(|request| edit_accept(request, |entry| unless_first(entry, "v")))
@@ -49,6 +80,11 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }),
         _ => return None,
     })
+}
+
+fn is_aggregated(request: &Request) -> bool {
+    matches!(request.path.as_str(), "/api" | "/apis")
+        && request.header("accept").contains("APIGroupDiscoveryList")
 }
 
 async fn accept_ignored(mut request: Request, next: Next<'_>) -> Response {

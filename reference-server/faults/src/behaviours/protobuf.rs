@@ -8,6 +8,8 @@ use crate::exchange::{Body, Request, Response};
 use crate::middleware::{Middleware, around, requests};
 use crate::set::Fault;
 
+/// The start of each envelope.
+const MAGIC: &[u8] = b"k8s\0";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// The middleware of a fault of this file.
@@ -23,6 +25,8 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 response
             })
         }),
+        Fault::ProtobufDeletionsWithoutEnvelope => without_magic(b"DELETED"),
+        Fault::ProtobufBookmarksWithoutEnvelope => without_magic(b"BOOKMARK"),
         Fault::ProtobufIgnoresRepresentation => requests(ignore_representation),
         _ => return None,
     })
@@ -43,13 +47,50 @@ fn ignore_representation(request: &mut Request) {
     }
 }
 
+/// Overwrites the magic number in the envelope of events of a type.
+fn without_magic(kind: &'static [u8]) -> Box<dyn Middleware> {
+    around(move |request, next| {
+        Box::pin(async move {
+            let watches = request.is_watch();
+            let mut response = next.send(request).await;
+            if watches && is_protobuf(&response) {
+                edit_frames(&mut response, move |rest| overwrite_magic(rest, kind));
+            }
+            response
+        })
+    })
+}
+
+/// Takes the complete events. Those of a type lose their magic number.
+fn overwrite_magic(rest: &mut BytesMut, kind: &[u8]) -> Bytes {
+    let mut events = BytesMut::new();
+    while let Some(length) = rest.first_chunk::<4>() {
+        let end = 4 + u32::from_be_bytes(*length) as usize;
+        if rest.len() < end {
+            break;
+        }
+        let mut event = rest.split_to(end);
+        let magic = event.windows(MAGIC.len()).position(|bytes| bytes == MAGIC);
+        if let (Some(magic), true) = (magic, event[6..].starts_with(kind)) {
+            event[magic..magic + MAGIC.len()].fill(0);
+        }
+        events.unsplit(event);
+    }
+    events.freeze()
+}
+
 /// Sends the events of a watch without their lengths.
 fn drop_lengths(response: &mut Response) {
+    edit_frames(response, take_events);
+}
+
+/// Edits the events of a watch. The edit takes the complete events from what has arrived.
+fn edit_frames(response: &mut Response, edit: impl Fn(&mut BytesMut) -> Bytes + Send + 'static) {
     let Body::Stream(stream) = &mut response.body else { return };
     let chunks = std::mem::replace(stream, futures_util::stream::empty().boxed());
-    let events = chunks.scan(BytesMut::new(), |rest, chunk| {
+    let events = chunks.scan(BytesMut::new(), move |rest, chunk| {
         rest.extend_from_slice(&chunk);
-        std::future::ready(Some(take_events(rest)))
+        std::future::ready(Some(edit(rest)))
     });
     *stream = events.filter(|events| std::future::ready(!events.is_empty())).boxed();
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::support::{self, is_about, is_get, is_update, meta};
 use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, Next, around, requests, responses, uncompressed};
+use crate::middleware::{Middleware, Next, around, only, requests, responses, uncompressed};
 use crate::set::Fault;
 
 /// The middleware of a fault of this file.
@@ -29,6 +29,19 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::FutureVersionAccepted => {
             around(|request, next| Box::pin(accept_future(request, next)))
         }
+        Fault::GetOfAFutureVersion => only(
+            |request| request.verb() == "get",
+            around(|request, next| Box::pin(accept_future(request, next))),
+        ),
+        Fault::FutureVersionOfTheCluster => only(
+            |request| request.verb() == "list" && request.target().namespace.is_empty(),
+            around(|request, next| Box::pin(accept_future(request, next))),
+        ),
+        Fault::InitialEventsOfLists => requests(|request| {
+            if request.verb() == "list" {
+                request.edit_query(|query| drop(query.remove("sendInitialEvents")));
+            }
+        }),
         Fault::MalformedVersionIgnored => requests(|request| {
             let mut query = request.query();
             let malformed = query

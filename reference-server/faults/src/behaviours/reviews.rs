@@ -4,8 +4,9 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::identity::{access, as_admin, user_info};
+use super::support::{remove, rewrite};
 use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, Next, around, documents, only};
+use crate::middleware::{Middleware, Next, around, documents, only, requests};
 use crate::set::Fault;
 
 /// The middleware of a fault of this file.
@@ -19,6 +20,21 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 }
             }),
         ),
+        Fault::AccessReviewIgnoresSubresources => access_reviews(|spec| {
+            remove(&mut spec["resourceAttributes"], "subresource");
+        }),
+        Fault::AccessReviewIgnoresNames => access_reviews(|spec| {
+            remove(&mut spec["resourceAttributes"], "name");
+        }),
+        Fault::AccessReviewIgnoresGroups => access_reviews(|spec| drop(remove(spec, "groups"))),
+        Fault::RulesReviewWithoutNames => rules_reviews(|status| {
+            for rule in status["resourceRules"].as_array_mut().into_iter().flatten() {
+                remove(rule, "resourceNames");
+            }
+        }),
+        Fault::RulesReviewWithoutPaths => rules_reviews(|status| {
+            status["nonResourceRules"] = json!([]);
+        }),
         Fault::SelfReviewOfAdmin => status_for(&["selfsubjectreviews"], Status::Admin),
         Fault::RulesReviewOfAdmin => status_for(&["selfsubjectrulesreviews"], Status::Admin),
         Fault::AccessReviewOfTheAsker => {
@@ -33,6 +49,27 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }
         _ => return None,
     })
+}
+
+/// Edits the spec of each access review.
+fn access_reviews(edit: impl Fn(&mut Value) + Send + Sync + 'static) -> Box<dyn Middleware> {
+    requests(move |request| {
+        if request.method == Method::POST && request.target().resource.ends_with("accessreviews") {
+            rewrite(request, |review| edit(&mut review["spec"]));
+        }
+    })
+}
+
+/// Edits the status of each review of rules.
+fn rules_reviews(edit: impl Fn(&mut Value) + Send + Sync + 'static) -> Box<dyn Middleware> {
+    only(
+        |request| request.target().resource == "selfsubjectrulesreviews",
+        documents(move |_, review| {
+            if review["status"]["resourceRules"].is_array() {
+                edit(&mut review["status"]);
+            }
+        }),
+    )
 }
 
 /// The status that replaces that of a review.

@@ -15,6 +15,14 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::TableRowsWithoutObject => always_include("None"),
         Fault::TableAlwaysFullObject => always_include("Object"),
         Fault::IncludeObjectIgnored => always_include("Metadata"),
+        Fault::WatchIgnoresIncludeObject => only(Request::is_watch, always_include("Metadata")),
+        Fault::TableWatchesWithoutColumns => {
+            only(Request::is_watch, tables(|table| table["columnDefinitions"] = Value::Null))
+        }
+        Fault::TablesOfOneWithoutVersion => only(
+            |request| !request.target().name.is_empty(),
+            tables(|table| drop(remove_meta(table, "resourceVersion"))),
+        ),
         Fault::TableCellsMissing => tables(|table| {
             for row in table["rows"].as_array_mut().into_iter().flatten() {
                 if let Some(cells) = row["cells"].as_array_mut() {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::rules::schema_of;
 use super::support::{created, everywhere, is_create};
+use super::support::{everywhere, remove_meta, rewrite};
 use super::validation::rejection;
 use crate::exchange::Response;
 use crate::middleware::{
@@ -59,6 +60,11 @@ fn services(fault: Fault) -> Option<Box<dyn Middleware>> {
                 request.edit_json(|namespace| {
                     namespace["metadata"]["labels"]["kubernetes.io/createdBy"] = "kubeproof".into();
                 });
+            }
+        }),
+        Fault::BindingAnnotationsLost => requests(|request| {
+            if request.method == Method::POST && request.target().subresource == "binding" {
+                rewrite(request, |binding| drop(remove_meta(binding, "annotations")));
             }
         }),
         Fault::BindingChangesNothing => requests(|request| {

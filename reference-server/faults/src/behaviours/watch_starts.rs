@@ -107,7 +107,7 @@ async fn without_selectors(
 }
 
 /// Watches all namespaces for a client that may list one.
-async fn everywhere(mut request: Request, next: Next<'_>) -> Response {
+pub(super) async fn everywhere(mut request: Request, next: Next<'_>) -> Response {
     let target = request.target();
     if !request.is_watch() || target.namespace.is_empty() || !target.name.is_empty() {
         return next.send(request).await;

@@ -124,6 +124,17 @@ fn bookmarks(fault: Fault) -> Option<Box<dyn Middleware>> {
                 vec![event]
             }
         }),
+        Fault::BookmarkOfTheFirstEvent => events(|_| {
+            let mut first = None;
+            move |mut event| {
+                let version = event["object"]["metadata"]["resourceVersion"].clone();
+                let first = first.get_or_insert(version);
+                if event["type"] == "BOOKMARK" && !ends_initial_events(&event) {
+                    event["object"]["metadata"]["resourceVersion"] = first.clone();
+                }
+                vec![event]
+            }
+        }),
         Fault::BookmarkWithoutVersion => each(|event| {
             if event["type"] == "BOOKMARK" {
                 remove_meta(&mut event["object"], "resourceVersion");
@@ -153,6 +164,31 @@ fn bookmarks(fault: Fault) -> Option<Box<dyn Middleware>> {
                     *changes += 1;
                 }
                 if changes == Some(2) && is_change(&event) { Vec::new() } else { vec![event] }
+        Fault::InitialEventsEndAtTheOldest => events(|_| {
+            let mut oldest = u64::MAX;
+            move |mut event| {
+                if is_change(&event) {
+                    oldest = oldest.min(super::support::revision(&event["object"]));
+                } else if ends_initial_events(&event) && oldest < u64::MAX {
+                    event["object"]["metadata"]["resourceVersion"] = oldest.to_string().into();
+                }
+                vec![event]
+            }
+        }),
+        Fault::InitialEventsEndUnmarked => events(|request| {
+            let selects = request.query().get("labelSelector").is_some();
+            move |mut event| {
+                if selects && ends_initial_events(&event) {
+                    remove_meta(&mut event["object"], "annotations");
+                }
+                vec![event]
+            }
+        }),
+        Fault::WebsocketWatchesWithoutBookmarks => events(|request| {
+            let upgrades = request.upgrade.is_some();
+            move |event| {
+                let drops = upgrades && event["type"] == "BOOKMARK";
+                if drops { Vec::new() } else { vec![event] }
             }
         }),
         Fault::InitialEventsEndEarly => events(|request| {

@@ -1,0 +1,57 @@
+//! Tokens of service accounts: audiences, lifetimes and the objects to which they are bound.
+
+use http::Method;
+use serde_json::Value;
+
+use super::support::{remove, rewrite};
+use crate::exchange::Request;
+use crate::middleware::{Middleware, Next, around, requests};
+use crate::set::Fault;
+
+/// The shortest lifetime of a token, in seconds.
+const SHORTEST: i64 = 600;
+
+/// The middleware of a fault of this file.
+pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::TokensAreForTheServer => around(|request, next| Box::pin(for_server(request, next))),
+        Fault::TokenReviewsIgnoreAudiences => requests(|request| {
+            if request.method == Method::POST && request.target().resource == "tokenreviews" {
+                rewrite(request, |review| drop(remove(&mut review["spec"], "audiences")));
+            }
+        }),
+        Fault::ShortTokensAccepted => token_requests(|spec| {
+            if spec["expirationSeconds"].as_i64().is_some_and(|seconds| seconds < SHORTEST) {
+                spec["expirationSeconds"] = SHORTEST.into();
+            }
+        }),
+        Fault::TokensAreNotBound => token_requests(|spec| drop(remove(spec, "boundObjectRef"))),
+        _ => return None,
+    })
+}
+
+fn is_token_request(request: &Request) -> bool {
+    request.method == Method::POST && request.target().subresource == "token"
+}
+
+/// Edits the spec of each token request.
+fn token_requests(edit: impl Fn(&mut Value) + Send + Sync + 'static) -> Box<dyn Middleware> {
+    requests(move |request| {
+        if is_token_request(request) {
+            rewrite(request, |body| edit(&mut body["spec"]));
+        }
+    })
+}
+
+/// Requests a token for the server, and shows the audiences of the client.
+async fn for_server(mut request: Request, next: Next<'_>) -> crate::exchange::Response {
+    let mut audiences = None;
+    if is_token_request(&request) {
+        rewrite(&mut request, |body| audiences = remove(&mut body["spec"], "audiences"));
+    }
+    let mut response = next.send(request).await;
+    if let Some(audiences) = audiences.filter(|_| response.status.is_success()) {
+        response.edit_value(|token| token["spec"]["audiences"] = audiences);
+    }
+    response
+}
