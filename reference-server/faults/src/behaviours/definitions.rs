@@ -40,6 +40,8 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 if let Some(status) = status {
                     everywhere(status, &mut |schema| remove(schema, "default"));
                 }
+            }
+        }),
         Fault::SelectableFieldsOfTheStoredVersion => other_versions(|version| {
             remove(version, "selectableFields");
         }),

@@ -47,6 +47,8 @@ fn options_ignored(fault: Fault) -> Option<Box<dyn Middleware>> {
                 && options.get("propagationPolicy").is_some_and(is_policy)
             {
                 options.remove("propagationPolicy");
+            }
+        }),
         Fault::QueriedPropagationPolicyIgnored => requests(|request| {
             let query = request.query();
             let policy = query.get("propagationPolicy").unwrap_or_default();

@@ -7,8 +7,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::rules::schema_of;
-use super::support::{created, everywhere, is_create};
-use super::support::{everywhere, remove_meta, rewrite};
+use super::support::{created, everywhere, is_create, remove_meta, rewrite};
 use super::validation::rejection;
 use crate::exchange::Response;
 use crate::middleware::{

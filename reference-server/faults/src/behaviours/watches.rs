@@ -164,6 +164,8 @@ fn bookmarks(fault: Fault) -> Option<Box<dyn Middleware>> {
                     *changes += 1;
                 }
                 if changes == Some(2) && is_change(&event) { Vec::new() } else { vec![event] }
+            }
+        }),
         Fault::InitialEventsEndAtTheOldest => events(|_| {
             let mut oldest = u64::MAX;
             move |mut event| {
