@@ -49,7 +49,9 @@ fn record(id: &str, subject: &str, verdict: Verdict, expected: Value) -> Record 
 /// Returns a complete run against a server of the user.
 fn document(results: Vec<Record>) -> Document {
     let mut summary = Summary::default();
-    results.iter().for_each(|record| summary.add(record.verdict));
+    for record in &results {
+        summary.add(record.verdict);
+    }
     let target = Target {
         server: "https://a:1".to_owned(),
         namespace: "kubeproof-ab1cde".to_owned(),

@@ -40,12 +40,14 @@ pub(crate) fn parse() -> Result<high::Command, Error> {
 /// Returns the sources of the arguments that an error names, or of all arguments that are not from
 /// the command line.
 fn origins(added: &[Setting], error: &str) -> Vec<String> {
-    let names = |setting: &&Setting| {
+    let is_named = |setting: &&Setting| {
         let mut words = error.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
         words.any(|word| word.strip_prefix("--") == Some(&setting.name))
     };
-    let named: Vec<_> = added.iter().filter(names).collect();
-    let shown = if named.is_empty() { added.iter().collect() } else { named };
+    let mut shown: Vec<_> = added.iter().filter(is_named).collect();
+    if shown.is_empty() {
+        shown.extend(added);
+    }
     let origin = |setting: &Setting| format!("--{} is from {}", setting.name, setting.source);
     shown.into_iter().map(origin).collect()
 }

@@ -157,10 +157,10 @@ mod tests {
 
     #[test]
     fn a_report_has_the_target_of_its_run() {
-        let mut head = Head::default();
-        head.command = "kubeproof run --server=https://a:1 --token \"$TOKEN\" --only 'get/*' \
+        let command = "kubeproof run --server=https://a:1 --token \"$TOKEN\" --only 'get/*' \
                         --json out.json --namespace 'it'\\''s' --strict"
             .to_owned();
+        let mut head = Head { command, ..Head::default() };
         assert_eq!(
             of_report(&head),
             "kubeproof run --server https://a:1 --token \"$TOKEN\" --namespace 'it'\\''s' --strict"

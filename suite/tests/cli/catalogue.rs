@@ -29,6 +29,28 @@ fn cases_are_listed_as_a_table_and_as_json() {
 }
 
 #[test]
+fn capabilities_and_variations_are_explained() {
+    let capability = kubeproof(&["explain", "crds"]).with(0).stdout;
+    for expected in [
+        "crds (capability of the target)\nCustom resource definitions can be created.\n",
+        "Require it: kubeproof run --require crds\n",
+        "Serve without it: kubeproof serve --without crds\n",
+        "Cases that need it:\n  ",
+    ] {
+        assert!(capability.contains(expected), "{expected:?} is not in\n{capability}");
+    }
+    let variation = kubeproof(&["explain", "http1-only"]).with(0).stdout;
+    for expected in ["http1-only (variation of the reference server)\n", "--list-variations"] {
+        assert!(variation.contains(expected), "{expected:?} is not in\n{variation}");
+    }
+    let area = kubeproof(&["explain", "create"]).with(2).stderr;
+    let expected = "\"create\" is an area; `kubeproof list --area create` prints its cases";
+    assert!(area.contains(expected), "{area}");
+    let output = kubeproof(&["explain", "xyzzy"]).with(2);
+    assert!(output.stderr.contains("; `kubeproof list` prints all cases"), "{}", output.stderr);
+}
+
+#[test]
 fn cases_requirements_profiles_and_faults_are_explained() {
     let cases = json(&["list", "--json"]);
     let case = kubeproof(&["explain", "watch/resumes-from-every-version"]).with(0).stdout;
@@ -72,24 +94,6 @@ fn cases_requirements_profiles_and_faults_are_explained() {
     ] {
         assert!(fault.contains(expected), "{expected:?} is not in\n{fault}");
     }
-    let capability = kubeproof(&["explain", "crds"]).with(0).stdout;
-    for expected in [
-        "crds (capability of the target)\nCustom resource definitions can be created.\n",
-        "Require it: kubeproof run --require crds\n",
-        "Serve without it: kubeproof serve --without crds\n",
-        "Cases that need it:\n  ",
-    ] {
-        assert!(capability.contains(expected), "{expected:?} is not in\n{capability}");
-    }
-    let variation = kubeproof(&["explain", "http1-only"]).with(0).stdout;
-    for expected in ["http1-only (variation of the reference server)\n", "--list-variations"] {
-        assert!(variation.contains(expected), "{expected:?} is not in\n{variation}");
-    }
-    let area = kubeproof(&["explain", "create"]).with(2).stderr;
-    let expected = "\"create\" is an area; `kubeproof list --area create` prints its cases";
-    assert!(area.contains(expected), "{area}");
-    let output = kubeproof(&["explain", "xyzzy"]).with(2);
-    assert!(output.stderr.contains("; `kubeproof list` prints all cases"), "{}", output.stderr);
     let output = kubeproof(&["explain", "watch.no-missed-mutation"]).with(2);
     assert!(
         output.stderr.contains("did you mean \"watch.no-missed-mutations\"?"),

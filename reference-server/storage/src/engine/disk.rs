@@ -170,10 +170,8 @@ impl Disk {
 
     /// Stores objects in a directory that has none.
     pub fn fill(&self, saved: &Saved) -> Result<(), OpenError> {
-        match self.insert_all(saved).map_err(|source| self.failed(source))? {
-            true => Ok(()),
-            false => Err(OpenError::NotEmpty { path: self.directory() }),
-        }
+        let was_empty = self.insert_all(saved).map_err(|source| self.failed(source))?;
+        if was_empty { Ok(()) } else { Err(OpenError::NotEmpty { path: self.directory() }) }
     }
 
     fn directory(&self) -> PathBuf {
