@@ -242,7 +242,7 @@ pub enum SubjectError {
     #[error("the template of the subject {name} contains a {found}, expected a {expected}")]
     Kind {
         /// The resource.
-        name: ResourceName,
+        name: String,
         /// The kind of the resource.
         expected: String,
         /// The kind of the template.

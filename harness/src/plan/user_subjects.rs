@@ -15,7 +15,7 @@ pub(super) fn check_kinds(
     for (argument, subject) in given(subjects, arguments) {
         if let Some(kind) = argument.kind.as_ref().filter(|kind| **kind != subject.kind) {
             return Err(SubjectError::Kind {
-                name: subject.name.clone(),
+                name: subject.name.to_string(),
                 expected: subject.kind.clone(),
                 found: kind.clone(),
             });

@@ -67,7 +67,7 @@ fn missing_path(symptom: &Symptom) -> Option<String> {
 
 /// Returns the value that each result expects in place of the wrong one. It is empty text where the
 /// expectation is no plain value.
-fn wanted_values<'a>(results: &'a [&Record]) -> impl Iterator<Item = String> {
+fn wanted_values(results: &[&Record]) -> impl Iterator<Item = String> {
     results.iter().filter_map(|record| {
         let check = deciding_check(record)?;
         let Some(Symptom::WrongField { field }) = &check.symptom else { return None };

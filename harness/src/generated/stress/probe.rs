@@ -25,9 +25,8 @@ pub(super) async fn unsupported(workload: &Arc<Workload>) -> Result<Vec<LeftOut>
         let action = worker.action(verb, 0, Some(&known));
         let words = action.verb();
         match workload.perform(0, action).await.outcome {
-            // The object exists, so the checks judge this response.
-            Outcome::Rejected(404, _) => {}
-            Outcome::Rejected(code, reason) => {
+            // With 404, the checks judge the response, because the object exists.
+            Outcome::Rejected(code, reason) if code != 404 => {
                 let why = format!("{words}, which the server rejects with {code} {reason}");
                 without.push((verb, why));
             }
@@ -38,7 +37,7 @@ pub(super) async fn unsupported(workload: &Arc<Workload>) -> Result<Vec<LeftOut>
                     known = state;
                 }
             }
-            Outcome::Listed(..) | Outcome::Unknown(_) => {}
+            Outcome::Rejected(..) | Outcome::Listed(..) | Outcome::Unknown(_) => {}
         }
     }
     let name = workload.names[0].clone();

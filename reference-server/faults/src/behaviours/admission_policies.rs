@@ -35,6 +35,13 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 }
             })
         }
+        _ => return webhooks_and_messages(fault),
+    })
+}
+
+/// Faults of webhooks, and of what policies say.
+fn webhooks_and_messages(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
         Fault::WebhookSideEffectsUnchecked => {
             configured("validatingwebhookconfigurations", |configuration| {
                 let webhooks = configuration["webhooks"].as_array_mut().into_iter().flatten();
@@ -83,6 +90,13 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 }
             })
         }
+        _ => return failures(fault),
+    })
+}
+
+/// Faults of mutations and of failures.
+fn failures(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
         Fault::MutationsHidden => responses(hide_annotations),
         Fault::FailingWebhooksIgnored => failure_policy("Ignore"),
         Fault::FailurePolicyIgnored => failure_policy("Fail"),

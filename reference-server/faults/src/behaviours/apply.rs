@@ -153,6 +153,13 @@ fn ownership(fault: Fault) -> Option<Box<dyn Middleware>> {
                 request.edit_query(|query| query.set("fieldManager", printable));
             }
         }),
+        _ => return later_applies(fault),
+    })
+}
+
+/// Faults of applies that follow other writes.
+fn later_applies(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
         Fault::ApplyNoOpBumpsVersion => bumps(),
         Fault::ApplyOwnsStatus => owns_status(),
         Fault::ScaleNotApplied => around(|request, next| {

@@ -144,7 +144,9 @@ fn constraint_edit(fault: Fault) -> Option<fn(&mut Value)> {
         }
         Fault::MapValuesUnchecked => |schema| {
             if let Some(values) = schema.get_mut("additionalProperties") {
-                LIMITS.iter().for_each(|name| remove(values, name));
+                for name in LIMITS {
+                    remove(values, name);
+                }
             }
         },
         Fault::MapValuesNotPruned => |schema| {

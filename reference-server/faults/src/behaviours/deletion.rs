@@ -72,6 +72,13 @@ fn options_ignored(fault: Fault) -> Option<Box<dyn Middleware>> {
                 options.remove("orphanDependents");
             }
         }),
+        _ => return collections_and_bodies(fault),
+    })
+}
+
+/// Faults that depend on the form or the target of a DELETE.
+fn collections_and_bodies(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
         Fault::DryRunInBodyIgnored => options(|request, options| {
             if !request.body.is_empty() {
                 options.remove("dryRun");

@@ -94,6 +94,13 @@ fn whole_document(fault: Fault) -> Option<Edit> {
                 push(document, "groups", group);
             }
         },
+        _ => return aggregated(fault),
+    })
+}
+
+/// Faults of the aggregated document.
+fn aggregated(fault: Fault) -> Option<Edit> {
+    Some(match fault {
         Fault::AggregatedVersionsReversed => |document| {
             for group in aggregated_groups(document) {
                 if let Some(versions) = group["versions"].as_array_mut() {

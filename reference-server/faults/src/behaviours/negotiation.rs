@@ -62,6 +62,13 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::ContentTypeIgnored => {
             around(|request, next| Box::pin(content_type_ignored(request, next)))
         }
+        _ => return encodings(fault),
+    })
+}
+
+/// Faults in the encoding of bodies.
+fn encodings(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
         Fault::PrettyIsText => responses(|request, response| {
             if request.query().flag("pretty") && response.headers.contains_key(header::CONTENT_TYPE)
             {

@@ -49,6 +49,13 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::FieldSelectorNotEqualIgnored => around(|request, next| {
             Box::pin(without_fields(request, next, |term| !term.contains("!=")))
         }),
+        _ => return set_based(fault),
+    })
+}
+
+/// Faults of selectors with sets.
+fn set_based(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
         Fault::SelectorNotEqualsNeedsKey => requests(|request| {
             edit_labels(request, |term| match parse(term) {
                 Term::NotEquals(key) => vec![key.to_owned(), term.to_owned()],

@@ -52,11 +52,11 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
 }
 
 /// Writes the status after each write to the main endpoint for which `write` returns one.
-fn writing_status<'a>(
+fn writing_status(
     mut request: Request,
-    next: Next<'a>,
+    next: Next<'_>,
     write: fn(&Request) -> Option<Write>,
-) -> BoxFuture<'a, Response> {
+) -> BoxFuture<'_, Response> {
     async move {
         let target = request.target();
         let concerns = is_update(&request) && target.is_object() && !request.is_dry_run();

@@ -51,8 +51,8 @@ async fn with_metadata(request: Request, next: Next<'_>) -> Response {
     let patch = json!({
         "metadata": { "labels": metadata["labels"], "annotations": metadata["annotations"] },
     });
-    let path = target.object(&target.name);
-    next.server.as_admin(Method::PATCH, &path, Some((MERGE_PATCH, &patch))).await;
+    let object = target.object(&target.name);
+    next.server.as_admin(Method::PATCH, &object, Some((MERGE_PATCH, &patch))).await;
     next.send(request.by_same_client(Method::GET, &request.path)).await
 }
 

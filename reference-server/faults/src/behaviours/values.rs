@@ -82,6 +82,13 @@ fn services(fault: Fault) -> Option<Box<dyn Middleware>> {
                 });
             }
         }),
+        _ => return defaults_and_addresses(fault),
+    })
+}
+
+/// Faults of defaults, of the addresses of services, and of the nodes of pods.
+fn defaults_and_addresses(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
         Fault::PullPolicyIgnoresLatest => created(|_, object| {
             let pod = if object["spec"].get("template").is_some() {
                 object.pointer_mut("/spec/template/spec")

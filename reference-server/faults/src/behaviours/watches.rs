@@ -150,6 +150,13 @@ fn bookmarks(fault: Fault) -> Option<Box<dyn Middleware>> {
                 remove_meta(&mut event["object"], "annotations");
             }
         }),
+        _ => return initial_events(fault),
+    })
+}
+
+/// Faults in the events before the end of the initial list, and after it.
+fn initial_events(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
         Fault::InitialEventsEndTwice => events(|_| {
             |event| {
                 if ends_initial_events(&event) { vec![event.clone(), event] } else { vec![event] }
@@ -177,6 +184,13 @@ fn bookmarks(fault: Fault) -> Option<Box<dyn Middleware>> {
                 vec![event]
             }
         }),
+        _ => return unmarked_events(fault),
+    })
+}
+
+/// Faults in the marks and the order of the initial events.
+fn unmarked_events(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
         Fault::InitialEventsEndUnmarked => events(|request| {
             let selects = request.query().get("labelSelector").is_some();
             move |mut event| {
