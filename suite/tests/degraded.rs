@@ -17,8 +17,8 @@ use tokio::runtime::Runtime;
 /// little time ends in an error.
 const TRIALS_AT_ONCE: usize = 2;
 
-/// The cases of each trial.
-const SHARD: &str = "1/3";
+/// Each trial runs one of this many cases.
+const ONE_OF: usize = 3;
 
 fn main() -> anyhow::Result<ExitCode> {
     let mut arguments = Arguments::from_args();
@@ -26,7 +26,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let catalogue = Catalogue::embedded().map_err(|errors| anyhow::anyhow!("{errors}"))?;
     let catalogue = Arc::new(catalogue);
     let runtime = Arc::new(Runtime::new()?);
-    let selection = Selection { shard: Some(SHARD.parse()?), ..Selection::default() };
+    let selection = part(&catalogue)?;
     let expected = runtime.block_on(degraded::expected(&catalogue, &selection))?;
     let mut trials: Vec<Trial> = Vec::new();
     for server in DEGRADED.iter().copied() {
@@ -38,6 +38,15 @@ fn main() -> anyhow::Result<ExitCode> {
     let of_one_job = move || runtime.block_on(run_with_one_job(&catalogue));
     trials.push(Trial::test("one job is enough", of_one_job));
     Ok(libtest_mimic::run(&arguments, trials).exit_code())
+}
+
+/// Selects a part of the cases, with all that judge a prerequisite of others. Without those, the
+/// others would report its defect.
+fn part(catalogue: &Catalogue) -> anyhow::Result<Selection> {
+    let cases = catalogue.cases.iter().enumerate();
+    let chosen = cases.filter(|(place, case)| place % ONE_OF == 0 || case.provides.is_some());
+    let only = chosen.map(|(_, case)| case.id.parse()).collect::<Result<_, _>>()?;
+    Ok(Selection { only, ..Selection::default() })
 }
 
 async fn judge(

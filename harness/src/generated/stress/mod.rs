@@ -142,7 +142,7 @@ async fn run(
     Ok(())
 }
 
-/// Reports whether the requests at the end of a round, which the client `own` sends, got no answers.
+/// Reports whether the requests of the client `own`, at the end of a round, got no answers.
 fn went_away(history: &History, own: usize) -> bool {
     let mut last = history.operations.iter().filter(|operation| operation.client == own);
     last.all(|operation| matches!(operation.outcome, Outcome::Unknown(_)))

@@ -28,12 +28,6 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         return Some(definitions(move |crd| edit_schemas(crd, edit)));
     }
     Some(match fault {
-        Fault::DefaultsOfOneVersion => definitions(|crd| {
-            let schema = crd.pointer("/spec/versions/0/schema").cloned();
-            for version in crd["spec"]["versions"].as_array_mut().into_iter().flatten() {
-                version["schema"] = schema.clone().unwrap_or_default();
-            }
-        }),
         Fault::StatusDefaultsMissing => definitions(|crd| {
             for version in crd["spec"]["versions"].as_array_mut().into_iter().flatten() {
                 let status = version.pointer_mut("/schema/openAPIV3Schema/properties/status");
@@ -42,36 +36,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 }
             }
         }),
-        Fault::SelectableFieldsOfTheStoredVersion => other_versions(|version| {
-            remove(version, "selectableFields");
-        }),
-        Fault::ColumnsOfTheStoredVersion => other_versions(|version| {
-            remove(version, "additionalPrinterColumns");
-        }),
-        Fault::ScaleOfTheStoredVersion => other_versions(|version| {
-            if version["subresources"].is_object() {
-                remove(&mut version["subresources"], "scale");
-            }
-        }),
-        Fault::ListsWithoutDeprecationWarning => responses(|request, response| {
-            if request.verb() == "list" {
-                response.headers.remove(http::header::WARNING);
-            }
-        }),
-        Fault::CustomColumnsIgnored => definitions(|crd| {
-            for version in crd["spec"]["versions"].as_array_mut().into_iter().flatten() {
-                remove(version, "additionalPrinterColumns");
-            }
-        }),
         _ => return conditions(fault),
-    })
-}
-
-/// Edits the versions of each definition that are not stored.
-fn other_versions(edit: fn(&mut Value)) -> Box<dyn Middleware> {
-    definitions(move |crd| {
-        let versions = crd["spec"]["versions"].as_array_mut().into_iter().flatten();
-        versions.filter(|version| version["storage"] != true).for_each(edit);
     })
 }
 
@@ -266,7 +231,9 @@ fn moving_times() -> Box<dyn Middleware> {
 
 /// Changes definitions on their way to the server. The original must be valid, and clients see it
 /// unchanged.
-fn definitions(edit: impl Fn(&mut Value) + Send + Sync + 'static) -> Box<dyn Middleware> {
+pub(super) fn definitions(
+    edit: impl Fn(&mut Value) + Send + Sync + 'static,
+) -> Box<dyn Middleware> {
     let originals: Arc<Mutex<HashMap<String, Value>>> = Arc::default();
     let edit = Arc::new(edit);
     around(move |mut request, next| {
@@ -412,7 +379,7 @@ fn preserve(schema: &mut Value) {
     }
 }
 
-fn remove(object: &mut Value, field: &str) {
+pub(super) fn remove(object: &mut Value, field: &str) {
     if let Some(fields) = object.as_object_mut() {
         fields.remove(field);
     }

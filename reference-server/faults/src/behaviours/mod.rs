@@ -14,7 +14,8 @@
 //! | `deletion`, `garbage`, `evictions`, `namespaces` | deletions |
 //! | `watches`, `watch_starts`, `watch_streams`, `selections` | watches |
 //! | `objects`, `values`, `identity`, `uids`, `statuses`, `config_maps` | stored objects |
-//! | `definitions`, `schemas`, `rules`, `rule_costs`, `conversion` | custom resources |
+//! | `definitions`, `definition_versions`, `conversion` | custom resource definitions |
+//! | `schemas`, `rules`, `rule_costs` | the schemas of custom resources |
 //! | `discovery`, `openapi`, `paths`, `routing` | discovery and paths |
 //! | `authentication`, `authorization`, `reviews`, `tokens` | users and permissions |
 //! | `logs`, `proxies`, `proxy_credentials`, `streams` | pods |
@@ -37,6 +38,7 @@ mod configurations;
 mod conversion;
 mod creates;
 mod decoding;
+mod definition_versions;
 mod definitions;
 mod deletion;
 mod discovery;
@@ -121,6 +123,7 @@ const PARTS: &[Part] = &[
     watch_streams::of,
     creates::of,
     decoding::of,
+    definition_versions::of,
     definitions::of,
     deletion::of,
     discovery::of,

@@ -46,7 +46,7 @@ fn capacity(object: &Value, path: Path<'_>) -> Vec<FieldError> {
     not_negative(text(object, "capacity"), path.field("capacity"))
 }
 
-/// Returns the errors of the topologies of a class: no two are the same, and no key is twice in one.
+/// Returns the errors of the topologies of a class: no two are the same, and none has a key twice.
 /// As in kube-apiserver, a topology without keys is a duplicate.
 fn topologies(class: &Value, path: Path<'_>) -> Vec<FieldError> {
     let path = path.field("allowedTopologies");

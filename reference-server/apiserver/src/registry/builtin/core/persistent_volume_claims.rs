@@ -82,9 +82,9 @@ pub(in crate::registry::builtin) fn validate_claim_spec(
     errors
 }
 
-/// Makes both fields for the source of the data agree. Without the newer field, the older one has only
-/// claims and snapshots, unless the stored claim has a source. A source in another namespace needs a
-/// feature that is off by default.
+/// Makes both fields for the source of the data agree. Without the newer field, the older one has
+/// only claims and snapshots, unless the stored claim has a source. A source in another namespace
+/// needs a feature that is off by default.
 fn complete_sources(spec: &mut Value, has_source: bool) {
     let (old, new) = ("dataSource", "dataSourceRef");
     let Some(fields) = spec.as_object_mut() else { return };
@@ -125,8 +125,8 @@ fn validate_source(source: &Value, path: Path<'_>) -> Vec<FieldError> {
         .collect()
 }
 
-/// A volume and a storage class may be set once. A bound claim may change the requested size and the
-/// class of attributes. The size gets smaller only while it is above that of the volume.
+/// A volume and a storage class may be set once. A bound claim may change the requested size and
+/// the class of attributes. The size gets smaller only while it is above that of the volume.
 fn validate_claim_update(new: &Value, old: &Value) -> Vec<FieldError> {
     let (mut now, mut before) = (new["spec"].clone(), old["spec"].clone());
     for field in ["volumeName", "storageClassName"] {

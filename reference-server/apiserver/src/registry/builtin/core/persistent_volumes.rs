@@ -96,8 +96,8 @@ fn validate_volume(volume: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// The source and the mode never change, and the nodes only if there were none. A CSI driver may get
-/// a secret to expand the volume. As in kube-apiserver, two paths lack `spec`.
+/// The source and the mode never change, and the nodes only if there were none. A CSI driver may
+/// get a secret to expand the volume. As in kube-apiserver, two paths lack `spec`.
 fn validate_volume_update(new: &Value, old: &Value) -> Vec<FieldError> {
     let (now, before) = (&new["spec"], &old["spec"]);
     let mut errors = Vec::new();

@@ -1,0 +1,49 @@
+//! Versions of custom resource definitions that declare more than the server does.
+
+use serde_json::Value;
+
+use super::definitions::{definitions, remove};
+use crate::middleware::{Middleware, responses};
+use crate::set::Fault;
+
+/// The middleware of a fault of this file.
+pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::DefaultsOfOneVersion => definitions(|crd| {
+            let schema = crd.pointer("/spec/versions/0/schema").cloned();
+            for version in crd["spec"]["versions"].as_array_mut().into_iter().flatten() {
+                version["schema"] = schema.clone().unwrap_or_default();
+            }
+        }),
+        Fault::SelectableFieldsOfTheStoredVersion => other_versions(|version| {
+            remove(version, "selectableFields");
+        }),
+        Fault::ColumnsOfTheStoredVersion => other_versions(|version| {
+            remove(version, "additionalPrinterColumns");
+        }),
+        Fault::ScaleOfTheStoredVersion => other_versions(|version| {
+            if version["subresources"].is_object() {
+                remove(&mut version["subresources"], "scale");
+            }
+        }),
+        Fault::ListsWithoutDeprecationWarning => responses(|request, response| {
+            if request.verb() == "list" {
+                response.headers.remove(http::header::WARNING);
+            }
+        }),
+        Fault::CustomColumnsIgnored => definitions(|crd| {
+            for version in crd["spec"]["versions"].as_array_mut().into_iter().flatten() {
+                remove(version, "additionalPrinterColumns");
+            }
+        }),
+        _ => return None,
+    })
+}
+
+/// Edits the versions of each definition that are not stored.
+fn other_versions(edit: fn(&mut Value)) -> Box<dyn Middleware> {
+    definitions(move |crd| {
+        let versions = crd["spec"]["versions"].as_array_mut().into_iter().flatten();
+        versions.filter(|version| version["storage"] != true).for_each(edit);
+    })
+}
