@@ -52,13 +52,13 @@ async fn all_versions_may_be_kept() {
     assert_eq!(failures(&results), BTreeSet::new());
 }
 
-/// Each fault breaks a SHOULD or a MAY. It causes warnings, and no failure in any of the cases that
-/// list it.
+/// The faults, separated by spaces, break a SHOULD or a MAY. They cause warnings, and no failure in
+/// any of the cases that list one of them.
 #[rstest]
 #[case::no_limit_of_bodies("body-limit-missing")]
 #[case::any_accept("accept-ignored")]
 #[case::any_content_type("content-type-ignored")]
-#[case::no_uid_precondition("uid-precondition-ignored")]
+#[case::no_preconditions("uid-precondition-ignored version-precondition-ignored")]
 #[case::no_version_precondition("version-precondition-ignored")]
 #[case::no_orphans("orphan-dependents-ignored")]
 #[case::both_policies("orphan-dependents-beside-policy")]
@@ -66,11 +66,13 @@ async fn all_versions_may_be_kept() {
 #[case::other_watch_values("watch-true-only")]
 #[case::watches_in_binary_frames("watch-in-binary-frames")]
 #[tokio::test]
-async fn a_missing_should_is_a_warning(#[case] fault: &str) {
+async fn a_missing_should_is_a_warning(#[case] names: &str) {
     let catalogue = catalogue();
-    let cases = catalogue.cases.iter().filter(|case| case.catches.iter().any(|one| one == fault));
+    let is_one = |fault: &String| names.split(' ').any(|name| name == fault);
+    let cases = catalogue.cases.iter().filter(|case| case.catches.iter().any(is_one));
     let only: Vec<&str> = cases.map(|case| case.id.as_str()).collect();
-    let faults = Faults::none().with(Fault::from_name(fault).expect("a fault"));
+    let faults = names.split(' ').map(|name| Fault::from_name(name).expect("a fault"));
+    let faults = faults.fold(Faults::none(), Faults::with);
     let results = run(Config { faults, ..config() }, &only).await;
     assert_eq!(failures(&results), BTreeSet::new());
     assert!(results.iter().any(|result| result.verdict == Verdict::Warn), "no case warns");
