@@ -11,8 +11,8 @@ use super::REDACTED;
 /// ordinary words.
 const SHORTEST_IN_TEXT: usize = 4;
 
-/// Shorter secrets are removed only as whole words. If the token is `user`, the name `user-agent` of
-/// a header must stay readable.
+/// Shorter secrets are removed only as whole words. If the token is `user`, the header `user-agent`
+/// must stay readable.
 const SHORTEST_INSIDE_WORDS: usize = 8;
 
 /// The keys of secret data in raw JSON and YAML, plain and quoted.
