@@ -68,7 +68,7 @@ impl CauseView {
             weight,
             open,
             example: Link { anchor: anchor(example), text: printable(&example.title()) },
-            summary: Some(printable(&example.summary)).filter(|summary| *summary != cause.title),
+            summary: Some(printable(&example.summary)).filter(|rule| !cause.title.ends_with(rule)),
             explain: example.id.clone(),
             page: case_url(&example.id),
             check: cause.check.map(|check| CheckView::new(check, example)),
