@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, Next, around, edit_objects, objects, responses, uncompressed};
+use crate::middleware::{Middleware, Next, around, edit_objects, objects, uncompressed};
 use crate::set::Fault;
 
 const PRESERVES: &str = "x-kubernetes-preserve-unknown-fields";
