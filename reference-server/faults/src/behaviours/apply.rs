@@ -7,7 +7,9 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use serde_saphyr::DuplicateKeyPolicy;
 
-use super::support::{MERGE_PATCH, is_apply, remove, remove_meta, set_media_type};
+use super::support::{
+    MERGE_PATCH, is_apply, remove, remove_meta, set_media_type, unsupported_media_type,
+};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, edit_objects, objects, requests, uncompressed};
 use crate::set::Fault;
@@ -165,12 +167,7 @@ fn later_applies(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::ScaleNotApplied => around(|request, next| {
             Box::pin(async move {
                 if is_apply(&request) && request.target().subresource == "scale" {
-                    let message = "the body of the request was in an unknown format";
-                    return Response::failure(
-                        StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                        "UnsupportedMediaType",
-                        message,
-                    );
+                    return unsupported_media_type();
                 }
                 next.send(request).await
             })

@@ -1,9 +1,9 @@
 //! Patches in unusual forms: pointers with escapes, keys of lists, media types with parameters.
 
-use http::{Method, StatusCode, header};
+use http::{Method, header};
 use serde_json::{Map, Value, json};
 
-use super::support::{MERGE_PATCH, everywhere, is_apply};
+use super::support::{MERGE_PATCH, everywhere, is_apply, unsupported_media_type};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
 use crate::set::Fault;
@@ -39,12 +39,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             Box::pin(async move {
                 let has_parameters = request.header(header::CONTENT_TYPE.as_str()).contains(';');
                 if request.method == Method::PATCH && has_parameters {
-                    let message = "the body of the request was in an unknown format";
-                    return Response::failure(
-                        StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                        "UnsupportedMediaType",
-                        message,
-                    );
+                    return unsupported_media_type();
                 }
                 next.send(request).await
             })

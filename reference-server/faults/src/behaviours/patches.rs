@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::{Method, StatusCode};
 use serde_json::{Map, Value};
 
-use super::support::{MERGE_PATCH, everywhere, set_media_type};
+use super::support::{MERGE_PATCH, everywhere, set_media_type, unsupported_media_type};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, around, edit_objects, requests, uncompressed};
 use crate::set::Fault;
@@ -314,11 +314,6 @@ fn doubles() -> Box<dyn Middleware> {
 
 fn is_patch(request: &Request, media_type: &str) -> bool {
     request.method == Method::PATCH && request.media_type() == media_type
-}
-
-fn unsupported_media_type() -> Response {
-    let message = "the body of the request was in an unknown format";
-    Response::failure(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
 }
 
 fn uid(response: &Response) -> Option<String> {

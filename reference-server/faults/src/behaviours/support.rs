@@ -1,7 +1,7 @@
 //! Helpers that the middleware of several parts of the API share.
 
 use http::header::{self, HeaderValue};
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, StatusCode};
 use kubeproof_apimachinery::request::ResourceInfo;
 use rand::RngExt as _;
 use serde_json::{Map, Value, json};
@@ -16,6 +16,12 @@ const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const REVIEWS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
 pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";
+
+/// Returns the rejection of a media type that the server does not know.
+pub(super) fn unsupported_media_type() -> Response {
+    let message = "the body of the request was in an unknown format";
+    Response::failure(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+}
 
 /// Returns whether a request creates an object that the server stores.
 pub(super) fn is_create(request: &Request) -> bool {
@@ -112,7 +118,7 @@ pub(super) fn is_about(response: &Response, reason: &str, name: &str) -> bool {
 
 /// A failure for one object, with details as the server writes them.
 pub(super) fn failure(
-    code: http::StatusCode,
+    code: StatusCode,
     reason: &str,
     target: &ResourceInfo,
     name: &str,
