@@ -37,17 +37,9 @@ const LIMITS: [&str; 2] = ["namespace", "max-rps"];
 /// Options that apply only to `--kubeconfig`.
 pub(super) const OF_KUBECONFIG: &[&str] = &["context"];
 
-/// Options that apply to any target but the bundled server.
-pub(super) const OF_ANY: &[&str] = &[
-    "token",
-    "token-file",
-    "certificate-authority",
-    "insecure-skip-tls-verify",
-    "client-certificate",
-    "client-key",
-    "as",
-    "second-token",
-];
+/// Options that apply to any target but the bundled server: all without the first three of
+/// [`TARGET`].
+pub(super) const OF_ANY: &[&str] = TARGET.split_at(3).1;
 
 /// Prefix of the options that apply only to `--oracle`. Another oracle replaces them as a target
 /// does.
