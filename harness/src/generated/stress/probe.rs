@@ -9,8 +9,8 @@ use super::workload::Workload;
 /// A verb that the run leaves out, and the reason.
 pub(super) type LeftOut = (Verb, String);
 
-/// Tries each verb once. Returns those that the run leaves out. Without creating and deleting, the
-/// resource cannot be tested, and the error is the reason.
+/// Tries each verb once, and returns the verbs that the run leaves out. The run cannot test a
+/// resource without creating and deleting it. The error is the reason.
 pub(super) async fn unsupported(workload: &Arc<Workload>) -> Result<Vec<LeftOut>, String> {
     let mut worker = Worker::new(workload, 0, 0, &[]);
     let create = worker.action(Verb::Create, 0, None);

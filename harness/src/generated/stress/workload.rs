@@ -235,8 +235,8 @@ impl Workload {
         self.send("DELETE", &path, JSON, self.delete_options(None).as_ref()).await;
     }
 
-    /// Reports whether something keeps an object after its deletion: a finalizer, of which those of
-    /// a namespace are in its spec, or a grace period.
+    /// Reports whether a finalizer or a grace period keeps an object after its deletion. Namespaces
+    /// have finalizers in their spec, too.
     pub(super) async fn outlives_deletion(&self, name: &str) -> bool {
         let path = format!("{}/{name}", self.collection);
         let exchange = self.send("GET", &path, JSON, None).await;
