@@ -49,9 +49,10 @@ async fn add_examples(
     results.sort_by(|a, b| (&a.id, &a.subject).cmp(&(&b.id, &b.subject)));
     for result in results {
         let CaseResult { id, verdict, .. } = &*result;
+        let Some(case) = catalogue.case(id) else { continue };
         if matches!(verdict, Verdict::Pass | Verdict::Deviation) && !examples.contains_key(id) {
             let mut text = Vec::new();
-            write_exchanges(&result, &mut text)?;
+            write_exchanges(case, &result, &mut text)?;
             if !text.is_empty() {
                 examples.insert(id.clone(), String::from_utf8_lossy(&text).into_owned());
             }

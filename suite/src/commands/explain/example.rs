@@ -14,15 +14,14 @@ use kubeproof_harness::plan::{RunOptions, Selection, plan};
 use kubeproof_harness::run;
 use kubeproof_harness::transport::{Client, Limits};
 use kubeproof_reference_server::{Fault, Faults};
+use serde_json::Value;
 
+use super::body::{Bodies, shorten};
 use crate::commands::run::target::RunTarget;
 use crate::error::Error;
 
 /// Maximum exchanges of an example.
 const SHOWN: usize = 4;
-
-/// Maximum characters of a body.
-const BODY: usize = 480;
 
 /// Prints a passing result and a failing result.
 pub(super) async fn write(
@@ -36,7 +35,7 @@ pub(super) async fn write(
         let broken =
             |result: &&Arc<CaseResult>| matches!(result.verdict, Verdict::Warn | Verdict::Fail);
         if let Some(result) = faulty.iter().find(broken) {
-            return print_failing(fault, result, out);
+            return print_failing(case, fault, result, out);
         }
     }
     Ok(())
@@ -51,7 +50,7 @@ pub(in crate::commands) async fn write_correct(
     let correct = results(case, catalogue, Faults::none()).await?;
     match correct.iter().find(|result| matches!(result.verdict, Verdict::Pass | Verdict::Deviation))
     {
-        Some(result) => print_passing(result, out),
+        Some(result) => print_passing(case, result, out),
         None => Ok(writeln!(out, "\nNo example: the bundled server does not run this case")?),
     }
 }
@@ -74,18 +73,19 @@ async fn results(
     Ok(results)
 }
 
-fn print_passing(result: &CaseResult, out: &mut dyn Write) -> Result<(), Error> {
+fn print_passing(case: &Case, result: &CaseResult, out: &mut dyn Write) -> Result<(), Error> {
     if result.exchanges.is_empty() {
         return Ok(());
     }
     let on =
         if result.subject.is_empty() { String::new() } else { format!(" on {}", result.subject) };
     writeln!(out, "\nExample of a correct server{on}:")?;
-    write_exchanges(result, out)
+    write_exchanges(case, result, out)
 }
 
 /// Prints the first exchanges that checks of the result judge.
 pub(in crate::commands) fn write_exchanges(
+    case: &Case,
     result: &CaseResult,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
@@ -94,7 +94,10 @@ pub(in crate::commands) fn write_exchanges(
     if exchanges.is_empty() {
         exchanges.extend(&result.exchanges);
     }
-    exchanges.iter().take(SHOWN).try_for_each(|named| print_exchange(&named.exchange, out))?;
+    let bodies = Bodies::of(case);
+    for named in exchanges.iter().take(SHOWN) {
+        print_exchange(&named.exchange, bodies, out)?;
+    }
     if exchanges.len() > SHOWN {
         writeln!(out, "  and {} more", exchanges.len() - SHOWN)?;
     }
@@ -106,7 +109,12 @@ fn judged(result: &CaseResult) -> impl Iterator<Item = &NamedExchange> {
     result.exchanges.iter().filter(judges)
 }
 
-fn print_failing(fault: Fault, result: &CaseResult, out: &mut dyn Write) -> Result<(), Error> {
+fn print_failing(
+    case: &Case,
+    fault: Fault,
+    result: &CaseResult,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     writeln!(
         out,
         "\nExample with the fault {} ({}):",
@@ -116,7 +124,7 @@ fn print_failing(fault: Fault, result: &CaseResult, out: &mut dyn Write) -> Resu
     let worst = |check: &&CheckResult| check.verdict == result.verdict;
     let Some(check) = result.checks.iter().find(worst) else { return Ok(()) };
     if let Some(named) = result.exchanges.iter().find(|named| named.step == check.step) {
-        print_exchange(&named.exchange, out)?;
+        print_exchange(&named.exchange, Bodies::of(case), out)?;
     }
     for line in check.message.lines() {
         writeln!(
@@ -130,7 +138,7 @@ fn print_failing(fault: Fault, result: &CaseResult, out: &mut dyn Write) -> Resu
     Ok(())
 }
 
-fn print_exchange(exchange: &Exchange, out: &mut dyn Write) -> Result<(), Error> {
+fn print_exchange(exchange: &Exchange, bodies: Bodies, out: &mut dyn Write) -> Result<(), Error> {
     let request = &exchange.request;
     writeln!(out, "  {} {}", request.method, request.target)?;
     for (name, value) in
@@ -138,13 +146,14 @@ fn print_exchange(exchange: &Exchange, out: &mut dyn Write) -> Result<(), Error>
     {
         writeln!(out, "    {name}: {value}")?;
     }
-    print_body(&request.body, out)?;
+    print_body(&bodies.request(&request.body), out)?;
     match &exchange.outcome {
         Outcome::Response(received) => {
             writeln!(out, "  -> {}", received.status)?;
-            print_body(&received.body, out)?;
+            print_body(&bodies.response(&received.body), out)?;
             for event in received.events.iter().take(SHOWN) {
-                writeln!(out, "    {} {}", event.kind, shorten(&event.object.to_string()))?;
+                let object = bodies.object(Value::clone(&event.object));
+                writeln!(out, "    {} {object}", event.kind)?;
             }
         }
         Outcome::Broken(broken) => writeln!(out, "  -> {}", broken.message)?,
@@ -152,18 +161,9 @@ fn print_exchange(exchange: &Exchange, out: &mut dyn Write) -> Result<(), Error>
     Ok(())
 }
 
-fn print_body(bytes: &[u8], out: &mut dyn Write) -> Result<(), Error> {
-    if bytes.is_empty() {
+fn print_body(body: &str, out: &mut dyn Write) -> Result<(), Error> {
+    if body.is_empty() {
         return Ok(());
     }
-    Ok(writeln!(out, "    {}", shorten(String::from_utf8_lossy(bytes).trim_end()))?)
-}
-
-/// Returns the beginning of a text on one line.
-fn shorten(text: &str) -> String {
-    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(BODY) {
-        Some((end, _)) => format!("{} ..", &line[..end]),
-        None => line,
-    }
+    Ok(writeln!(out, "    {body}")?)
 }

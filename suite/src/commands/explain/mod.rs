@@ -1,6 +1,7 @@
 //! `kubeproof explain`: explains whatever has a name: cases, requirements, profiles, capabilities,
 //! faults and variations.
 
+mod body;
 mod describe;
 mod example;
 mod fault;
