@@ -70,7 +70,7 @@ fn each_case_has_an_anchor_a_rule_and_an_example() {
         "<code>create-overwrites</code>: A POST with a taken name replaces the object",
         "second: POST ${collection}",
         "-&gt; 409",
-        "\"reason\":\"AlreadyExists\"",
+        "\"reason\": \"AlreadyExists\"",
     ] {
         assert!(case.contains(expected), "{expected} is not in {case}");
     }
