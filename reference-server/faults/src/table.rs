@@ -1728,6 +1728,16 @@ Table."
                 "Aggregated discovery returns 304 to each request with an ETag."
             DiscoveryIgnoresEtags "discovery-ignores-etags"
                 "Aggregated discovery ignores If-None-Match."
+            PutsKeepOwners "puts-keep-owners"
+                "A PUT keeps the ownerReferences that its body omits."
+            StalePutOfEqualContentAccepted "stale-put-of-equal-content-accepted"
+                "A PUT with a stale resourceVersion succeeds if it would change nothing."
+            StatusOfAnotherUidAccepted "status-of-another-uid-accepted"
+                "A PUT of the status with the uid of another object is accepted."
+            ApplyNameMismatchAccepted "apply-name-mismatch-accepted"
+                "An apply takes the name from the path if the configuration has another one."
+            PartialMetadataWithoutDeletion "partial-metadata-without-deletion"
+                "PartialObjectMetadata has no deletionTimestamp."
         }
     };
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use serde_saphyr::DuplicateKeyPolicy;
 
 use super::support::{
-    MERGE_PATCH, is_apply, remove, remove_meta, set_media_type, unsupported_media_type,
+    MERGE_PATCH, is_apply, meta, remove, remove_meta, set_media_type, unsupported_media_type,
 };
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, edit_objects, objects, requests, uncompressed};
@@ -41,6 +41,16 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }),
         Fault::ApplyVersionIgnored => configurations(|config| {
             remove_meta(config, "resourceVersion");
+        }),
+        Fault::ApplyNameMismatchAccepted => requests(|request| {
+            if is_apply(request) {
+                let name = request.target().name;
+                request.edit_json(|config| {
+                    if !meta(config, "name").is_empty() {
+                        config["metadata"]["name"] = name.into();
+                    }
+                });
+            }
         }),
         Fault::ApplyUidOfMissingIgnored => around(|mut request, next| {
             Box::pin(async move {

@@ -69,6 +69,11 @@ fn metadata(fault: Fault) -> Option<Box<dyn Middleware>> {
                 object["metadata"]["resourceVersion"] = generation.to_string().into();
             }
         }),
+        Fault::PartialMetadataWithoutDeletion => shown(|_, object| {
+            if object["kind"] == PARTIAL {
+                remove_meta(object, "deletionTimestamp");
+            }
+        }),
         Fault::GenerationStartsAtZero => {
             around(|request, next| Box::pin(generations_from_zero(request, next)))
         }

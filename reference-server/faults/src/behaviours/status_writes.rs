@@ -3,9 +3,9 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::support::{MERGE_PATCH, is_update};
+use super::support::{MERGE_PATCH, is_update, remove_meta};
 use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, Next, around};
+use crate::middleware::{Middleware, Next, around, requests};
 use crate::set::Fault;
 
 /// The fields of the metadata that the fault drops.
@@ -30,6 +30,11 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::CustomStatusWritesMetadata => {
             around(|request, next| Box::pin(with_metadata(request, next)))
         }
+        Fault::StatusOfAnotherUidAccepted => requests(|request| {
+            if request.method == Method::PUT && request.target().subresource == "status" {
+                request.edit_json(|object| drop(remove_meta(object, "uid")));
+            }
+        }),
         _ => return None,
     })
 }

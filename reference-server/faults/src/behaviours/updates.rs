@@ -56,6 +56,21 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 next.send(request).await
             })
         }),
+        Fault::PutsKeepOwners => around(|mut request, next| {
+            Box::pin(async move {
+                if request.method == Method::PUT
+                    && let Some(stored) = next.server.read(&request.path).await
+                    && let Some(owners) = stored.pointer("/metadata/ownerReferences")
+                {
+                    request.edit_json(|object| {
+                        if object.pointer("/metadata/ownerReferences").is_none() {
+                            insert(object, "/metadata", "ownerReferences", owners.clone());
+                        }
+                    });
+                }
+                next.send(request).await
+            })
+        }),
         _ => return contents(fault),
     })
 }

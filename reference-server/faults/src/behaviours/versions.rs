@@ -76,6 +76,21 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 next.send(request).await
             })
         }),
+        Fault::StalePutOfEqualContentAccepted => around(|request, next| {
+            Box::pin(async move {
+                if request.method == Method::PUT
+                    && let Some(mut sent) = request.json()
+                    && let Some(stored) = next.server.read(&request.path).await
+                {
+                    sent["metadata"]["resourceVersion"] =
+                        stored["metadata"]["resourceVersion"].clone();
+                    if sent == stored {
+                        return Response::json(StatusCode::OK, &stored);
+                    }
+                }
+                next.send(request).await
+            })
+        }),
         _ => return None,
     })
 }
