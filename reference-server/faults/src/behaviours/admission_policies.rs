@@ -70,6 +70,16 @@ fn webhooks_and_messages(fault: Fault) -> Option<Box<dyn Middleware>> {
                 }
             }
         }),
+        Fault::PoliciesAlwaysFail => configured("validatingadmissionpolicies", |policy| {
+            policy["spec"]["failurePolicy"] = json!("Fail");
+        }),
+        Fault::BindingNamespacesIgnored => {
+            configured("validatingadmissionpolicybindings", |binding| {
+                if let Some(resources) = binding.pointer_mut("/spec/matchResources") {
+                    remove(resources, "namespaceSelector");
+                }
+            })
+        }
         Fault::PolicyMessagesFixed => configured("validatingadmissionpolicies", |policy| {
             for validation in policy["spec"]["validations"].as_array_mut().into_iter().flatten() {
                 remove(validation, "messageExpression");

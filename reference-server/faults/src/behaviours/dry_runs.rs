@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 use serde_json::Value;
 
-use super::support::{is_create, is_deleting, is_update, meta, remove_meta};
+use super::support::{is_create, is_deleting, is_update, meta, remove, remove_meta};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests, uncompressed};
 use crate::set::Fault;
@@ -21,6 +21,11 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::DryRunValuesOfDeletionsUnchecked => {
             persisting(|request| request.method == Method::DELETE && has_unknown_value(request))
         }
+        Fault::DryRunDeletionsIgnorePreconditions => requests(|request| {
+            if request.method == Method::DELETE && request.is_dry_run() {
+                request.edit_json(|options| drop(remove(options, "preconditions")));
+            }
+        }),
         Fault::DryRunFinalizes => around(|request, next| Box::pin(finalize(request, next))),
         Fault::DryRunWithoutNamespace => around(|request, next| {
             Box::pin(async move {

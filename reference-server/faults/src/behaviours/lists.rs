@@ -9,7 +9,7 @@ use http::{Method, StatusCode};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::support::{current_version, random_uuid, remove, remove_meta, revision};
+use super::support::{current_version, meta, random_uuid, remove, remove_meta, revision};
 use crate::document;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, documents, only, requests, uncompressed};
@@ -27,6 +27,13 @@ fn representation(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::EmptyListIsNull => shown(|list| {
             if list["items"] == json!([]) {
                 list["items"] = Value::Null;
+            }
+        }),
+        Fault::ListVersionOfNewestItem => shown(|list| {
+            let version = |item: &mut Value| meta(item, "resourceVersion").parse::<u64>().ok();
+            let newest = items(list).filter_map(version).max();
+            if let (true, Some(newest)) = (meta(list, "continue").is_empty(), newest) {
+                list["metadata"]["resourceVersion"] = newest.to_string().into();
             }
         }),
         Fault::ListLooksLikeObject => shown(|list| {

@@ -95,6 +95,9 @@ fn parameters(fault: Fault) -> Option<fn(&mut Request)> {
                 }
             });
         },
+        Fault::PlusIsNoSpace => |request| {
+            request.raw_query = request.raw_query.replace('+', "%2B");
+        },
         Fault::OptionsInAnyCase => |request| {
             request.edit_query(|query| {
                 for (name, values) in OPTIONS {

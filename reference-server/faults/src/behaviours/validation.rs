@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::rules;
+use super::support::is_update;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, failures, uncompressed};
 use crate::patch;
@@ -68,6 +69,15 @@ fn ignored_metadata(fault: Fault) -> Option<Ignores> {
             let field = field(cause).to_ascii_lowercase();
             field.contains("labels") || field.contains("selector")
         },
+        Fault::LabelsOfUpdatesUnchecked => {
+            |request, cause| is_update(request) && field(cause).starts_with("metadata.labels")
+        }
+        Fault::AnnotationsOfUpdatesUnchecked => {
+            |request, cause| is_update(request) && field(cause).starts_with("metadata.annotations")
+        }
+        Fault::SecretTypesMayChange => {
+            |request, cause| request.target().is_core("secrets") && field(cause) == "type"
+        }
         Fault::OwnersNotValidated => {
             |_, cause| field(cause).starts_with("metadata.ownerReferences")
         }

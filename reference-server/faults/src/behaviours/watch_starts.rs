@@ -7,7 +7,7 @@ use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 
-use super::support::{admin_headers, current_version};
+use super::support::{admin_headers, current_version, meta};
 use super::watch_streams::{set_events, take_events};
 use crate::document::ends_initial_events;
 use crate::exchange::{Body, Request, Response};
@@ -36,6 +36,39 @@ fn selections(fault: Fault) -> Option<Box<dyn Middleware>> {
             around(|request, next| Box::pin(without_selectors(request, next, &["fieldSelector"])))
         }
         Fault::WatchIgnoresNamespace => around(|request, next| Box::pin(everywhere(request, next))),
+        Fault::WatchMatchesNamespacePrefix => around(|request, next| {
+            Box::pin(async move {
+                let prefix = request.target().namespace;
+                let watches = request.is_watch();
+                let mut response = everywhere(request, next).await;
+                if watches && !prefix.is_empty() {
+                    edit_events(&mut response, move |event| {
+                        let namespace = meta(&event["object"], "namespace");
+                        let is_kept = namespace.is_empty() || namespace.starts_with(&prefix);
+                        if is_kept { vec![event] } else { Vec::new() }
+                    });
+                }
+                response
+            })
+        }),
+        Fault::WatchesApplyOneSelector => around(|request, next| {
+            Box::pin(async move {
+                let ignored: &[&str] = match request.query().get("labelSelector") {
+                    Some(_) => &["fieldSelector"],
+                    None => &[],
+                };
+                without_selectors(request, next, ignored).await
+            })
+        }),
+        Fault::WatchesIgnoreNegatedFields => around(|request, next| {
+            Box::pin(async move {
+                let ignored: &[&str] = match request.query().get("fieldSelector") {
+                    Some(fields) if fields.contains("!=") => &["fieldSelector"],
+                    _ => &[],
+                };
+                without_selectors(request, next, ignored).await
+            })
+        }),
         Fault::WatchIgnoresForm => requests(|request| {
             if request.is_watch() {
                 request
