@@ -1,7 +1,7 @@
 //! Namespaces that are missing, or that go without their content.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -22,6 +22,10 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::NamespacesAnswerServerError => {
             around(|request, next| Box::pin(no_namespaces(request, next)))
         }
+        Fault::WatchesMissNewNamespaces => Box::new(Late::default()),
+        Fault::DeleteCollectionMatchesNamespacePrefix => {
+            around(|request, next| Box::pin(sweep_prefix(request, next)))
+        }
         Fault::NamespaceContentStays => Box::new(Hidden::new([], true)),
         _ => return None,
     })
@@ -34,6 +38,61 @@ async fn no_namespaces(request: Request, next: Next<'_>) -> Response {
         return Response::failure(code, "InternalError", "the store of namespaces is unavailable");
     }
     next.send(request).await
+}
+
+/// Deletes a collection, and that of all namespaces whose names begin with the namespace.
+async fn sweep_prefix(request: Request, next: Next<'_>) -> Response {
+    let target = request.target();
+    let response = next.send(request.clone()).await;
+    if request.verb() != "deletecollection"
+        || target.namespace.is_empty()
+        || response.status != StatusCode::OK
+    {
+        return response;
+    }
+    let namespaces = next.server.read("/api/v1/namespaces").await.unwrap_or_default();
+    let names = namespaces["items"].as_array().into_iter().flatten().map(|one| meta(one, "name"));
+    for name in names.filter(|name| name.starts_with(&target.namespace)) {
+        let other = ResourceInfo { namespace: name.to_owned(), ..target.clone() };
+        let path = format!("{}?{}", other.collection(), request.query());
+        next.server.as_admin(Method::DELETE, &path, None).await;
+    }
+    response
+}
+
+/// Hides the events of namespaces that are younger than a watch.
+#[derive(Default)]
+struct Late {
+    created: Arc<Mutex<HashSet<String>>>,
+}
+
+impl Middleware for Late {
+    fn handle<'a>(&'a self, mut request: Request, next: Next<'a>) -> BoxFuture<'a, Response> {
+        async move {
+            uncompressed(&mut request);
+            let target = request.target();
+            let known = created(&self.created).clone();
+            let mut response = next.send(request.clone()).await;
+            if is_create(&request) && target.is_core("namespaces") {
+                let name = response.value().map(|one| meta(&one, "name").to_owned());
+                created(&self.created).extend(name);
+            }
+            if request.is_watch() && target.namespace.is_empty() {
+                let now = Arc::clone(&self.created);
+                edit_events(&mut response, move |event| {
+                    let namespace = meta(&event["object"], "namespace");
+                    let is_late = !known.contains(namespace) && created(&now).contains(namespace);
+                    if is_late { Vec::new() } else { vec![event] }
+                });
+            }
+            response
+        }
+        .boxed()
+    }
+}
+
+fn created(names: &Mutex<HashSet<String>>) -> MutexGuard<'_, HashSet<String>> {
+    names.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Hides namespaces: clients see their content, and neither read them nor create in them.

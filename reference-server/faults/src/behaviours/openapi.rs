@@ -124,6 +124,9 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             }
         }),
         Fault::OpenApiPromisesOperations => ("/openapi/v3/", promise_operations),
+        Fault::OpenApiV2WithoutMergeKeys => {
+            ("/openapi/v2", |document| remove_fields(document, &["x-kubernetes-patch-merge-key"]))
+        }
         Fault::OpenApiV2FallsBehind => ("/openapi/v2", |document| {
             for (_, operations) in paths(document) {
                 operations.remove("patch");

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::support::{MERGE_PATCH, is_update, meta};
+use super::support::{MERGE_PATCH, is_deleting, is_update, meta};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, around, edit_objects, requests, uncompressed};
 use crate::patch;
@@ -97,21 +97,12 @@ fn contents(fault: Fault) -> Option<Box<dyn Middleware>> {
                 });
             }
         }),
-        Fault::UpdateAnswersStatus => around(|request, next| {
-            Box::pin(async move {
-                let response = next.send(request.clone()).await;
-                if request.method != Method::PUT || response.status != StatusCode::OK {
-                    return response;
-                }
-                let name = request.target().name;
-                Response::json(
-                    StatusCode::OK,
-                    &json!({
-                        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
-                        "details": { "name": name },
-                    }),
-                )
-            })
+        Fault::UpdateAnswersStatus => answers_status(|request, _| request.method == Method::PUT),
+        Fault::LastFinalizerReturnsStatus => answers_status(|request, response| {
+            let updated = response.value().unwrap_or_default();
+            is_update(request)
+                && is_deleting(&updated)
+                && updated["metadata"].get("finalizers").is_none()
         }),
         Fault::UpdateWritesStatus => also_writes(&[""], "status", "/status"),
         Fault::StatusWritesSpec => also_writes(&["status"], "spec", ""),
@@ -125,6 +116,26 @@ fn contents(fault: Fault) -> Option<Box<dyn Middleware>> {
             }
         }),
         _ => return shown(fault),
+    })
+}
+
+/// Returns a Status after some updates.
+fn answers_status(applies: fn(&Request, &Response) -> bool) -> Box<dyn Middleware> {
+    around(move |request, next| {
+        Box::pin(async move {
+            let response = next.send(request.clone()).await;
+            if response.status != StatusCode::OK || !applies(&request, &response) {
+                return response;
+            }
+            let name = request.target().name;
+            Response::json(
+                StatusCode::OK,
+                &json!({
+                    "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+                    "details": { "name": name },
+                }),
+            )
+        })
     })
 }
 

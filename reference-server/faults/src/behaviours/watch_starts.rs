@@ -69,6 +69,18 @@ fn selections(fault: Fault) -> Option<Box<dyn Middleware>> {
                 without_selectors(request, next, ignored).await
             })
         }),
+        Fault::SelectableFieldsOfListsOnly => around(|request, next| {
+            Box::pin(async move {
+                let query = request.query();
+                let ignored: &[&str] = match query.get("fieldSelector") {
+                    Some(fields) if fields.starts_with("spec.") && request.target().is_custom() => {
+                        &["fieldSelector"]
+                    }
+                    _ => &[],
+                };
+                without_selectors(request, next, ignored).await
+            })
+        }),
         Fault::WatchIgnoresForm => requests(|request| {
             if request.is_watch() {
                 request
