@@ -118,6 +118,13 @@ fn parameters(fault: Fault) -> Option<fn(&mut Request)> {
                 }
             });
         },
+        Fault::LabelPrefixesIgnored => |request| {
+            request.edit_query(|query| {
+                if let Some(given) = query.get("labelSelector").map(str::to_owned) {
+                    query.set("labelSelector", given.replace("example.com/", "kubeproof/"));
+                }
+            });
+        },
         Fault::FieldSelectorValuesTrimmed => |request| {
             request.edit_query(|query| {
                 if let Some(given) = query.get("fieldSelector").map(str::to_owned) {

@@ -98,6 +98,11 @@ fn encodings(fault: Fault) -> Option<Box<dyn Middleware>> {
                 response.status = StatusCode::NON_AUTHORITATIVE_INFORMATION;
             }
         }),
+        Fault::ReadsAreCacheable => responses(|request, response| {
+            if request.method == Method::GET && response.status == StatusCode::OK {
+                response.set_header(header::CACHE_CONTROL, "public, max-age=60");
+            }
+        }),
         Fault::StatusAnswersItsPart => responses(|request, response| {
             if is_get(request) && request.target().subresource == "status" {
                 response.edit_value(|object| drop(remove(object, "spec")));

@@ -165,6 +165,18 @@ fn shown(fault: Fault) -> Option<Box<dyn Middleware>> {
             let given = request.json()?.pointer("/metadata/finalizers")?.clone();
             Some(vec![("/metadata", "finalizers", Some(given))])
         },
+        Fault::NamespaceLabelCanBeRemoved => |request, _| {
+            let target = request.target();
+            let replaces = request.method == Method::PUT && target.is_core("namespaces");
+            let given = request.json()?.pointer("/metadata/labels").cloned();
+            replaces.then(|| vec![("/metadata", "labels", given)])
+        },
+        Fault::NamespaceFinalizersMayChange => |request, _| {
+            let target = request.target();
+            let replaces = request.method == Method::PUT && target.is_core("namespaces");
+            let given = request.json()?.pointer("/spec/finalizers").cloned();
+            replaces.then(|| vec![("/spec", "finalizers", given)])
+        },
         Fault::ClusterIpCleared => |request, before| {
             let is_service = request.target().is_core("services") && request.method == Method::PUT;
             let cleared = is_service
