@@ -9,7 +9,8 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::support::{
-    MERGE_PATCH, delete_options, edit_delete_options, is_delete, is_dry_delete, meta, rewrite,
+    MERGE_PATCH, delete_options, edit_delete_options, is_create, is_delete, is_dry_delete, meta,
+    rewrite,
 };
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, edit_objects, uncompressed};
@@ -34,6 +35,9 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::ForegroundDoesNotWait => {
             around(|request, next| Box::pin(do_not_wait(request, next)))
         }
+        Fault::OwnersMatchByName => {
+            around(|request, next| Box::pin(with_present_owners(request, next)))
+        }
         Fault::OneOwnerIsAll => {
             Box::new(Dependents { fault: Mistake::AnyOwner, ..Dependents::default() })
         }
@@ -41,6 +45,24 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::BackgroundWaits => Box::new(Dependents::default()),
         _ => return None,
     })
+}
+
+/// Gives the owners of a new object the uids of the objects that have their names now.
+async fn with_present_owners(mut request: Request, next: Next<'_>) -> Response {
+    let target = request.target();
+    if is_create(&request) {
+        let mut object = request.json().unwrap_or_default();
+        let owners = object.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut);
+        for owner in owners.into_iter().flatten() {
+            let name = owner["name"].as_str().unwrap_or_default();
+            let present = next.server.read(&target.object(name)).await.unwrap_or_default();
+            if present["kind"] == owner["kind"] && present["kind"].is_string() {
+                owner["uid"] = present["metadata"]["uid"].clone();
+            }
+        }
+        rewrite(&mut request, |body| *body = object);
+    }
+    next.send(request).await
 }
 
 /// The propagation policy that a deletion names; empty for other requests.

@@ -9,7 +9,9 @@ use http::{Method, StatusCode};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::support::{current_version, meta, random_uuid, remove, remove_meta, revision};
+use super::support::{
+    current_version, is_deleting, meta, random_uuid, remove, remove_meta, revision,
+};
 use crate::document;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, documents, only, requests, uncompressed};
@@ -27,6 +29,11 @@ fn representation(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::EmptyListIsNull => shown(|list| {
             if list["items"] == json!([]) {
                 list["items"] = Value::Null;
+            }
+        }),
+        Fault::ListsHideTerminatingObjects => shown(|list| {
+            if let Some(items) = list["items"].as_array_mut() {
+                items.retain(|item| !is_deleting(item));
             }
         }),
         Fault::ListVersionOfNewestItem => shown(|list| {
