@@ -270,6 +270,8 @@ pub enum Capability {
     FieldSelectors,
     /// A garbage collector deletes objects whose owners are gone.
     GarbageCollection,
+    /// /livez and /readyz are served.
+    HealthEndpoints,
     /// The run may act as other users (`Impersonate-User`).
     Impersonation,
     /// PATCH takes application/json-patch+json.

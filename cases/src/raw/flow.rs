@@ -37,7 +37,8 @@ pub(crate) struct RawTogether {
 }
 
 /// Rounds of the same steps, with short growing pauses, until a condition holds. If it never does,
-/// the check `ID` fails. The steps of the last round are `ID.STEP`.
+/// the check `ID` fails. It is an error if the server rejected most rounds with 429, 503 or 504, or
+/// if slow responses used most of the time. The steps of the last round are `ID.STEP`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawUntil {

@@ -33,6 +33,8 @@ const PAUSE_GROWTH: f64 = 1.5;
 const ANSWERS_TOOK: &str =
     ", and waiting for responses used most of the case timeout (--case-timeout)";
 
+const OVERLOADED: &str = ", most of which the server rejected with 429, 503 or 504";
+
 impl<'a> Scope<'a> {
     pub(super) async fn concurrently(&mut self, inner: &Loop) -> Flow {
         let iterations =
@@ -81,26 +83,30 @@ impl<'a> Scope<'a> {
             }
             let flow = round.steps(&until.steps).await;
             let has_timed_out = flow.is_err() && round.is_cut_off();
-            if has_timed_out && self.excuse(&rounds).is_none() && rounds.last.is_some() {
+            if has_timed_out && self.excuse(&rounds, true).is_none() && rounds.last.is_some() {
                 self.record.append(round.into_results().0.without_checks());
                 return self.never_true(until, &rounds, None);
             }
             let holds_now = evaluate(&until.condition, &round.values) == Ok(Value::Bool(true));
             rounds.complete(begun.elapsed(), self.session.quick(), &round.values);
+            rounds.overloaded += u32::from(round.record.shows_overload());
             let pause = rounds.next_pause(self.session.longest_pause);
             let out_of_time = Instant::now() + pause >= self.deadline;
             let is_last = attempt + 1 >= until.attempts || out_of_time;
-            let (record, results) = round.into_results();
+            let (mut record, results) = round.into_results();
             self.bind(&until.id, results);
             let last = usize::try_from(attempt).unwrap_or(usize::MAX);
             self.values.requests.last_round(&until.id, last);
             self.refresh_watches().await;
 
             if flow.is_err() || holds_now || is_last {
+                let late = self.excuse(&rounds, out_of_time).filter(|_| !holds_now);
+                if late == Some(OVERLOADED) {
+                    record.excuse(0, "the server rejected most rounds with 429, 503 or 504");
+                }
                 self.record.append(record);
                 flow?;
                 if !holds_now {
-                    let late = if out_of_time { self.excuse(&rounds) } else { None };
                     return self.never_true(until, &rounds, late);
                 }
                 let mut check = self.own_check(&until.id, &until.id);
@@ -133,15 +139,10 @@ impl<'a> Scope<'a> {
         Err(Ended)
     }
 
-    /// Returns why the server is not at fault for a condition that stayed false. Pauses and quick
-    /// responses indicate a wrong server; slow responses indicate a slow one.
-    fn excuse(&self, rounds: &Rounds) -> Option<&'static str> {
+    /// Returns why the server is not at fault for a condition that stayed false.
+    fn excuse(&self, rounds: &Rounds, out_of_time: bool) -> Option<&'static str> {
         let time = self.deadline.max(Instant::now()).saturating_duration_since(rounds.begun);
-        if time < self.session.fair_wait() {
-            Some(TIME_WENT)
-        } else {
-            (rounds.fair < time / 2).then_some(ANSWERS_TOOK)
-        }
+        rounds.excuse(out_of_time.then_some(time), self.session.fair_wait())
     }
 
     /// Runs iterations concurrently. All of them end before a failed one ends the case.
@@ -225,6 +226,8 @@ impl<'a> Scope<'a> {
 struct Rounds {
     begun: Instant,
     count: u32,
+    /// The number of rounds with a response of an overloaded server.
+    overloaded: u32,
     /// The time of pauses, and of rounds whose responses came in time.
     fair: Duration,
     longest_pause: Duration,
@@ -237,6 +240,7 @@ impl Rounds {
         Self {
             begun: Instant::now(),
             count: 0,
+            overloaded: 0,
             fair: Duration::ZERO,
             longest_pause: FIRST_PAUSE,
             last: None,
@@ -252,6 +256,18 @@ impl Rounds {
         self.last = Some(values.clone());
     }
 
+    /// Returns why the server is not at fault for a condition that stayed false. `waited` is the
+    /// time of all rounds if it expired before the attempts were used up. Pauses and quick
+    /// responses indicate a wrong server; slow responses and overload do not.
+    fn excuse(&self, waited: Option<Duration>, fair_wait: Duration) -> Option<&'static str> {
+        match waited {
+            Some(time) if time < fair_wait => Some(TIME_WENT),
+            _ if self.overloaded > self.count / 2 => Some(OVERLOADED),
+            Some(time) if self.fair < time / 2 => Some(ANSWERS_TOOK),
+            _ => None,
+        }
+    }
+
     /// Returns the next pause. Random pauses separate clients that compete for one object.
     fn next_pause(&mut self, longest: Duration) -> Duration {
         let pause = self.longest_pause.mul_f64(rand::random_range(0.25..=1.0));
@@ -263,5 +279,34 @@ impl Rounds {
         let begun = Instant::now();
         tokio::time::sleep(pause).await;
         self.fair += begun.elapsed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const FAIR_WAIT: Duration = Duration::from_secs(5);
+
+    #[rstest]
+    #[case::prompt_until_the_attempts_end((20, 0, 0), None, None)]
+    #[case::prompt_until_the_time_ends((20, 0, 9), Some(10), None)]
+    #[case::slow((3, 0, 2), Some(10), Some(ANSWERS_TOOK))]
+    #[case::after_slow_steps((3, 0, 2), Some(2), Some(TIME_WENT))]
+    #[case::overloaded_until_the_attempts_end((20, 11, 0), None, Some(OVERLOADED))]
+    #[case::overloaded_until_the_time_ends((20, 20, 9), Some(10), Some(OVERLOADED))]
+    #[case::overloaded_in_half_of_the_rounds((20, 10, 0), None, None)]
+    #[case::overloaded_in_the_only_round((1, 1, 0), None, Some(OVERLOADED))]
+    #[case::no_round_complete((0, 0, 0), Some(10), Some(ANSWERS_TOOK))]
+    fn slow_and_overloaded_servers_are_excused(
+        #[case] (count, overloaded, fair): (u32, u32, u64),
+        #[case] waited: Option<u64>,
+        #[case] expected: Option<&str>,
+    ) {
+        let fair = Duration::from_secs(fair);
+        let rounds = Rounds { count, overloaded, fair, ..Rounds::new() };
+        assert_eq!(rounds.excuse(waited.map(Duration::from_secs), FAIR_WAIT), expected);
     }
 }

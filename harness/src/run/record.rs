@@ -159,6 +159,12 @@ impl Record {
         self.checks.iter().skip(from).any(failed)
     }
 
+    /// Reports whether a response shows that the server, or a proxy before it, is overloaded.
+    pub(super) fn shows_overload(&self) -> bool {
+        let overloaded = |named: &NamedExchange| matches!(named.exchange.status(), 429 | 503 | 504);
+        self.exchanges.iter().any(overloaded)
+    }
+
     /// Takes over the record of an iteration.
     pub(super) fn append(&mut self, mut other: Self) {
         self.checks.append(&mut other.checks);

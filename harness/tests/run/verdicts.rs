@@ -322,3 +322,40 @@ async fn silence_of_a_slow_server_is_no_failure(#[case] delay: Duration, #[case]
     let told = run_cases(&catalogue(&[("a/b", &case)]), &peer.client, &options).await;
     assert_eq!(told.of("a/b").verdict, verdict, "{}", told.of("a/b").reason);
 }
+
+/// An overloaded server rejects most rounds of polling. Only a server that responds can be wrong.
+#[rstest]
+#[case::too_many_requests(429, 1, Verdict::Error)]
+#[case::unavailable(503, 1, Verdict::Error)]
+#[case::timed_out(504, 1, Verdict::Error)]
+#[case::unavailable_at_times(503, 3, Verdict::Fail)]
+#[case::wrong_state(404, 1, Verdict::Fail)]
+#[case::broken(500, 1, Verdict::Fail)]
+#[tokio::test]
+async fn polling_of_an_overloaded_server_is_an_error(
+    #[case] code: u16,
+    #[case] one_of: u32,
+    #[case] verdict: Verdict,
+) {
+    let asked = AtomicU32::new(0);
+    let peer = Peer::start(move |_, target, _| match target {
+        "/state" if asked.fetch_add(1, Ordering::SeqCst) % one_of == 0 => {
+            Reply::Json(code, json!({}))
+        }
+        _ => Reply::Json(404, json!({})),
+    })
+    .await;
+    let case = "steps:
+  - until:
+      id: ready
+      attempts: 7
+      cel: state.status == 200
+      steps:
+        - request: {id: state, method: GET, path: /state, expect: [{id: is-there, status: 200}]}
+";
+    let told = run_cases(&catalogue(&[("a/b", case)]), &peer.client, &options()).await;
+    let result = told.of("a/b");
+    assert_eq!(result.verdict, verdict, "{:?}", result.checks);
+    let is_explained = result.reason.contains("rejected most rounds with 429, 503 or 504");
+    assert_eq!(is_explained, verdict == Verdict::Error, "{}", result.reason);
+}

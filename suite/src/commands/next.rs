@@ -53,7 +53,7 @@ pub(super) async fn next(next: &Next, out: &mut dyn Write) -> Result<Exit, Error
         (None, None) => None,
     };
     if let Some(case) = example.filter(|_| next.with_example) {
-        write_correct(case, &catalogue, out).await?;
+        write_correct(case, None, &catalogue, out).await?;
     }
     Ok(Exit::CONFORMANT)
 }

@@ -70,6 +70,12 @@ fn cases_requirements_profiles_and_faults_are_explained() {
     {
         assert!(requirement.contains(expected), "{expected:?} is not in\n{requirement}");
     }
+    let patch = kubeproof(&["explain", "patch.merge-media-type"]).with(0).stdout;
+    let (_, example) = patch.split_once("Example of a correct server").expect("an example");
+    let (correct, faulty) = example.split_once("Example with the fault").expect("a failure");
+    assert!(correct.contains("content-type: application/merge-patch+json"), "{correct}");
+    assert!(correct.contains("-> 200") && !correct.contains("-> 4"), "{correct}");
+    assert!(faulty.contains("application/merge-patch+json"), "{faulty}");
     let older =
         kubeproof(&["explain", "--no-example", "metadata.namespace-dns-label"]).with(0).stdout;
     for expected in ["  v1.0: A namespace is a DNS subdomain", "  v1.3, 2022, 2024, head: "] {

@@ -18,8 +18,8 @@ use self::admission::{Admission, admission};
 use self::pods::{pods, running_pods, scripted_pods, stream};
 pub(crate) use self::reads::ignores_limit;
 use self::reads::{
-    bookmarks, field_selectors, garbage_collection, openapi_v2, openapi_v3, paging, representation,
-    short_history, streaming_lists, websocket_watches,
+    bookmarks, field_selectors, garbage_collection, health_endpoints, openapi_v2, openapi_v3,
+    paging, representation, short_history, streaming_lists, websocket_watches,
 };
 use self::users::{impersonation, roles, second_user};
 use self::writes::{api_services, crds, namespaces, patch, validation_rules};
@@ -110,6 +110,7 @@ fn probe<'a>(
         Capability::Namespaces => namespaces(requester, resources, options).boxed(),
         Capability::Crds => crds(requester, resources, options).boxed(),
         Capability::GarbageCollection => garbage_collection(requester).boxed(),
+        Capability::HealthEndpoints => health_endpoints(requester).boxed(),
         Capability::Impersonation => impersonation(requester, options).boxed(),
         Capability::Pods => pods(requester, resources, options).boxed(),
         Capability::Roles => roles(requester, resources, options).boxed(),

@@ -31,6 +31,17 @@ pub(super) async fn openapi_v3(requester: &Requester<'_>) -> ProbeResult {
     }
 }
 
+/// The cases judge a server that is not healthy.
+pub(super) async fn health_endpoints(requester: &Requester<'_>) -> ProbeResult {
+    for path in ["/livez", "/readyz"] {
+        let exchange = requester.get(path, "*/*").await;
+        if !matches!(exchange.status(), 200 | 500..) {
+            return Err(format!("GET {path} returns {}", exchange.in_words()).into());
+        }
+    }
+    Ok(())
+}
+
 pub(super) async fn representation(
     requester: &Requester<'_>,
     resources: &Resources,

@@ -124,6 +124,10 @@ fn outcomes(fault: Fault) -> Option<Box<dyn Middleware>> {
             |request| !request.target().is_custom(),
             around(|request, next| Box::pin(keep_status(request, next))),
         ),
+        Fault::JobStatusKeptOnCreate => only(
+            |request| request.target().group == "batch" && request.target().resource == "jobs",
+            around(|request, next| Box::pin(keep_status(request, next))),
+        ),
         Fault::NotAcceptableAfterWrite => {
             around(|request, next| Box::pin(write_first(request, next)))
         }

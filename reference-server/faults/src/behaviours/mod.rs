@@ -16,7 +16,8 @@
 //! | `objects`, `values`, `identity`, `uids`, `statuses`, `config_maps` | stored objects |
 //! | `definitions`, `definition_versions`, `conversion` | custom resource definitions |
 //! | `schemas`, `rules`, `rule_costs` | the schemas of custom resources |
-//! | `discovery`, `openapi`, `paths`, `routing` | discovery and paths |
+//! | `discovery`, `openapi`, `caches`, `paths`, `routing` | discovery and paths |
+//! | `health` | the health endpoints |
 //! | `authentication`, `authorization`, `reviews`, `tokens` | users and permissions |
 //! | `logs`, `proxies`, `proxy_credentials`, `streams` | pods |
 //! | `admission_policies` | admission policies and webhooks |
@@ -33,6 +34,7 @@ mod apply_merges;
 mod authentication;
 mod authorization;
 mod builtin_rules;
+mod caches;
 mod config_maps;
 mod configurations;
 mod conversion;
@@ -48,6 +50,7 @@ mod flashes;
 mod garbage;
 mod generated_names;
 mod generation;
+mod health;
 mod identity;
 mod limits;
 mod lists;
@@ -113,6 +116,7 @@ const PARTS: &[Part] = &[
     authentication::of,
     authorization::of,
     builtin_rules::of,
+    caches::of,
     config_maps::of,
     configurations::of,
     conversion::of,
@@ -132,6 +136,7 @@ const PARTS: &[Part] = &[
     garbage::of,
     generated_names::of,
     generation::of,
+    health::of,
     limits::of,
     lists::of,
     logs::of,

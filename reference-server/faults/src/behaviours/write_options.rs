@@ -26,6 +26,8 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             |request, complaint| is_duplicate(complaint) && request.media_type().ends_with("yaml")
         }
         Fault::ManagersUnknownByDefault => return Some(requests(unknown_manager)),
+        Fault::StatusManagersUnknown => return Some(unknown_manager_of("status")),
+        Fault::ScaleManagersUnknown => return Some(unknown_manager_of("scale")),
         Fault::ApplyNeedsNoManager => return Some(requests(name_manager)),
         Fault::StatusApplyNeedsNoManager => {
             return Some(requests(|request| {
@@ -92,6 +94,15 @@ fn unknown_manager(request: &mut Request) {
     {
         request.edit_query(|query| query.set("fieldManager", "unknown"));
     }
+}
+
+/// Names the manager of writes to a subresource that name none.
+fn unknown_manager_of(subresource: &'static str) -> Box<dyn Middleware> {
+    requests(move |request| {
+        if request.target().subresource == subresource {
+            unknown_manager(request);
+        }
+    })
 }
 
 fn is_valid(value: &str) -> bool {

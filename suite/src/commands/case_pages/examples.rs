@@ -52,7 +52,7 @@ async fn add_examples(
         let Some(case) = catalogue.case(id) else { continue };
         if matches!(verdict, Verdict::Pass | Verdict::Deviation) && !examples.contains_key(id) {
             let mut text = Vec::new();
-            write_exchanges(case, &result, &mut text)?;
+            write_exchanges(case, &result, None, &mut text)?;
             if !text.is_empty() {
                 examples.insert(id.clone(), String::from_utf8_lossy(&text).into_owned());
             }

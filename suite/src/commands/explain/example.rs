@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use kubeproof_cases::Catalogue;
 use kubeproof_cases::case::Case;
-use kubeproof_harness::event::{CaseResult, CheckResult, NamedExchange, Verdict};
+use kubeproof_harness::event::{CaseResult, CheckResult, Verdict};
 use kubeproof_harness::exchange::{Exchange, Outcome};
 use kubeproof_harness::plan::{RunOptions, Selection, plan};
 use kubeproof_harness::run;
@@ -17,6 +17,7 @@ use kubeproof_reference_server::{Fault, Faults};
 use serde_json::Value;
 
 use super::body::{Bodies, shorten};
+use super::choice::{Focus, judged};
 use crate::commands::run::target::RunTarget;
 use crate::error::Error;
 
@@ -26,16 +27,21 @@ const SHOWN: usize = 4;
 /// Prints a passing result and a failing result.
 pub(super) async fn write(
     case: &Case,
+    focus: Option<&Focus<'_>>,
     catalogue: &Catalogue,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    write_correct(case, catalogue, out).await?;
-    for fault in case.catches.iter().filter_map(|name| Fault::from_name(name)) {
+    write_correct(case, focus, catalogue, out).await?;
+    let mut faults: Vec<&String> = case.catches.iter().collect();
+    if let Some(focus) = focus {
+        focus.order_faults(&mut faults, catalogue);
+    }
+    for fault in faults.into_iter().filter_map(|name| Fault::from_name(name)) {
         let faulty = results(case, catalogue, Faults::none().with(fault)).await?;
         let broken =
             |result: &&Arc<CaseResult>| matches!(result.verdict, Verdict::Warn | Verdict::Fail);
         if let Some(result) = faulty.iter().find(broken) {
-            return print_failing(case, fault, result, out);
+            return print_failing(case, fault, (result, focus), out);
         }
     }
     Ok(())
@@ -44,13 +50,14 @@ pub(super) async fn write(
 /// Prints a passing result.
 pub(in crate::commands) async fn write_correct(
     case: &Case,
+    focus: Option<&Focus<'_>>,
     catalogue: &Catalogue,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let correct = results(case, catalogue, Faults::none()).await?;
     match correct.iter().find(|result| matches!(result.verdict, Verdict::Pass | Verdict::Deviation))
     {
-        Some(result) => print_passing(case, result, out),
+        Some(result) => print_passing(case, (result, focus), out),
         None => Ok(writeln!(out, "\nNo example: the bundled server does not run this case")?),
     }
 }
@@ -73,24 +80,29 @@ async fn results(
     Ok(results)
 }
 
-fn print_passing(case: &Case, result: &CaseResult, out: &mut dyn Write) -> Result<(), Error> {
+fn print_passing(
+    case: &Case,
+    (result, focus): (&CaseResult, Option<&Focus<'_>>),
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     if result.exchanges.is_empty() {
         return Ok(());
     }
     let on =
         if result.subject.is_empty() { String::new() } else { format!(" on {}", result.subject) };
     writeln!(out, "\nExample of a correct server{on}:")?;
-    write_exchanges(case, result, out)
+    write_exchanges(case, result, focus, out)
 }
 
 /// Prints the first exchanges that checks of the result judge.
 pub(in crate::commands) fn write_exchanges(
     case: &Case,
     result: &CaseResult,
+    focus: Option<&Focus<'_>>,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     // Checks over several exchanges have a step of their own. All exchanges show what they judge.
-    let mut exchanges: Vec<_> = judged(result).collect();
+    let mut exchanges = judged(result, focus);
     if exchanges.is_empty() {
         exchanges.extend(&result.exchanges);
     }
@@ -104,15 +116,10 @@ pub(in crate::commands) fn write_exchanges(
     Ok(())
 }
 
-fn judged(result: &CaseResult) -> impl Iterator<Item = &NamedExchange> {
-    let judges = |named: &&NamedExchange| result.checks.iter().any(|one| one.step == named.step);
-    result.exchanges.iter().filter(judges)
-}
-
 fn print_failing(
     case: &Case,
     fault: Fault,
-    result: &CaseResult,
+    (result, focus): (&CaseResult, Option<&Focus<'_>>),
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     writeln!(
@@ -122,7 +129,10 @@ fn print_failing(
         fault.summary().trim_end_matches('.')
     )?;
     let worst = |check: &&CheckResult| check.verdict == result.verdict;
-    let Some(check) = result.checks.iter().find(worst) else { return Ok(()) };
+    let mut worst = result.checks.iter().filter(worst).peekable();
+    let first = worst.peek().copied();
+    let focused = worst.find(|check| focus.is_some_and(|focus| focus.includes(check)));
+    let Some(check) = focused.or(first) else { return Ok(()) };
     if let Some(named) = result.exchanges.iter().find(|named| named.step == check.step) {
         print_exchange(&named.exchange, Bodies::of(case), out)?;
     }

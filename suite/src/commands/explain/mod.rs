@@ -2,6 +2,7 @@
 //! faults and variations.
 
 mod body;
+mod choice;
 mod describe;
 mod example;
 mod fault;
@@ -9,6 +10,7 @@ mod server_feature;
 mod steps;
 mod streams;
 
+use self::choice::Focus;
 pub(super) use self::example::{write_correct, write_exchanges};
 
 use std::collections::BTreeSet;
@@ -30,10 +32,11 @@ pub(super) async fn explain(explain: &high::Explain, out: &mut dyn Write) -> Res
     let catalogue = explain.catalogue.load()?;
     let example = if let Some(case) = catalogue.case(&explain.id) {
         explain_case(case, &catalogue, out)?;
-        Some(case)
+        Some((case, None))
     } else if let Some(requirement) = catalogue.requirements.get(&explain.id) {
         explain_requirement(requirement, &catalogue, out)?;
-        most_specific_case(requirement, &catalogue)
+        let focus = Focus::on(requirement, &catalogue);
+        focus.case(&catalogue).map(|case| (case, Some(focus)))
     } else if let Some(profile) = Profile::from_name(&explain.id) {
         explain_profile(profile, &catalogue, out)?;
         // `crds` is the name of a profile and of a capability.
@@ -54,8 +57,8 @@ pub(super) async fn explain(explain: &high::Explain, out: &mut dyn Write) -> Res
     } else {
         return Err(unknown(&explain.id, &catalogue));
     };
-    if let Some(case) = example.filter(|_| explain.with_example) {
-        example::write(case, &catalogue, out).await?;
+    if let Some((case, focus)) = example.filter(|_| explain.with_example) {
+        example::write(case, focus.as_ref(), &catalogue, out).await?;
     }
     Ok(Exit::CONFORMANT)
 }
@@ -214,12 +217,6 @@ fn by_edition(requirement: &Requirement) -> Vec<(String, &str)> {
         }
     }
     texts
-}
-
-/// Returns the case with the fewest other requirements. Cases of the head edition are preferred.
-fn most_specific_case<'a>(requirement: &Requirement, catalogue: &'a Catalogue) -> Option<&'a Case> {
-    let cases = catalogue.cases.iter().filter(|case| case.requirements.contains(&requirement.id));
-    cases.min_by_key(|case| (!case.is_judged_by(Edition::Head), case.requirements.len()))
 }
 
 fn list_fault(name: &str, out: &mut dyn Write) -> Result<(), Error> {
