@@ -11,6 +11,7 @@ mod devices;
 mod garbage_collector;
 mod http;
 mod https;
+mod kubelets;
 mod linearizability;
 mod lists;
 mod local_groups;

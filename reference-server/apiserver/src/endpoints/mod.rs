@@ -15,6 +15,7 @@ mod eviction;
 pub(crate) mod forward;
 mod get;
 pub(crate) mod health;
+mod kubelets;
 pub(crate) mod lifecycle;
 mod list;
 mod log;
@@ -286,13 +287,13 @@ async fn subresource(
         ("scale", method) if call.ty.scale.is_some() => scale::handle(&call, method, body).await?,
         ("exec" | "attach" | "portforward", "GET" | "POST") if known => {
             match admit::connect(&call).await {
-                Ok(()) => streams::handle(call),
+                Ok(()) => streams::handle(call, method).await,
                 Err(error) => Err(error),
             }
         }
         ("token", "POST") if known => token::create(&call, body).await,
         ("eviction", "POST") if known => eviction::evict(&call, body).await,
-        ("log", "GET") if known => log::handle(call),
+        ("log", "GET") if known => log::handle(call).await,
         ("proxy", _) if known => match admit::connect(&call).await {
             Ok(()) => proxy::handle(call, method, body).await,
             Err(error) => Err(error),
