@@ -32,6 +32,7 @@ mod stress;
 mod support;
 mod tokens;
 mod types;
+mod validation;
 mod variations;
 mod versions;
 mod webhook_server;
