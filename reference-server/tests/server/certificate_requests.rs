@@ -22,7 +22,8 @@ fn request(signer: &str, organization: &str, common_name: &str, usages: &[&str])
     let pem = params.serialize_request(&key).and_then(|it| it.pem()).expect("a request");
     json!({
         "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
-        "metadata": {"name": "r"},
+        // An object that nobody owns has no managed fields later, either.
+        "metadata": {"name": "r", "labels": {"a": "b"}},
         "spec": {"request": STANDARD.encode(pem), "signerName": signer, "usages": usages},
     })
 }
@@ -149,4 +150,13 @@ async fn no_client_gets_the_group_of_administrators() {
     assert!(reply.text.contains("system:masters"), "{}", reply.text);
     let other = request("example.com/s", "system:masters", "jane", &["client auth"]);
     server.post(REQUESTS, &other).await.expect(201);
+}
+
+#[tokio::test]
+async fn nobody_owns_the_spec() {
+    let server = TestServer::start().await;
+    let body = request("example.com/s", "devs", "jane", &["client auth"]);
+    let created = server.post(REQUESTS, &body).await.expect(201).json;
+    let owned = &created["metadata"]["managedFields"][0]["fieldsV1"];
+    assert_eq!(*owned, json!({"f:metadata": {"f:labels": {".": {}, "f:a": {}}}}));
 }

@@ -104,6 +104,11 @@ impl HttpsServer {
     }
 }
 
+/// Returns what accepts connections with TLS and a certificate of its own.
+pub(crate) fn acceptor() -> TlsAcceptor {
+    TlsAcceptor::from(Arc::new(configuration("").0))
+}
+
 /// Returns the configuration of TLS, and the authority of the server as PEM.
 fn configuration(client_ca_pem: &str) -> (ServerConfig, String) {
     let names = NAMES.map(str::to_owned);

@@ -72,7 +72,9 @@ impl Builder<'_> {
             return Arc::new(anything());
         }
         self.open.push(name);
-        let schema = Schema { atomic_map: definition.atomic_map, ..object(name) };
+        let order = self.schemas.rules.order(name);
+        let schema = Schema { atomic_map: definition.atomic_map, order, ..object(name) };
+        let schema = Schema { union: self.schemas.rules.union(name), ..schema };
         let schema = Arc::new(self.fields(schema, definition));
         self.open.pop();
         self.built.insert(name, Arc::clone(&schema));
@@ -102,6 +104,9 @@ impl Builder<'_> {
                 schema.required.push(field.name.to_owned());
             }
             schema.properties.insert(field.name.to_owned(), child);
+            if !schema.order.contains(&field.name) {
+                schema.order.push(field.name);
+            }
         }
         schema
     }
@@ -119,8 +124,8 @@ impl Builder<'_> {
         schema.default = default.and_then(|text| serde_json::from_str(text).ok());
         // In Go, a field with a published default is no pointer: zero counts as absent.
         let is_replaced = rule.default.is_some() && field.default.is_some();
-        schema.keep_empty = field.keep_empty && !need && !is_replaced;
-        schema.write_null = field.write_null;
+        schema.keep_empty = rule.keep || field.keep_empty && !need && !is_replaced;
+        schema.write_null = rule.null || field.write_null;
         schema.always_set = field.default.is_some() && rule.default.is_none();
         schema.omit_zero = !field.keep_empty || is_replaced;
         schema.list_type = match field.list_type {

@@ -2,7 +2,7 @@
 //!
 //! A default applies wherever its parent exists, so the fields of a default object get their
 //! defaults too. An explicit value is never changed. Null counts as absent, unless the field is
-//! nullable.
+//! nullable. Typed objects have null for the absent lists and times that Go writes so.
 
 use serde_json::Value;
 
@@ -15,6 +15,9 @@ impl Schema {
             Value::Object(fields) => {
                 fields.retain(|name, field| !field.is_null() || self.holds_null(name));
                 for (name, schema) in &self.properties {
+                    if self.typed && schema.write_null && !fields.contains_key(name) {
+                        fields.insert(name.clone(), Value::Null);
+                    }
                     let Some(default) = &schema.default else { continue };
                     let absent =
                         fields.get(name).is_none_or(|field| field.is_null() && !schema.nullable);
@@ -60,6 +63,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::schema::build::{list, object, string};
 
     fn schema() -> Schema {
         let document = json!({
@@ -95,6 +99,18 @@ mod tests {
     fn filled(mut value: Value) -> Value {
         schema().apply_defaults(&mut value);
         value
+    }
+
+    #[test]
+    fn a_typed_object_has_null_for_absent_lists() {
+        let part = Schema { write_null: true, ..list(string()) };
+        let schema = object("Role").field("rules", part);
+        for value in [json!({}), json!({"rules": null}), json!({"rules": []})] {
+            let mut value = value;
+            schema.prune(&mut value);
+            schema.apply_defaults(&mut value);
+            assert_eq!(value, json!({"rules": null}));
+        }
     }
 
     #[rstest]

@@ -47,7 +47,7 @@ fn build_object_meta() -> Schema {
         .field("annotations", map(string()))
         .field("ownerReferences", list(owner).merge_by("uid"))
         .field("finalizers", list(string()).merged())
-        .field("managedFields", list(managed_fields))
+        .field("managedFields", list(managed_fields).written_when_empty())
 }
 
 fn fields_v1() -> Schema {

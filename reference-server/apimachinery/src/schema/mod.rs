@@ -15,6 +15,7 @@ mod embedded;
 mod format;
 pub mod meta;
 mod openapi;
+mod order;
 mod pattern;
 mod prune;
 pub mod quantity;
@@ -30,6 +31,7 @@ use serde_json::Value;
 pub use self::constraints::{Check, Constraints};
 pub use self::decode::TypeError;
 pub use self::format::Format;
+pub use self::order::Union;
 pub use self::pattern::Pattern;
 pub use self::rules::Rule;
 pub use self::rules_file::{Rules, RulesError};
@@ -109,6 +111,10 @@ pub struct Schema {
     pub has_rules: bool,
     /// What the validation of a built-in type requires beyond the published keywords.
     pub constraints: Constraints,
+    /// The fields in the order in which kube-apiserver checks them. It is empty for other types.
+    pub order: Vec<&'static str>,
+    /// The fields of which an object has one.
+    pub union: Option<Union>,
     /// The server removes the field from each write, because its feature is off.
     pub disabled: bool,
     /// Keywords that are published unchanged: `x-kubernetes-validations`, `externalDocs` and

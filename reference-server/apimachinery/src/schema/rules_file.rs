@@ -16,6 +16,8 @@
 //! | `optional` | the value may be absent or empty, although the published schema requires it |
 //! | `unchecked` | the parts of the value are not checked |
 //! | `open` | other values than those of the published enumeration are valid |
+//! | `keep` | an empty value differs from an absent one |
+//! | `null` | an absent value is written as null (in Go: a pointer without `omitempty`) |
 //! | `disabled` | the feature of the field is off by default, so the server removes the field |
 //! | `minimum=N`, `maximum=N` | the range of a number |
 //! | `enum=A,B` | the permitted values |
@@ -28,12 +30,20 @@
 //! | `limit=N` | the same for a list whose items are not checked if there are more |
 //! | `default=JSON` | the default; the last attribute |
 //!
-//! In the line of a definition, `optional` applies to all its fields.
+//! In the line of a definition, `optional` applies to all its fields. These lines below it apply to
+//! the definition, and can occur several times:
+//!
+//! | line | meaning |
+//! | --- | --- |
+//! | `order: A B` | kube-apiserver checks these fields first; `.` is the object itself |
+//! | `union: A B` | an object has one of these fields, and only the first one is checked |
+//! | `union=WORD: A B` | the same; the other fields are mistakes, which contain this word |
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::constraints::Constraints;
+use super::order::Union;
 use crate::object::validation::syntax::Syntax;
 
 /// The rules of built-in types.
@@ -43,6 +53,10 @@ pub struct Rules {
     fields: HashMap<(&'static str, &'static str, &'static str), Rule>,
     /// The packages and short names of definitions with only optional fields.
     optional: HashSet<(&'static str, &'static str)>,
+    /// The order of the fields of definitions.
+    orders: HashMap<(&'static str, &'static str), Vec<&'static str>>,
+    /// The unions in definitions.
+    unions: HashMap<(&'static str, &'static str), Union>,
 }
 
 /// The rule of a field.
@@ -54,6 +68,8 @@ pub(super) struct Rule {
     pub(super) open: bool,
     pub(super) unchecked: bool,
     pub(super) disabled: bool,
+    pub(super) keep: bool,
+    pub(super) null: bool,
     pub(super) minimum: Option<f64>,
     pub(super) maximum: Option<f64>,
     pub(super) enumeration: Vec<&'static str>,
@@ -91,6 +107,10 @@ impl Rules {
                     continue;
                 }
                 let error = |attribute| RulesError { file, line: index + 1, attribute };
+                if let Some(keyword) = name.strip_suffix(':') {
+                    rules.fields_of((package, definition), keyword, line).map_err(error)?;
+                    continue;
+                }
                 if line.starts_with(' ') {
                     let rule = rule(line).map_err(error)?;
                     rules.fields.insert((package, definition, name), rule);
@@ -107,6 +127,36 @@ impl Rules {
         Ok(rules)
     }
 
+    /// Adds a line with fields of a definition.
+    fn fields_of(
+        &mut self,
+        definition: (&'static str, &'static str),
+        keyword: &'static str,
+        line: &'static str,
+    ) -> Result<(), &'static str> {
+        let names = line.split_whitespace().skip(1);
+        match keyword.split_once('=').unwrap_or((keyword, "")) {
+            ("order", "") => self.orders.entry(definition).or_default().extend(names),
+            ("union", word) => {
+                let union = self.unions.entry(definition).or_default();
+                union.members.extend(names);
+                union.word = word;
+            }
+            _ => return Err(keyword),
+        }
+        Ok(())
+    }
+
+    /// Returns the fields that kube-apiserver checks first. `definition` is the published name.
+    pub(super) fn order(&self, definition: &'static str) -> Vec<&'static str> {
+        self.orders.get(&split(definition)).cloned().unwrap_or_default()
+    }
+
+    /// Returns the union in a definition.
+    pub(super) fn union(&self, definition: &'static str) -> Option<Union> {
+        self.unions.get(&split(definition)).cloned()
+    }
+
     /// Returns the rule of a field. `definition` is the published name.
     pub(super) fn get(&self, definition: &'static str, field: &'static str) -> &Rule {
         static NONE: LazyLock<Rule> = LazyLock::new(Rule::default);
@@ -121,7 +171,16 @@ impl Rules {
 
     /// Returns the published names of the definitions with rules, and the fields.
     pub fn fields(&self) -> impl Iterator<Item = (String, &'static str)> {
-        self.fields.keys().map(|(package, name, field)| (format!("{package}.{name}"), *field))
+        let fields = self.fields.keys().map(|(package, name, field)| ((package, name), *field));
+        let orders = self.orders.iter().map(|((package, name), all)| ((package, name), all));
+        let unions = self.unions.iter();
+        let unions = unions.map(|((package, name), union)| ((package, name), &union.members));
+        let listed = orders.chain(unions).flat_map(|(definition, all)| {
+            let names = all.iter().copied().filter(|name| *name != ".");
+            names.map(move |name| (definition, name))
+        });
+        let all = fields.chain(listed);
+        all.map(|((package, name), field)| (format!("{package}.{name}"), field))
     }
 
     /// Returns the published names of the definitions with only optional fields.
@@ -155,6 +214,8 @@ fn rule(line: &'static str) -> Result<Rule, &'static str> {
             "unchecked" => rule.unchecked = true,
             "strict" => rule.constraints.strict = true,
             "disabled" => rule.disabled = true,
+            "keep" => rule.keep = true,
+            "null" => rule.null = true,
             "syntax" => rule.constraints.syntax = Some(value.parse::<Syntax>().map_err(|_| word)?),
             "keys" => rule.constraints.keys = Some(value.parse::<Syntax>().map_err(|_| word)?),
             "unique" => rule.constraints.unique = Some(value),
@@ -201,8 +262,24 @@ mod tests {
         assert_eq!(rules.optional().collect::<Vec<_>>(), ["io.k8s.p.v1.A"]);
     }
 
+    #[test]
+    fn a_definition_has_an_order_and_a_union() {
+        let text = "package p\nA\n  order: b .\n  order: c\n  union=farm: b c\nB\n  union: d\n";
+        let rules = Rules::parse(&[("p", text)]).unwrap();
+        assert_eq!(rules.order("p.A"), ["b", ".", "c"]);
+        assert_eq!(rules.union("p.A"), Some(Union { members: vec!["b", "c"], word: "farm" }));
+        assert_eq!(rules.union("p.B"), Some(Union { members: vec!["d"], word: "" }));
+        assert_eq!((rules.order("p.B"), rules.union("p.C")), (Vec::new(), None));
+        let mut fields: Vec<_> = rules.fields().collect();
+        fields.sort_unstable();
+        fields.dedup();
+        let field = |definition: &str, name| (definition.to_owned(), name);
+        assert_eq!(fields, [field("p.A", "b"), field("p.A", "c"), field("p.B", "d")]);
+    }
+
     #[rstest]
     #[case("A\n  b big", "big")]
+    #[case("A\n  odd: a", "odd")]
     #[case("\nA needed", "needed")]
     #[case("A\n  b minimum=x", "minimum=x")]
     #[case("A\n  b default={", "{")]

@@ -105,7 +105,14 @@ impl Walk {
             }
         }
         self.count(schema, fields.len(), "properties", path);
+        let union = schema.union.as_ref();
+        for error in union.into_iter().flat_map(|union| union.errors(fields, path)) {
+            self.push(error);
+        }
         for (name, field) in fields {
+            if union.is_some_and(|union| union.skips(fields, name)) {
+                continue;
+            }
             let old = old.and_then(|old| old.get(name));
             if let Some(child) = schema.properties.get(name) {
                 self.node(child, field, old, (path.field(name), typed));

@@ -50,6 +50,7 @@ pub(super) async fn handle(call: &Call, body: &mut Incoming) -> Result<ApiRespon
     let Decoded { object, warnings } = decode::decode(&call.ty, &bytes, validation)?;
     if !stored {
         let mut object = object;
+        reviews::prepare(call, &mut object)?;
         let admission = Admission::create(call, options.dry_run);
         admission.mutate(&mut object, None).await?;
         reviews::validate(call, &object)?;
@@ -263,7 +264,6 @@ fn validate(call: &Call, object: &Value) -> Result<(), ApiError> {
     let ty = &*call.ty;
     let mut errors = metadata::validate(object, ty.meta_rules());
     errors.extend(ty.validate(object));
-    errors.extend((ty.hooks.validate_create)(object));
     if errors.is_empty() {
         Ok(())
     } else {

@@ -5,8 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use kubeproof_streaming::{Protocol, websocket};
 use serde_json::{Value, json};
 
-use super::Call;
-use super::streams;
+use super::kubelets::{self, Kubelet};
+use super::{Call, streams};
 use crate::http::respond::{ApiResponse, Chunks};
 use crate::kubelet_client::{PodLogError, PodLogOptions};
 use crate::registry::backends;
@@ -14,13 +14,18 @@ use kubeproof_apimachinery::schema::FieldError;
 use kubeproof_apimachinery::status::{ApiError, Subject};
 
 /// Serves a GET.
-pub(super) fn handle(mut call: Call) -> Result<ApiResponse, ApiError> {
+pub(super) async fn handle(mut call: Call) -> Result<ApiResponse, ApiError> {
     let options = options(&call)?;
     let stored = call.api.store.get(&call.ty.table, &call.key()).ok_or_else(|| call.not_found())?;
     let pod = call.ty.load(&stored);
     let container = streams::container(&call, &pod)?;
     if pod.pointer("/spec/nodeName").and_then(Value::as_str).is_none_or(str::is_empty) {
         return Ok(ApiResponse::bare(StatusCode::NO_CONTENT));
+    }
+    if let Some(kubelet) = Kubelet::of_pod(&call, &pod)? {
+        let parameters = parameters(&call, &options);
+        let target = kubelets::target("containerLogs", &call, &container, parameters);
+        return kubelet.log(&call, &target).await;
     }
     let chunks = open(&call, &pod, &container, options)?;
     match call.upgrade.take().filter(|upgrade| upgrade.protocol() == Protocol::Websocket) {
@@ -54,6 +59,22 @@ fn open(
             PodLogError::Other(message) => message,
         })
     })
+}
+
+/// Returns the parameters of the kubelet. Their order is that of kube-apiserver.
+fn parameters(call: &Call, options: &PodLogOptions) -> Vec<(&'static str, String)> {
+    let flag = |name, is_set: bool| is_set.then(|| (name, "true".to_owned()));
+    let text = |name| call.query.text(name).map(|text| (name, text.to_owned()));
+    let parameters = [
+        flag("follow", options.follow),
+        text("limitBytes"),
+        flag("previous", options.previous),
+        text("sinceSeconds"),
+        text("sinceTime"),
+        text("tailLines"),
+        flag("timestamps", options.timestamps),
+    ];
+    parameters.into_iter().flatten().collect()
 }
 
 /// Reads `PodLogOptions`.

@@ -15,6 +15,7 @@ mod eviction;
 pub(crate) mod forward;
 mod get;
 pub(crate) mod health;
+mod kubelets;
 pub(crate) mod lifecycle;
 mod list;
 mod log;
@@ -61,6 +62,8 @@ use kubeproof_apimachinery::serializer::protobuf;
 use kubeproof_apimachinery::status::ApiError;
 use kubeproof_storage::Key;
 
+/// The manager of a request without a name of the manager and of the program.
+const UNKNOWN_MANAGER: &str = "unknown";
 /// The number of characters of the user agent in a manager name.
 const MAX_MANAGER: usize = 128;
 
@@ -107,11 +110,13 @@ impl Call {
         let agent =
             self.headers.get(http::header::USER_AGENT).and_then(|agent| agent.to_str().ok());
         let agent = agent.and_then(|agent| agent.split('/').next()).unwrap_or_default();
+        let agent = if agent.is_empty() { UNKNOWN_MANAGER } else { agent };
         let manager = self.query.text("fieldManager").unwrap_or(agent);
         let reach = match (self.info.subresource.as_str(), self.part()) {
             ("status", _) if self.ty.custom || self.ty.hooks.status_only => Reach::Status,
             ("status", _) => Reach::StatusAndMetadata,
             (_, Some(hooks)) => Reach::Only(hooks.fields),
+            _ if !self.ty.hooks.owned.is_empty() => Reach::Only(self.ty.hooks.owned),
             _ if self.ty.has_status => Reach::NoStatus,
             _ => Reach::Whole,
         };
@@ -286,13 +291,13 @@ async fn subresource(
         ("scale", method) if call.ty.scale.is_some() => scale::handle(&call, method, body).await?,
         ("exec" | "attach" | "portforward", "GET" | "POST") if known => {
             match admit::connect(&call).await {
-                Ok(()) => streams::handle(call),
+                Ok(()) => streams::handle(call, method).await,
                 Err(error) => Err(error),
             }
         }
         ("token", "POST") if known => token::create(&call, body).await,
         ("eviction", "POST") if known => eviction::evict(&call, body).await,
-        ("log", "GET") if known => log::handle(call),
+        ("log", "GET") if known => log::handle(call).await,
         ("proxy", _) if known => match admit::connect(&call).await {
             Ok(()) => proxy::handle(call, method, body).await,
             Err(error) => Err(error),

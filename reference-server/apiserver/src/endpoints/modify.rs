@@ -290,6 +290,9 @@ fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), A
     prepare(call, part, new, old);
     let ty = &*call.ty;
     let mut errors = metadata::validate_update(new, old);
+    if ty.hooks.checks_prefix && matches!(part, Part::Whole) {
+        errors.extend(metadata::validate_prefix(new, ty.meta_rules().name));
+    }
     errors.extend(metadata::validate_changed(new, ty.meta_rules()));
     errors.extend(new_finalizers(new, old));
     errors.extend(match part {

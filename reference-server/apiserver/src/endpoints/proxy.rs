@@ -11,6 +11,8 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 
 use super::Call;
+use super::kubelets::Kubelet;
+use crate::http::client::Connection;
 use crate::http::forward::{self, Upgraded};
 use crate::http::respond::ApiResponse;
 use crate::kubelet_client::PodRef;
@@ -79,7 +81,13 @@ pub(super) async fn handle(
     if rest.is_empty() && matches!(*method, Method::GET | Method::HEAD) {
         return Ok(to_directory(&call.uri));
     }
-    let connection = connect(&call, &backend, name.https && backend.pod.is_some()).await?;
+    let connection: Box<dyn Connection> = match far_kubelet(&call, &object, &backend)? {
+        Some(kubelet) => kubelet.open().await.map_err(unreachable)?,
+        None => {
+            let https = name.https && backend.pod.is_some();
+            Box::new(connect(&call, &backend, https).await?)
+        }
+    };
     let request = request(&call, method, &backend, rest)?;
     let prefix = prefix.to_owned();
     exchange(call, connection, request, body, &prefix).await
@@ -185,9 +193,25 @@ pub(super) fn node_of_service(call: &Call) -> Option<String> {
     of_service(call, &service, &name).ok().map(|pod| pod.node)
 }
 
+fn unreachable(why: String) -> ApiError {
+    ApiError::unavailable(format!("error trying to reach service: {why}"))
+}
+
+/// Returns the kubelet of a node that this server did not create. As in kube-apiserver, it must not
+/// be on the host of the server.
+fn far_kubelet(call: &Call, node: &Value, backend: &Backend) -> Result<Option<Kubelet>, ApiError> {
+    let is_own = call.api.kubelet.get().is_some_and(|own| own.node() == call.info.name);
+    if backend.pod.is_some() || is_own {
+        return Ok(None);
+    }
+    let kubelet = Kubelet::of_node(node)?;
+    if kubelet.is_local() {
+        return Err(ApiError::bad_request("address not allowed"));
+    }
+    Ok(backend.port.is_some().then_some(kubelet))
+}
+
 async fn connect(call: &Call, backend: &Backend, https: bool) -> Result<DuplexStream, ApiError> {
-    let unreachable =
-        |why: String| ApiError::unavailable(format!("error trying to reach service: {why}"));
     if https {
         return Err(unreachable("tls: first record does not look like a TLS handshake".to_owned()));
     }

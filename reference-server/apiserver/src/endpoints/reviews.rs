@@ -4,16 +4,30 @@ use serde_json::{Value, json};
 
 use crate::authentication::User;
 use crate::authorization::roles::Rule;
-use crate::endpoints::Call;
+use crate::endpoints::{Call, create};
 use crate::registry::strategy::Review;
-use kubeproof_apimachinery::object::Object;
+use kubeproof_apimachinery::object::{Object, timestamp};
+use kubeproof_apimachinery::patch::apply::Operation;
 use kubeproof_apimachinery::request::ResourceInfo;
 use kubeproof_apimachinery::schema::FieldError;
 use kubeproof_apimachinery::status::ApiError;
 
+/// Sets the namespace of a review, and records who owns its fields.
+pub(crate) fn prepare(call: &Call, review: &mut Value) -> Result<(), ApiError> {
+    create::place(call, review)?;
+    review.unset_meta("managedFields");
+    call.ownership(Operation::Update).track(None, review, None);
+    Ok(())
+}
+
 /// Checks the question of a review.
 pub(crate) fn validate(call: &Call, review: &Value) -> Result<(), ApiError> {
-    let errors = (call.ty.hooks.validate)(review);
+    let mut errors = (call.ty.hooks.validate)(review);
+    let is_access = matches!(
+        call.ty.strategy.review(),
+        Some(Review::SubjectAccess | Review::SelfSubjectAccess)
+    );
+    errors.extend(metadata(call, review).filter(|_| is_access));
     if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid(call.ty.subject(), "", &errors)) }
 }
 
@@ -36,10 +50,24 @@ pub(crate) fn complete(call: &Call, mut review: Value) -> Result<Value, ApiError
         // As in kube-apiserver, the answer lacks the question.
         review["spec"] = json!({});
     }
-    if review.metadata().is_none_or(serde_json::Map::is_empty) {
+    let lacks_metadata = matches!(question, Review::SelfSubject | Review::SelfSubjectRules);
+    if lacks_metadata || review.metadata().is_none_or(serde_json::Map::is_empty) {
         review["metadata"] = json!({});
     }
+    if question == Review::SelfSubject {
+        review.set_meta("creationTimestamp", timestamp(0));
+    }
     Ok(review)
+}
+
+/// Returns the error of metadata that the client sets.
+fn metadata(call: &Call, review: &Value) -> Option<FieldError> {
+    let is_set =
+        |name: &str| name != "managedFields" && (name != "namespace" || !call.ty.namespaced);
+    let why =
+        if call.ty.namespaced { "must be empty except for namespace" } else { "must be empty" };
+    let given = review.metadata()?.keys().any(|name| is_set(name));
+    given.then(|| FieldError::invalid("metadata", &review["metadata"], why))
 }
 
 fn token(call: &Call, review: &Value) -> Result<Value, ApiError> {

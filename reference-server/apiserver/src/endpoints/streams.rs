@@ -1,21 +1,24 @@
 //! `exec`, `attach` and `portforward`.
 //!
-//! The checks run in the order of kube-apiserver: pod, container, node, and then the upgrade.
+//! The checks run in the order of kube-apiserver: pod, container, node, and then the upgrade. The
+//! kubelet of a node that the server did not create serves the streams of its pods.
 
 use std::sync::Arc;
 
+use http::Method;
 use kubeproof_streaming::remotecommand::{self, ExecRequest};
 use kubeproof_streaming::{Handshake, Upgrade, portforward};
 use serde_json::Value;
 
 use super::Call;
+use super::kubelets::{self, Kubelet};
 use crate::http::respond::ApiResponse;
 use crate::kubelet_client::{KubeletClient, PodRef};
 use crate::registry::backends::pod_ref;
 use kubeproof_apimachinery::status::ApiError;
 
 /// Serves one of the three subresources.
-pub(super) fn handle(mut call: Call) -> Result<ApiResponse, ApiError> {
+pub(super) async fn handle(mut call: Call, method: &Method) -> Result<ApiResponse, ApiError> {
     let stored = call.api.store.get(&call.ty.table, &call.key()).ok_or_else(|| call.not_found())?;
     let pod = call.ty.load(&stored);
     let forwards = call.info.subresource == "portforward";
@@ -26,6 +29,12 @@ pub(super) fn handle(mut call: Call) -> Result<ApiResponse, ApiError> {
             "pod {} does not have a host assigned",
             call.info.name
         )));
+    }
+    if let Some(kubelet) = Kubelet::of_pod(&call, &pod)? {
+        let parameters = kubelets::parameters(&call, &ports);
+        let endpoint = if forwards { "portForward" } else { call.info.subresource.as_str() };
+        let target = kubelets::target(endpoint, &call, &container, parameters);
+        return kubelet.stream(call, method.clone(), &target).await;
     }
     let Some(upgrade) = call.upgrade.take() else {
         return Err(ApiError::bad_request("Upgrade request required"));

@@ -59,7 +59,7 @@ pub(crate) async fn exchange(
     body: &mut Incoming,
 ) -> hyper::Result<Response<Incoming>> {
     if body.is_end_stream() {
-        return send(connection, request.map(|()| Empty::<Bytes>::new())).await;
+        return get(connection, request).await;
     }
     let (pieces, taken) = mpsc::channel(1);
     let pass_on = async {
@@ -75,13 +75,21 @@ pub(crate) async fn exchange(
     tokio::join!(send(connection, request.map(|()| StreamBody::new(frames))), pass_on).0
 }
 
+/// Sends a request without a body, and returns the response when it begins.
+pub(crate) async fn get(
+    connection: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    request: Request<()>,
+) -> hyper::Result<Response<Incoming>> {
+    send(connection, request.map(|()| Empty::<Bytes>::new())).await
+}
+
 /// Connects client and server if the server accepts the upgrade that the client asks for.
 pub(crate) async fn switch(
     upgrade: Upgrade,
     connection: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     request: Request<()>,
 ) -> hyper::Result<Upgraded> {
-    let mut response = send(connection, request.map(|()| Empty::<Bytes>::new())).await?;
+    let mut response = get(connection, request).await?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         return Ok(Upgraded::Refused(response));
     }

@@ -258,8 +258,6 @@ impl ResourceType {
         (self.hooks.prepare_create)(object);
         if self.has_generation {
             object.set_meta("generation", i64::from(true));
-        } else {
-            object.unset_meta("generation");
         }
     }
 
@@ -281,6 +279,8 @@ impl ResourceType {
         let mut errors = self.schema.validate(object, None);
         errors.extend(self.check_rules(&errors, object, None));
         errors.extend((self.hooks.validate)(object));
+        errors.extend((self.hooks.validate_create)(object));
+        self.schema.sort(&mut errors);
         errors
     }
 
@@ -290,8 +290,9 @@ impl ResourceType {
         }
         let mut errors = self.schema.validate(new, Some(old));
         errors.extend(self.check_rules(&errors, new, Some(old)));
-        errors.extend((self.hooks.validate_update)(new, old));
         errors.extend((self.hooks.validate)(new));
+        errors.extend((self.hooks.validate_update)(new, old));
+        self.schema.sort(&mut errors);
         errors
     }
 

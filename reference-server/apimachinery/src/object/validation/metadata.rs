@@ -28,7 +28,13 @@ pub struct MetaRules {
 pub fn validate(object: &Value, rules: MetaRules) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if let Some(metadata) = object.get("metadata") {
+        errors.extend(validate_prefix(object, rules.name));
         validate_names(metadata, rules.name, &mut errors);
+        if metadata["generation"].as_i64().is_some_and(|generation| generation < 0) {
+            let why = "must be greater than or equal to 0";
+            let generation = &metadata["generation"];
+            errors.push(FieldError::invalid("metadata.generation", generation, why));
+        }
     }
     errors.extend(validate_changed(object, rules));
     errors
@@ -96,16 +102,15 @@ pub fn validate_labels(labels: Option<&Value>, path: Path<'_>) -> Vec<FieldError
     errors
 }
 
+/// Returns the mistakes in the prefix of a generated name. Some types check it on each update.
+pub fn validate_prefix(object: &Value, rule: NameRule) -> Vec<FieldError> {
+    let prefix = object["metadata"]["generateName"].as_str().unwrap_or_default();
+    let wrong = if prefix.is_empty() { Vec::new() } else { rule.check(prefix, true) };
+    let error = |why: &String| FieldError::invalid("metadata.generateName", &json!(prefix), why);
+    wrong.iter().map(error).collect()
+}
+
 fn validate_names(metadata: &Value, rule: NameRule, errors: &mut Vec<FieldError>) {
-    let prefix = metadata.get("generateName").and_then(Value::as_str).unwrap_or_default();
-    if !prefix.is_empty() {
-        let wrong = rule.check(prefix, true);
-        errors.extend(
-            wrong
-                .iter()
-                .map(|why| FieldError::invalid("metadata.generateName", &json!(prefix), why)),
-        );
-    }
     let name = metadata.get("name").and_then(Value::as_str).unwrap_or_default();
     if name.is_empty() {
         errors.push(FieldError::required("metadata.name", "name or generateName is required"));
@@ -226,6 +231,7 @@ mod tests {
     #[case(json!({"name": "a"}), &[])]
     #[case(json!({}), &["metadata.name"])]
     #[case(json!({"name": "A"}), &["metadata.name"])]
+    #[case(json!({"name": "a", "generation": -1}), &["metadata.generation"])]
     #[case(json!({"name": "a", "generateName": "B-"}), &["metadata.generateName"])]
     #[case(json!({"name": "a", "labels": {"a b": "x"}}), &["metadata.labels"])]
     #[case(json!({"name": "a", "labels": {"a": "-x"}}), &["metadata.labels"])]

@@ -18,6 +18,7 @@ use super::device::Part;
 use super::expression::{AUTHORIZER, Names, REQUEST_RESOURCE};
 use super::format;
 use super::library;
+use super::messages;
 use super::node::{Entry, Node};
 use super::signatures;
 use super::size::{Place, Range};
@@ -162,9 +163,7 @@ impl<'s> Checker<'s> {
             }
             Expr::Comprehension(loops) if is_binding(loops) => self.binding(loops),
             Expr::Comprehension(loops) => self.comprehension(loops),
-            Expr::Struct(literal) => {
-                Err(format!("undeclared reference to '{}'", literal.type_name))
-            }
+            Expr::Struct(literal) => self.infer(&messages::value(literal)?),
             Expr::Unspecified => Err("an empty expression".to_owned()),
         }
     }
@@ -479,7 +478,8 @@ fn literal<'s>(value: &LiteralValue) -> Node<'s> {
     };
     let mut node = Node::new(ty, 0).sized(Some(Range::exactly(size)));
     if let LiteralValue::Int(number) = value {
-        node.literal = u64::try_from(*number.inner()).ok();
+        // A list of a negative length is empty.
+        node.literal = Some(u64::try_from(*number.inner()).unwrap_or(0));
     }
     node
 }

@@ -14,6 +14,7 @@ use super::conversions::{BOOL, STRING};
 use super::cost::{self, NEW_LIST, NEW_MAP};
 use super::format::FORMAT;
 use super::library::MATCHES;
+use super::messages;
 use super::meter::{CALLED, CONTINUE, JOINED, SIZE, SPEND};
 use super::pairs;
 use super::signatures;
@@ -51,7 +52,11 @@ fn part(expression: &IdedExpr, added: usize) -> (IdedExpr, u64) {
             (same(Expr::Map(map)), steps + NEW_MAP)
         }
         Expr::Comprehension(loops) => comprehension(loops, added),
-        Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => (expression.clone(), 0),
+        Expr::Struct(literal) => match messages::value(literal) {
+            Ok(value) => part(&value, added),
+            Err(_) => (expression.clone(), 0),
+        },
+        Expr::Literal(_) | Expr::Unspecified => (expression.clone(), 0),
     }
 }
 

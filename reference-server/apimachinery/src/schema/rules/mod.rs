@@ -17,6 +17,7 @@ pub mod expression;
 mod format;
 mod kinds;
 mod library;
+mod messages;
 mod meter;
 mod node;
 mod pairs;

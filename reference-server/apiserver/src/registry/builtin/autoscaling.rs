@@ -2,11 +2,15 @@
 
 mod versions;
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 use self::versions::{DEFAULT_CPU, cpu, to_version_1, to_version_2};
-use super::data::{hooks, resource};
+use super::data::{hooks, resource, schema};
 use super::{BuiltinType, Hooks, NameRule, Storage};
+use crate::registry::LazySchema;
+use kubeproof_api::Version;
 use kubeproof_apimachinery::schema::FieldError;
 use kubeproof_apimachinery::table::column::{Cell, Column, age, column};
 
@@ -20,7 +24,6 @@ fn version_2() -> BuiltinType {
         has_generation: false,
         hooks: Hooks {
             default: complete,
-            validate,
             validate_create,
             validate_update,
             is_new_generation: |_, _| false,
@@ -36,7 +39,7 @@ fn version_1() -> BuiltinType {
         has_generation: false,
         name_rule: NameRule::DnsSubdomain,
         hooks: Hooks {
-            validate,
+            validate: validate_version_1,
             validate_create,
             validate_update,
             is_new_generation: |_, _| false,
@@ -89,25 +92,13 @@ fn complete(autoscaler: &mut Value) {
     }
 }
 
-fn validate(autoscaler: &Value) -> Vec<FieldError> {
-    let spec = &autoscaler["spec"];
-    let mut errors = Vec::new();
-    let (least, most) = (spec["minReplicas"].as_i64(), spec["maxReplicas"].as_i64());
-    if most.zip(least).is_some_and(|(most, least)| most < least) {
-        let why = "must be greater than or equal to `minReplicas`";
-        errors.push(FieldError::invalid("spec.maxReplicas", &spec["maxReplicas"], why));
-    }
-    for (index, metric) in spec["metrics"].as_array().into_iter().flatten().enumerate() {
-        let Some(kind) = metric["type"].as_str().filter(|kind| !kind.is_empty()) else { continue };
-        let mut field = kind.to_owned();
-        field[..1].make_ascii_lowercase();
-        if metric[&field].is_null() {
-            let place = format!("spec.metrics[{index}].{field}");
-            let why = "must populate information for the given metric source";
-            errors.push(FieldError::required(place, why));
-        }
-    }
-    errors
+/// Returns the errors that the validation of version 2 reports. kube-apiserver has only this one.
+fn validate_version_1(autoscaler: &Value) -> Vec<FieldError> {
+    static SCHEMA: LazyLock<Option<LazySchema>> =
+        LazyLock::new(|| schema(Version::default(), &version_2()));
+    let mut spec = json!({"metadata": autoscaler["metadata"], "spec": autoscaler["spec"]});
+    to_version_2(&mut spec);
+    SCHEMA.as_ref().map(|schema| schema.validate(&spec, None)).unwrap_or_default()
 }
 
 fn validate_create(autoscaler: &Value) -> Vec<FieldError> {
@@ -116,11 +107,12 @@ fn validate_create(autoscaler: &Value) -> Vec<FieldError> {
 
 /// Versions that were stored before kube-apiserver checked them stay valid.
 fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
+    let is_new = old.is_null();
     let (new, old) = (&new["spec"], &old["spec"]);
     let target = &new["scaleTargetRef"];
     let is_changed = |field: &str| target[field] != old["scaleTargetRef"][field];
     let mut errors = Vec::new();
-    if is_changed("apiVersion") || is_changed("kind") {
+    if is_new || is_changed("apiVersion") || is_changed("kind") {
         // Only this kind of the core group has replicas.
         let is_core = target["kind"] == "ReplicationController";
         errors.extend(invalid_version(target, is_core, "spec.scaleTargetRef"));
@@ -249,15 +241,14 @@ mod tests {
     }
 
     #[rstest]
-    #[case(json!({"minReplicas": 4, "maxReplicas": 3}), "spec.maxReplicas")]
-    #[case(json!({"metrics": [{"type": "Pods"}]}), "spec.metrics[0].pods")]
-    #[case(
-        json!({"metrics": [{"type": "ContainerResource"}]}),
-        "spec.metrics[0].containerResource"
-    )]
-    fn mistakes_name_their_field(#[case] spec: Value, #[case] expected: &str) {
-        let errors = validate(&json!({ "spec": spec }));
-        assert_eq!(errors.iter().map(|error| &*error.field).collect::<Vec<_>>(), [expected]);
+    #[case(json!({"maxReplicas": 3, "targetCPUUtilizationPercentage": 0}),
+           &["spec.metrics[0].resource.target.averageUtilization"])]
+    #[case(json!({"minReplicas": 4, "maxReplicas": 3}), &["spec.maxReplicas"])]
+    #[case(json!({"maxReplicas": 3}), &[])]
+    fn version_1_has_the_mistakes_of_version_2(#[case] mut spec: Value, #[case] expected: &[&str]) {
+        spec["scaleTargetRef"] = json!({"kind": "Deployment", "name": "a"});
+        let errors = validate_version_1(&json!({"metadata": {}, "spec": spec}));
+        assert_eq!(errors.iter().map(|error| &*error.field).collect::<Vec<_>>(), expected);
     }
 
     #[rstest]

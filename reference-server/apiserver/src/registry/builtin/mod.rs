@@ -201,6 +201,10 @@ pub(crate) struct Hooks {
     pub status_only: bool,
     /// Validates the whole object on each update, not only by `validate_update`.
     pub checks_updates: bool,
+    /// Validates `generateName` on each update, too.
+    pub checks_prefix: bool,
+    /// The only fields that managers own, besides those of subresources. Empty for all fields.
+    pub owned: &'static [&'static [&'static str]],
     /// Returns whether an update is a new generation. The arguments are the new and the stored
     /// object.
     pub is_new_generation: fn(&Value, &Value) -> bool,
@@ -221,6 +225,8 @@ impl Hooks {
         keeps_status: false,
         status_only: false,
         checks_updates: true,
+        checks_prefix: false,
+        owned: &[],
         is_new_generation: |new, old| new.get("spec") != old.get("spec"),
     };
 }

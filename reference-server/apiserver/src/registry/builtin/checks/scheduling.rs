@@ -14,8 +14,11 @@ pub(super) const CHECKS: Checks = &[
     ("io.k8s.api.core.v1.NodeAffinity", node_affinity),
     ("io.k8s.api.core.v1.PodAffinityTerm", pod_affinity_term),
     ("io.k8s.api.core.v1.PodSpec", spread),
+    ("io.k8s.api.core.v1.PreferredSchedulingTerm", weight),
     ("io.k8s.api.core.v1.Toleration", toleration),
+    ("io.k8s.api.core.v1.TopologySpreadConstraint", constraint),
     ("io.k8s.api.core.v1.VolumeNodeAffinity", volume_affinity),
+    ("io.k8s.api.core.v1.WeightedPodAffinityTerm", weight),
 ];
 
 fn toleration(toleration: &Value, path: Path<'_>) -> Vec<FieldError> {
@@ -156,14 +159,6 @@ fn pod_affinity_term(term: &Value, path: Path<'_>) -> Vec<FieldError> {
         errors.extend(Syntax::DnsLabel.errors(name, path.field("namespace")));
     }
     errors.extend(label_keys(term, &["matchLabelKeys", "mismatchLabelKeys"], path));
-    let others = items(term, "mismatchLabelKeys");
-    let list = path.field("matchLabelKeys");
-    for (index, key) in items(term, "matchLabelKeys").iter().enumerate() {
-        if others.contains(key) {
-            let why = "exists in both matchLabelKeys and mismatchLabelKeys";
-            errors.push(FieldError::invalid(list.index(index), key, why));
-        }
-    }
     let key = text(term, "topologyKey");
     if key.is_empty() {
         errors.push(FieldError::required(path.field("topologyKey"), "can not be empty"));
@@ -187,6 +182,57 @@ fn label_keys(term: &Value, fields: &[&str], path: Path<'_>) -> Vec<FieldError> 
             let key = key.as_str().unwrap_or_default();
             errors.extend(Syntax::LabelKey.errors(key, list.index(index)));
         }
+    }
+    errors.extend(repeated_keys(term, path));
+    let (others, list) = (items(term, "mismatchLabelKeys"), path.field("matchLabelKeys"));
+    for (index, key) in items(term, "matchLabelKeys").iter().enumerate() {
+        if others.contains(key) {
+            let why = "exists in both matchLabelKeys and mismatchLabelKeys";
+            errors.push(FieldError::invalid(list.index(index), key, why));
+        }
+    }
+    errors
+}
+
+/// Returns the errors of keys that the selector has, too. The labels of the pod are already in the
+/// selector, so such a key occurs twice in it. As in kube-apiserver, the place lacks the list.
+fn repeated_keys(term: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let keys = items(term, "matchLabelKeys");
+    let selector = &term["labelSelector"];
+    let labels = selector["matchLabels"].as_object().into_iter().flatten();
+    let mut known: HashSet<_> = labels.map(|(key, _)| key.as_str()).collect();
+    let mut errors = Vec::new();
+    for requirement in items(selector, "matchExpressions") {
+        let key = text(requirement, "key");
+        let last = keys.iter().rposition(|wanted| wanted == key);
+        if let Some(index) = last.filter(|_| known.contains(key)) {
+            let why = "exists in both matchLabelKeys and labelSelector";
+            errors.push(FieldError::invalid(path.index(index), &json!(key), why));
+        }
+        known.insert(key);
+    }
+    errors
+}
+
+fn weight(term: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let weight = term["weight"].as_i64().unwrap_or(0);
+    let why = "must be in the range 1-100";
+    let error = || FieldError::invalid(path.field("weight"), &json!(weight), why);
+    (!(1..=100).contains(&weight)).then(error).into_iter().collect()
+}
+
+/// Checks the fields of a constraint that must be positive or present.
+fn constraint(constraint: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for (field, absent) in [("maxSkew", 0), ("minDomains", 1)] {
+        let number = constraint[field].as_i64().unwrap_or(absent);
+        if number <= 0 {
+            let why = "must be greater than zero";
+            errors.push(FieldError::invalid(path.field(field), &json!(number), why));
+        }
+    }
+    if text(constraint, "topologyKey").is_empty() {
+        errors.push(FieldError::required(path.field("topologyKey"), "can not be empty"));
     }
     errors
 }
@@ -266,6 +312,14 @@ mod tests {
         json!({"matchLabelKeys": ["a"], "topologyKey": "t", "namespaces": ["A"]}),
         &["x.namespace", "x.matchLabelKeys"]
     )]
+    #[case(
+        "PodAffinityTerm",
+        json!({"matchLabelKeys": ["a", "b"], "topologyKey": "t", "labelSelector": {
+            "matchLabels": {"b": "1"},
+            "matchExpressions": [{"key": "a"}, {"key": "a"}, {"key": "b"}, {"key": "c"}],
+        }}),
+        &["x[0]", "x[1]"]
+    )]
     #[case("PodAffinityTerm", json!({}), &["x.topologyKey", "x.topologyKey", "x.topologyKey"])]
     #[case(
         "PodSpec",
@@ -279,6 +333,11 @@ mod tests {
             "x.schedulingGates[1]",
         ]
     )]
+    #[case("WeightedPodAffinityTerm", json!({"weight": 101}), &["x.weight"])]
+    #[case("PreferredSchedulingTerm", json!({"weight": 100}), &[])]
+    #[case("TopologySpreadConstraint", json!({"maxSkew": 1, "topologyKey": "t"}), &[])]
+    #[case("TopologySpreadConstraint", json!({"minDomains": 0}),
+           &["x.maxSkew", "x.minDomains", "x.topologyKey"])]
     fn placement_is_checked(#[case] name: &str, #[case] value: Value, #[case] expected: &[&str]) {
         assert_eq!(mistakes(name, &value), expected);
     }

@@ -15,7 +15,7 @@ const DATA_LIMIT: usize = 1024 * 1024;
 pub(super) fn configmaps() -> BuiltinType {
     BuiltinType {
         columns: vec![column("Data", "string", Cell::Computed(entries)), age()],
-        hooks: Hooks { validate, validate_update, ..Hooks::NONE },
+        hooks: Hooks { validate, validate_update, checks_prefix: true, ..Hooks::NONE },
         ..resource("", "v1", "configmaps")
     }
 }

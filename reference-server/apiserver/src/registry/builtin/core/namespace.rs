@@ -25,6 +25,7 @@ pub(super) fn namespaces() -> BuiltinType {
         columns: vec![column("Status", "string", Cell::Pointer("/status/phase")), age()],
         strategy: || Arc::new(NamespaceStrategy),
         hooks: Hooks {
+            checks_prefix: true,
             default: |namespace| {
                 carry_name_label(namespace);
                 if namespace["status"]["phase"].as_str().is_none_or(str::is_empty) {

@@ -33,6 +33,7 @@ pub(super) fn claims() -> BuiltinType {
             ),
         ],
         hooks: Hooks {
+            checks_prefix: true,
             validate: validate_claim,
             validate_update: validate_claim_update,
             prepare_create: |claim| {
@@ -59,7 +60,7 @@ pub(in crate::registry::builtin) fn validate_claim_spec(
     spec: &Value,
     path: Path<'_>,
 ) -> Vec<FieldError> {
-    let mut errors: Vec<_> = validate_modes(spec, path.field("accessModes")).into_iter().collect();
+    let mut errors = validate_modes(spec, path.field("accessModes"));
     let amount = &spec["resources"]["requests"]["storage"];
     let place = path.field("resources");
     let place = place.key("storage");

@@ -37,6 +37,7 @@ pub(super) fn volumes() -> BuiltinType {
             ),
         ],
         hooks: Hooks {
+            checks_prefix: true,
             validate: validate_volume,
             validate_update: validate_volume_update,
             prepare_create: |volume| {
@@ -72,8 +73,7 @@ fn sources(spec: &Value) -> Vec<(&String, &Value)> {
 fn validate_volume(volume: &Value) -> Vec<FieldError> {
     let spec = &volume["spec"];
     let path = Path::Root.field("spec");
-    let modes = validate_modes(spec, path.field("accessModes"));
-    let mut errors: Vec<_> = modes.into_iter().collect();
+    let mut errors = validate_modes(spec, path.field("accessModes"));
     if spec["capacity"].as_object().is_none_or(serde_json::Map::is_empty) {
         errors.push(FieldError::required("spec.capacity", ""));
     }
@@ -149,15 +149,25 @@ fn claim(volume: &Value) -> Value {
     }
 }
 
-pub(super) fn validate_modes(spec: &Value, path: Path<'_>) -> Option<FieldError> {
+/// The supported access modes.
+const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+
+pub(super) fn validate_modes(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
     let modes = spec["accessModes"].as_array().map(Vec::as_slice).unwrap_or_default();
     if modes.is_empty() {
-        return Some(FieldError::required(path, "at least 1 access mode is required"));
+        return vec![FieldError::required(path, "at least 1 access mode is required")];
     }
+    let known = MODES.map(Value::from);
+    let unknown = modes.iter().filter(|mode| !known.contains(mode));
+    let mut errors: Vec<_> =
+        unknown.map(|mode| FieldError::not_supported(path, mode, &known)).collect();
     let once = modes.iter().any(|mode| mode == "ReadWriteOncePod");
     let why = "may not use ReadWriteOncePod with other access modes";
-    let is_alone = modes.iter().all(|mode| mode == "ReadWriteOncePod");
-    (once && !is_alone).then(|| FieldError::forbidden(path, why))
+    let is_other = |mode: &&Value| known.contains(mode) && **mode != "ReadWriteOncePod";
+    if once && modes.iter().any(|mode| is_other(&mode)) {
+        errors.push(FieldError::forbidden(path, why));
+    }
+    errors
 }
 
 /// Returns the error of a changed mode. As in kube-apiserver, its path lacks `spec`.

@@ -30,7 +30,13 @@ pub(super) fn secrets() -> BuiltinType {
             column("Data", "string", Cell::Computed(|object| json!(count(object, "/data")))),
             age(),
         ],
-        hooks: Hooks { default: fold_string_data, validate, validate_update, ..Hooks::NONE },
+        hooks: Hooks {
+            default: fold_string_data,
+            validate,
+            validate_update,
+            checks_prefix: true,
+            ..Hooks::NONE
+        },
         ..resource("", "v1", "secrets")
     }
 }

@@ -16,6 +16,7 @@ pub(super) fn service_accounts() -> BuiltinType {
             part: None,
         }],
         hooks: Hooks {
+            checks_prefix: true,
             prepare_create: keep_names,
             prepare_update: |new, _| keep_names(new),
             ..Hooks::NONE

@@ -72,11 +72,6 @@ impl<'s> Check<'s> {
             if !name.is_empty() && !names.insert(name) {
                 self.errors.push(FieldError::duplicate(path.field("name"), &json!(name)));
             }
-            let sources = volume.as_object().into_iter().flatten().map(|(source, _)| source);
-            for source in sources.filter(|source| *source != "name").skip(1) {
-                let why = "may not specify more than 1 volume type";
-                self.errors.push(FieldError::forbidden(path.field(source), why));
-            }
         }
         names
     }
@@ -355,8 +350,8 @@ mod tests {
         })),
         &[("spec.containers[0].env[0].valueFrom", FieldValueInvalid)]
     )]
-    #[case(json!({"volumes": [{"name": "v", "emptyDir": {}, "configMap": {"name": "c"}}]}),
-           &[("spec.volumes[0].emptyDir", FieldValueForbidden)])]
+    #[case(json!({"volumes": [{"name": "v", "emptyDir": {}, "configMap": {}}]}),
+           &[("spec.volumes[0].configMap", FieldValueForbidden)])]
     #[case(
         json!({"tolerations": [{"operator": "Equal"}]}),
         &[("spec.tolerations[0].operator", FieldValueInvalid)]
