@@ -70,6 +70,11 @@ fn webhooks_and_messages(fault: Fault) -> Option<Box<dyn Middleware>> {
                 }
             }
         }),
+        Fault::PolicyExclusionsIgnored => without_constraint("excludeResourceRules"),
+        Fault::PolicySelectorsIgnored => without_constraint("objectSelector"),
+        Fault::PolicyConditionsIgnored => configured("validatingadmissionpolicies", |policy| {
+            remove(&mut policy["spec"], "matchConditions");
+        }),
         Fault::PoliciesAlwaysFail => configured("validatingadmissionpolicies", |policy| {
             policy["spec"]["failurePolicy"] = json!("Fail");
         }),
@@ -134,6 +139,13 @@ fn configured(
         if request.method == Method::POST && target.group == GROUP && target.resource == plural {
             rewrite(request, &edit);
         }
+    })
+}
+
+/// Removes a constraint from the policies that a client creates.
+fn without_constraint(name: &'static str) -> Box<dyn Middleware> {
+    configured("validatingadmissionpolicies", move |policy| {
+        remove(&mut policy["spec"]["matchConstraints"], name);
     })
 }
 

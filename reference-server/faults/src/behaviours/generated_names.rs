@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::creates::create_or_replace;
 use super::support::{created, is_create, meta, random_letters, remove_meta, rewrite};
 use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, Next, around, uncompressed};
+use crate::middleware::{Middleware, Next, around, objects, uncompressed};
 use crate::set::Fault;
 
 /// The longest prefix of a generated name, and the length of its random end.
@@ -32,6 +32,11 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }),
         Fault::GenerateNameIgnored => created(|_, object| {
             remove_meta(object, "generateName");
+        }),
+        Fault::GenerateNameNotStored => objects(|request, object| {
+            if !is_create(request) {
+                remove_meta(object, "generateName");
+            }
         }),
         Fault::GenerateNameWins => created(|_, object| {
             if !meta(object, "generateName").is_empty() {

@@ -31,6 +31,11 @@ fn representation(fault: Fault) -> Option<Box<dyn Middleware>> {
                 list["items"] = Value::Null;
             }
         }),
+        Fault::ListsApplyTheFieldSelectorOnly => requests(|request| {
+            if is_list(request) && request.query().get("fieldSelector").is_some() {
+                request.edit_query(|query| drop(query.remove("labelSelector")));
+            }
+        }),
         Fault::ListsHideTerminatingObjects => shown(|list| {
             if let Some(items) = list["items"].as_array_mut() {
                 items.retain(|item| !is_deleting(item));

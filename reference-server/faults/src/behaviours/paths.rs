@@ -29,6 +29,15 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 next.send(request).await
             })
         }),
+        Fault::EncodedColonsNotDecoded => around(|request, next| {
+            Box::pin(async move {
+                if request.path.to_ascii_uppercase().contains("%3A") {
+                    let message = "the server could not find the requested resource";
+                    return Response::failure(StatusCode::NOT_FOUND, "NotFound", message);
+                }
+                next.send(request).await
+            })
+        }),
         Fault::NamesTrimmed => requests(|request| {
             let segments = request.path.split('/').map(trimmed);
             request.path = segments.collect::<Vec<_>>().join("/");

@@ -23,6 +23,18 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             |request| !request.target().name.is_empty(),
             tables(|table| drop(remove_meta(table, "resourceVersion"))),
         ),
+        Fault::TablesOfListsWithoutVersion => only(
+            |request| request.target().name.is_empty() && !request.is_watch(),
+            tables(|table| drop(remove_meta(table, "resourceVersion"))),
+        ),
+        Fault::DeletionsWithoutRows => only(
+            Request::is_watch,
+            documents(|_, event| {
+                if event["type"] == "DELETED" && event["object"]["kind"] == "Table" {
+                    event["object"]["rows"] = Value::Array(Vec::new());
+                }
+            }),
+        ),
         Fault::TableCellsMissing => tables(|table| {
             for row in table["rows"].as_array_mut().into_iter().flatten() {
                 if let Some(cells) = row["cells"].as_array_mut() {

@@ -15,21 +15,8 @@ use crate::set::Fault;
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
-        Fault::PutCreates => around(|request, next| {
-            Box::pin(async move {
-                let response = next.send(request.clone()).await;
-                if !is_put_of_missing(&request, &response) {
-                    return response;
-                }
-                let mut create = request.clone();
-                create.method = Method::POST;
-                create.path = request.target().collection();
-                create.edit_json(|object| {
-                    remove(object, "/metadata", "resourceVersion");
-                });
-                next.send(create).await
-            })
-        }),
+        Fault::PutCreates => creating(|_| true),
+        Fault::DeletedObjectsReturn => creating(|object| !meta(object, "uid").is_empty()),
         Fault::PutOfNothingSucceeds => around(|request, next| {
             Box::pin(async move {
                 let response = next.send(request.clone()).await;
@@ -72,6 +59,27 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             })
         }),
         _ => return contents(fault),
+    })
+}
+
+/// Creates the missing objects of some PUTs.
+fn creating(applies: fn(&Value) -> bool) -> Box<dyn Middleware> {
+    around(move |request, next| {
+        Box::pin(async move {
+            let response = next.send(request.clone()).await;
+            if !is_put_of_missing(&request, &response)
+                || !request.json().is_some_and(|it| applies(&it))
+            {
+                return response;
+            }
+            let mut create = request.clone();
+            create.method = Method::POST;
+            create.path = request.target().collection();
+            create.edit_json(|object| {
+                remove(object, "/metadata", "resourceVersion");
+            });
+            next.send(create).await
+        })
     })
 }
 
