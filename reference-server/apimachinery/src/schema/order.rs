@@ -67,7 +67,7 @@ impl Schema {
             for index in indexes.split('[').filter(|index| !index.is_empty()) {
                 let index = index.trim_end_matches(']');
                 // Mistakes at an index of an object follow those of its fields.
-                let first = schema.map_or(0, |schema| schema.properties.len());
+                let first = schema.map_or(0, |schema| schema.order.len());
                 ranks.push(
                     index
                         .parse()

@@ -116,6 +116,7 @@ impl Schema {
         match self.kind {
             Some(Kind::Object) => Value::Object(Map::new()),
             Some(Kind::Array) => Value::Array(Vec::new()),
+            Some(Kind::String) if self.format == Some(Format::Quantity) => Value::from("0"),
             Some(Kind::String) => Value::from(""),
             Some(Kind::Integer | Kind::Number) => Value::from(0),
             Some(Kind::Boolean) => Value::from(false),
@@ -162,7 +163,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::schema::build::{list, map, object, string, time};
+    use crate::schema::build::{list, map, object, quantity, string, time};
 
     fn custom() -> Schema {
         let document = json!({
@@ -249,18 +250,19 @@ mod tests {
             .field("kept", string().written_when_empty())
             .field("list", list(object("Item").field("a", string())))
             .field("map", map(string()))
+            .field("amounts", map(quantity()))
             .field("struct", object("Struct").field("a", string()))
             .field("at", time());
         let mut value = json!({
             "text": "", "kept": "", "list": [null, {"a": null}], "map": {"k": null}, "struct": {},
-            "at": "2024-01-02T03:04:05.9+02:00",
+            "amounts": {"k": null}, "at": "2024-01-02T03:04:05.9+02:00",
         });
         schema.prune(&mut value);
         assert_eq!(
             value,
             json!({
                 "kept": "", "list": [{}, {}], "map": {"k": ""}, "struct": {},
-                "at": "2024-01-02T01:04:05Z",
+                "amounts": {"k": "0"}, "at": "2024-01-02T01:04:05Z",
             })
         );
         let mut value = json!({"list": [], "map": {}, "at": null});

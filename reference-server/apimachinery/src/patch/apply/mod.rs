@@ -112,11 +112,13 @@ impl Write<'_> {
     }
 
     /// Records the owners after a create, an update or a patch. `sent` is the `managedFields` of
-    /// the request and applies if it parses. An empty list and a single empty entry reset all
-    /// owners.
+    /// the request and applies if it parses. A single empty entry resets all owners. In built-in
+    /// types, an empty list does so, too: kube-apiserver does not see it in custom resources.
     pub fn track(&self, old: Option<&Value>, new: &mut Value, sent: Option<&Value>) {
         let before = old.and_then(Managed::of).unwrap_or_default();
-        let resets = sent.is_some_and(|sent| *sent == json!([]) || *sent == json!([{}]));
+        let is_typed = self.schema.typed;
+        let is_reset = |sent: &Value| *sent == json!([{}]) || is_typed && *sent == json!([]);
+        let resets = sent.is_some_and(is_reset);
         if old.is_some() && resets {
             new.unset_meta("managedFields");
             return;

@@ -47,7 +47,52 @@ fn validate(review: &Value) -> Vec<FieldError> {
             why,
         )];
     }
-    Vec::new()
+    let mut errors = Vec::new();
+    for field in ["fieldSelector", "labelSelector"] {
+        let selector = &spec["resourceAttributes"][field];
+        if !selector.is_null() {
+            errors.extend(validate_selector(selector, &format!("spec.resourceAttributes.{field}")));
+        }
+    }
+    errors
+}
+
+/// A selector is a text or a list of requirements. Their operators may be unknown to the server.
+fn validate_selector(selector: &Value, place: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let raw = selector["rawSelector"].as_str().unwrap_or_default();
+    let requirements = selector["requirements"].as_array().map(Vec::as_slice).unwrap_or_default();
+    match (raw.is_empty(), requirements.is_empty()) {
+        (true, true) => {
+            let why = format!("when {place} is specified, requirements or rawSelector is required");
+            errors.push(FieldError::required(format!("{place}.requirements"), &why));
+        }
+        (false, false) => {
+            let why = "may not specified at the same time as requirements";
+            errors.push(FieldError::invalid(format!("{place}.rawSelector"), &json!(raw), why));
+        }
+        _ => {}
+    }
+    for (index, requirement) in requirements.iter().enumerate() {
+        let place = format!("{place}.requirements[{index}]");
+        let has_values = requirement["values"].as_array().is_some_and(|values| !values.is_empty());
+        if requirement["key"].as_str().unwrap_or_default().is_empty() {
+            errors.push(FieldError::required(format!("{place}.key"), "must be specified"));
+        }
+        let place = format!("{place}.values");
+        match requirement["operator"].as_str().unwrap_or_default() {
+            "In" | "NotIn" if !has_values => {
+                let why = "must be specified when `operator` is 'In' or 'NotIn'";
+                errors.push(FieldError::required(place, why));
+            }
+            "Exists" | "DoesNotExist" if has_values => {
+                let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+                errors.push(FieldError::forbidden(place, why));
+            }
+            _ => {}
+        }
+    }
+    errors
 }
 
 fn validate_subject(review: &Value) -> Vec<FieldError> {
@@ -71,6 +116,20 @@ mod tests {
     #[rstest]
     #[case(json!({}), &["spec.resourceAttributes", "spec.user"])]
     #[case(json!({"user": "jane", "resourceAttributes": {}}), &[])]
+    #[case(
+        json!({"user": "jane", "resourceAttributes": {
+            "fieldSelector": {}, "labelSelector": {"rawSelector": "a", "requirements": [
+                {"operator": "In"}, {"key": "a", "operator": "Exists", "values": ["b"]},
+            ]},
+        }}),
+        &[
+            "spec.resourceAttributes.fieldSelector.requirements",
+            "spec.resourceAttributes.labelSelector.rawSelector",
+            "spec.resourceAttributes.labelSelector.requirements[0].key",
+            "spec.resourceAttributes.labelSelector.requirements[0].values",
+            "spec.resourceAttributes.labelSelector.requirements[1].values",
+        ]
+    )]
     #[case(
         json!({"groups": ["g"], "resourceAttributes": {}, "nonResourceAttributes": {}}),
         &["spec.resourceAttributes"]
