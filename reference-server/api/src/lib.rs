@@ -167,6 +167,8 @@ fn parse(base: &Files, changes: &[(&'static str, &'static str)]) -> Definitions 
 
 #[cfg(test)]
 mod tests {
+    use kubeproof_apimachinery::schema::definitions::Definition;
+
     use super::*;
 
     #[test]
@@ -191,8 +193,16 @@ mod tests {
         for version in Version::ALL {
             for (name, field) in rules().fields() {
                 let has = |version: Version| {
-                    let definition = version.definitions().get(&name);
-                    definition.is_some_and(|known| known.field(field).is_some())
+                    let definitions = version.definitions();
+                    let inlined = |known: &Definition| {
+                        let inlined = known.fields.iter().filter(|one| one.inline);
+                        let messages = inlined.filter_map(|one| one.ty.message());
+                        messages
+                            .filter_map(|message| definitions.get(message))
+                            .any(|message| message.field(field).is_some())
+                    };
+                    let definition = definitions.get(&name);
+                    definition.is_some_and(|known| known.field(field).is_some() || inlined(known))
                 };
                 let is_known = has(version) || has(Version::default());
                 assert!(is_known, "{version}: {name} has no field {field}");

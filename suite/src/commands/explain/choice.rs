@@ -9,7 +9,7 @@ use kubeproof_harness::event::{CaseResult, CheckResult, NamedExchange};
 #[derive(Clone, Copy, Debug)]
 pub(in crate::commands) struct Focus<'a> {
     requirement: &'a str,
-    /// Most of its cases expect the server to reject a request.
+    /// At least half of its cases expect the server to reject a request.
     is_about_errors: bool,
 }
 
@@ -19,7 +19,7 @@ impl<'a> Focus<'a> {
         let requirement = requirement.id.as_str();
         let cases = || cases_of(requirement, catalogue);
         let rejecting = cases().filter(|case| expects_rejection(case, requirement)).count();
-        Self { requirement, is_about_errors: rejecting > cases().count() / 2 }
+        Self { requirement, is_about_errors: rejecting > 0 && 2 * rejecting >= cases().count() }
     }
 
     /// Returns the case with the fewest other requirements. Cases of the head edition are
