@@ -339,7 +339,7 @@ async fn polling_of_an_overloaded_server_is_an_error(
 ) {
     let asked = AtomicU32::new(0);
     let peer = Peer::start(move |_, target, _| match target {
-        "/state" if asked.fetch_add(1, Ordering::SeqCst) % one_of == 0 => {
+        "/state" if asked.fetch_add(1, Ordering::SeqCst).is_multiple_of(one_of) => {
             Reply::Json(code, json!({}))
         }
         _ => Reply::Json(404, json!({})),

@@ -160,7 +160,10 @@ async fn a_review_has_owners(#[case] path: &str, #[case] spec: Value, #[case] is
     let path = format!("/apis/{path}");
     let created = server.post(&path, &json!({ "spec": spec })).await.expect(201).json;
     let owned = &created["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"];
-    assert_eq!(owned.as_object().map(serde_json::Map::len), spec.as_object().map(|it| it.len()));
+    assert_eq!(
+        owned.as_object().map(serde_json::Map::len),
+        spec.as_object().map(serde_json::Map::len)
+    );
     let reply = server.post(&path, &json!({"metadata": {"name": "a"}, "spec": spec})).await;
     if is_access {
         assert_eq!(causes(&reply.rejected(422, "Invalid"))[0].0, "metadata");

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use http::{HeaderValue, Method, Request, StatusCode, Uri, header};
-use http_body_util::{BodyExt as _, Limited};
+use http_body_util::{BodyExt as _, Collected, Limited};
 use kubeproof_storage::Key;
 use serde_json::{Value, json};
 
@@ -152,7 +152,7 @@ impl Kubelet {
             });
         }
         let body = Limited::new(response.into_body(), MAX_MESSAGE).collect().await;
-        let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+        let body = body.map(Collected::to_bytes).unwrap_or_default();
         let message = String::from_utf8_lossy(&body);
         Err(match status {
             StatusCode::INTERNAL_SERVER_ERROR => ApiError::internal_cause(&message),

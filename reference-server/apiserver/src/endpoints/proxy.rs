@@ -81,13 +81,13 @@ pub(super) async fn handle(
     if rest.is_empty() && matches!(*method, Method::GET | Method::HEAD) {
         return Ok(to_directory(&call.uri));
     }
-    let connection: Box<dyn Connection> = match far_kubelet(&call, &object, &backend)? {
-        Some(kubelet) => kubelet.open().await.map_err(unreachable)?,
-        None => {
+    let connection: Box<dyn Connection> =
+        if let Some(kubelet) = far_kubelet(&call, &object, &backend)? {
+            kubelet.open().await.map_err(|why| unreachable(&why))?
+        } else {
             let https = name.https && backend.pod.is_some();
             Box::new(connect(&call, &backend, https).await?)
-        }
-    };
+        };
     let request = request(&call, method, &backend, rest)?;
     let prefix = prefix.to_owned();
     exchange(call, connection, request, body, &prefix).await
@@ -193,7 +193,7 @@ pub(super) fn node_of_service(call: &Call) -> Option<String> {
     of_service(call, &service, &name).ok().map(|pod| pod.node)
 }
 
-fn unreachable(why: String) -> ApiError {
+fn unreachable(why: &str) -> ApiError {
     ApiError::unavailable(format!("error trying to reach service: {why}"))
 }
 
@@ -213,10 +213,10 @@ fn far_kubelet(call: &Call, node: &Value, backend: &Backend) -> Result<Option<Ku
 
 async fn connect(call: &Call, backend: &Backend, https: bool) -> Result<DuplexStream, ApiError> {
     if https {
-        return Err(unreachable("tls: first record does not look like a TLS handshake".to_owned()));
+        return Err(unreachable("tls: first record does not look like a TLS handshake"));
     }
     let nobody =
-        || unreachable(format!("dial tcp {}: connect: no such host or port", backend.host));
+        || unreachable(&format!("dial tcp {}: connect: no such host or port", backend.host));
     let (Some(kubelet), Some(port)) = (call.api.kubelet.get(), backend.port) else {
         return Err(nobody());
     };
@@ -225,7 +225,7 @@ async fn connect(call: &Call, backend: &Backend, https: bool) -> Result<DuplexSt
         return dialled.ok_or_else(nobody);
     };
     let connected = kubelet.connect(pod, port).await;
-    connected.map_err(|error| unreachable(format!("dial tcp {}: {error}", backend.host)))
+    connected.map_err(|error| unreachable(&format!("dial tcp {}: {error}", backend.host)))
 }
 
 /// Returns the request for the backend.

@@ -35,12 +35,12 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 }
             })
         }
-        _ => return webhooks_and_messages(fault),
+        _ => return called_webhooks(fault),
     })
 }
 
-/// Faults of webhooks, and of what policies say.
-fn webhooks_and_messages(fault: Fault) -> Option<Box<dyn Middleware>> {
+/// Faults in when the server calls webhooks.
+fn called_webhooks(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
         Fault::WebhookSideEffectsUnchecked => {
             configured("validatingwebhookconfigurations", |configuration| {
@@ -62,6 +62,13 @@ fn webhooks_and_messages(fault: Fault) -> Option<Box<dyn Middleware>> {
             }
         }),
         Fault::WebhooksMatchExactly => webhooks(|webhook| webhook["matchPolicy"] = json!("Exact")),
+        _ => return policies(fault),
+    })
+}
+
+/// Faults in what policies apply to, and in what they say.
+fn policies(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
         Fault::PoliciesIgnoreDeletions => configured("validatingadmissionpolicies", |policy| {
             let rules = policy.pointer_mut("/spec/matchConstraints/resourceRules");
             for rule in rules.and_then(Value::as_array_mut).into_iter().flatten() {

@@ -57,6 +57,13 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 }),
             ),
         ),
+        _ => return results(fault),
+    })
+}
+
+/// Faults in the results of some requests.
+fn results(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
         Fault::RolesGrantAnything => around(|request, next| {
             Box::pin(async move {
                 let response = next.send(request.clone()).await;

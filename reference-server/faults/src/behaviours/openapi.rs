@@ -107,14 +107,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::OpenApiLosesRules => {
             ("/openapi/v3/", |document| remove_fields(document, &["x-kubernetes-validations"]))
         }
-        Fault::OpenApiHashIsConstant => ("/openapi/v3", |document| {
-            let paths = document["paths"].as_object_mut().into_iter().flatten();
-            for (_, entry) in paths {
-                let link = entry["serverRelativeURL"].as_str().unwrap_or_default();
-                let link = link.split('?').next().unwrap_or_default();
-                entry["serverRelativeURL"] = format!("{link}?hash=0").into();
-            }
-        }),
+        Fault::OpenApiHashIsConstant => ("/openapi/v3", set_hashes),
         Fault::OpenApiScaleOfParent => ("/openapi/v3/", |document| {
             for (path, operations) in paths(document) {
                 if path.ends_with("/scale") {
@@ -179,6 +172,16 @@ fn remove_fields(document: &mut Value, names: &[&str]) {
         }
         Value::Array(items) => items.iter_mut().for_each(|item| remove_fields(item, names)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Gives the links to all documents the same hash.
+fn set_hashes(document: &mut Value) {
+    let paths = document["paths"].as_object_mut().into_iter().flatten();
+    for (_, entry) in paths {
+        let link = entry["serverRelativeURL"].as_str().unwrap_or_default();
+        let link = link.split('?').next().unwrap_or_default();
+        entry["serverRelativeURL"] = format!("{link}?hash=0").into();
     }
 }
 

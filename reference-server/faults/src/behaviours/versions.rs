@@ -50,6 +50,13 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 next.send(request.by_same_client(Method::GET, &request.path)).await
             })
         }),
+        _ => return conflicts(fault),
+    })
+}
+
+/// Faults in when and how a write conflicts.
+fn conflicts(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
         Fault::ConflictAsBadRequest => around(|request, next| {
             Box::pin(async move {
                 let writes =

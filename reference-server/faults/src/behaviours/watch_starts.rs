@@ -36,6 +36,13 @@ fn selections(fault: Fault) -> Option<Box<dyn Middleware>> {
             around(|request, next| Box::pin(without_selectors(request, next, &["fieldSelector"])))
         }
         Fault::WatchIgnoresNamespace => around(|request, next| Box::pin(everywhere(request, next))),
+        _ => return parts_of_selections(fault),
+    })
+}
+
+/// Faults in which a watch applies a part of its selection.
+fn parts_of_selections(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
         Fault::WatchMatchesNamespacePrefix => around(|request, next| {
             Box::pin(async move {
                 let prefix = request.target().namespace;

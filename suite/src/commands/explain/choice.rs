@@ -63,7 +63,7 @@ pub(super) fn judged<'r>(
     }
     let succeeded = |named: &&NamedExchange| (100..400).contains(&named.exchange.status());
     if !focus.is_about_errors && focused.iter().any(succeeded) {
-        focused.retain(|named| succeeded(&named));
+        focused.retain(|named| succeeded(named));
     }
     focused
 }
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn cases_of_the_head_edition_come_first() {
         let catalogue = Catalogue::embedded().expect("valid files");
-        for requirement in catalogue.requirements.iter() {
+        for requirement in &catalogue.requirements {
             let of_head = |case: &Case| case.is_judged_by(Edition::Head);
             let chosen = Focus::on(requirement, &catalogue).case(&catalogue);
             let has_some = cases_of(&requirement.id, &catalogue).any(of_head);

@@ -16,7 +16,7 @@ use kubeproof_harness::transport::{Client, Limits};
 use kubeproof_reference_server::{Fault, Faults};
 use serde_json::Value;
 
-use super::body::{Bodies, shorten};
+use super::body::{self, Bodies, shorten};
 use super::choice::{Focus, judged};
 use crate::commands::run::target::RunTarget;
 use crate::error::Error;
@@ -37,10 +37,10 @@ pub(super) async fn write(
         focus.order_faults(&mut faults, catalogue);
     }
     for fault in faults.into_iter().filter_map(|name| Fault::from_name(name)) {
-        let faulty = results(case, catalogue, Faults::none().with(fault)).await?;
+        let broken_results = results(case, catalogue, Faults::none().with(fault)).await?;
         let broken =
             |result: &&Arc<CaseResult>| matches!(result.verdict, Verdict::Warn | Verdict::Fail);
-        if let Some(result) = faulty.iter().find(broken) {
+        if let Some(result) = broken_results.iter().find(broken) {
             return print_failing(case, fault, (result, focus), out);
         }
     }
@@ -156,7 +156,7 @@ fn print_exchange(exchange: &Exchange, bodies: Bodies, out: &mut dyn Write) -> R
     {
         writeln!(out, "    {name}: {value}")?;
     }
-    print_body(&bodies.request(&request.body), out)?;
+    print_body(&body::request(&request.body), out)?;
     match &exchange.outcome {
         Outcome::Response(received) => {
             writeln!(out, "  -> {}", received.status)?;

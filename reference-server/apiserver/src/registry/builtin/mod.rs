@@ -178,6 +178,7 @@ pub(crate) struct FieldLabel {
 
 /// The functions of a kind in addition to its schema.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent facts of a kind")]
 pub(crate) struct Hooks {
     /// Sets defaults that depend on other fields.
     pub default: fn(&mut Value),
