@@ -22,7 +22,7 @@ fn request(signer: &str, organization: &str, common_name: &str, usages: &[&str])
     let pem = params.serialize_request(&key).and_then(|it| it.pem()).expect("a request");
     json!({
         "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
-        // An object that nobody owns has no managed fields later, either.
+        // If a create records no manager, later updates record none.
         "metadata": {"name": "r", "labels": {"a": "b"}},
         "spec": {"request": STANDARD.encode(pem), "signerName": signer, "usages": usages},
     })

@@ -113,7 +113,7 @@ pub struct Schema {
     pub constraints: Constraints,
     /// The fields in the order in which kube-apiserver checks them. It is empty for other types.
     pub order: Vec<&'static str>,
-    /// The fields of which an object has one.
+    /// An object has one of these fields.
     pub union: Option<Union>,
     /// The server removes the field from each write, because its feature is off.
     pub disabled: bool,

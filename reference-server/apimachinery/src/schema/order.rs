@@ -10,7 +10,7 @@ use super::{FieldError, Path, Schema};
 /// The place of the mistakes of an object itself among those of its fields.
 const ITSELF: &str = ".";
 
-/// Fields of which an object has one. kube-apiserver checks only the first one.
+/// An object has one of these fields. If it has several, kube-apiserver checks only the first one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Union {
     /// The fields, in the order of their checks.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use http::{HeaderValue, Method, Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Collected, Limited};
+use kubeproof_apimachinery::status::ApiError;
 use kubeproof_storage::Key;
 use serde_json::{Value, json};
 
@@ -18,7 +19,6 @@ use crate::http::client::{Client, ClientError, Connection, Security};
 use crate::http::forward::{self, Upgraded};
 use crate::http::respond::ApiResponse;
 use crate::registry::backends::number;
-use kubeproof_apimachinery::status::ApiError;
 
 /// The types of addresses of a node, the preferred one first. kubeadm configures kube-apiserver in
 /// the same way.

@@ -1,4 +1,4 @@
-//! Documents that clients cache by their tag, and responses that keep these caches out of date.
+//! Documents that clients cache by `ETag`, and responses that keep these caches out of date.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(only(applies, remembered_etags()))
 }
 
-/// Returns 304 to each tag that a response had before, also if the document has changed since.
+/// Returns 304 to each `ETag` of an earlier response, also if the document has changed since.
 fn remembered_etags() -> Box<dyn Middleware> {
     let seen: Arc<Mutex<HashSet<String>>> = Arc::default();
     around(move |mut request, next| {
@@ -50,7 +50,7 @@ fn remembered_etags() -> Box<dyn Middleware> {
     })
 }
 
-/// Each document has tags of its own.
+/// Each document has its own values of `ETag`.
 fn key(path: &str, etag: &str) -> String {
     format!("{path} {etag}")
 }

@@ -173,18 +173,12 @@ fn shown(fault: Fault) -> Option<Box<dyn Middleware>> {
             let given = request.json()?.pointer("/metadata/finalizers")?.clone();
             Some(vec![("/metadata", "finalizers", Some(given))])
         },
-        Fault::NamespaceLabelCanBeRemoved => |request, _| {
-            let target = request.target();
-            let replaces = request.method == Method::PUT && target.is_core("namespaces");
-            let given = request.json()?.pointer("/metadata/labels").cloned();
-            replaces.then(|| vec![("/metadata", "labels", given)])
-        },
-        Fault::NamespaceFinalizersMayChange => |request, _| {
-            let target = request.target();
-            let replaces = request.method == Method::PUT && target.is_core("namespaces");
-            let given = request.json()?.pointer("/spec/finalizers").cloned();
-            replaces.then(|| vec![("/spec", "finalizers", given)])
-        },
+        Fault::NamespaceLabelCanBeRemoved => {
+            |request, _| given_for_namespace(request, "/metadata", "labels")
+        }
+        Fault::NamespaceFinalizersMayChange => {
+            |request, _| given_for_namespace(request, "/spec", "finalizers")
+        }
         Fault::ClusterIpCleared => |request, before| {
             let is_service = request.target().is_core("services") && request.method == Method::PUT;
             let cleared = is_service
@@ -367,6 +361,17 @@ fn insert(object: &mut Value, place: &str, field: &str, value: Value) {
     if let Some(fields) = object.pointer_mut(place).and_then(Value::as_object_mut) {
         fields.insert(field.to_owned(), value);
     }
+}
+
+/// Returns a field of a namespace as a PUT sends it.
+fn given_for_namespace(
+    request: &Request,
+    place: &'static str,
+    field: &'static str,
+) -> Option<Vec<Change>> {
+    let replaces = request.method == Method::PUT && request.target().is_core("namespaces");
+    let given = request.json()?.pointer(place).and_then(|place| place.get(field)).cloned();
+    replaces.then(|| vec![(place, field, given)])
 }
 
 /// Gives a field of a body the value that it had before.

@@ -58,35 +58,12 @@ fn parts_of_selections(fault: Fault) -> Option<Box<dyn Middleware>> {
                 response
             })
         }),
-        Fault::WatchesApplyOneSelector => around(|request, next| {
-            Box::pin(async move {
-                let ignored: &[&str] = match request.query().get("labelSelector") {
-                    Some(_) => &["fieldSelector"],
-                    None => &[],
-                };
-                without_selectors(request, next, ignored).await
-            })
-        }),
-        Fault::WatchesIgnoreNegatedFields => around(|request, next| {
-            Box::pin(async move {
-                let ignored: &[&str] = match request.query().get("fieldSelector") {
-                    Some(fields) if fields.contains("!=") => &["fieldSelector"],
-                    _ => &[],
-                };
-                without_selectors(request, next, ignored).await
-            })
-        }),
-        Fault::SelectableFieldsOfListsOnly => around(|request, next| {
-            Box::pin(async move {
-                let query = request.query();
-                let ignored: &[&str] = match query.get("fieldSelector") {
-                    Some(fields) if fields.starts_with("spec.") && request.target().is_custom() => {
-                        &["fieldSelector"]
-                    }
-                    _ => &[],
-                };
-                without_selectors(request, next, ignored).await
-            })
+        Fault::WatchesApplyOneSelector => {
+            ignoring_fields(|request, _| request.query().get("labelSelector").is_some())
+        }
+        Fault::WatchesIgnoreNegatedFields => ignoring_fields(|_, fields| fields.contains("!=")),
+        Fault::SelectableFieldsOfListsOnly => ignoring_fields(|request, fields| {
+            fields.starts_with("spec.") && request.target().is_custom()
         }),
         Fault::WatchIgnoresForm => requests(|request| {
             if request.is_watch() {
@@ -132,6 +109,19 @@ fn rejections(fault: Fault) -> Option<Box<dyn Middleware>> {
             around(|request, next| Box::pin(upgrade_rejected(request, next)))
         }
         _ => return None,
+    })
+}
+
+/// Removes some field selectors from watches.
+fn ignoring_fields(applies: fn(&Request, &str) -> bool) -> Box<dyn Middleware> {
+    around(move |request, next| {
+        Box::pin(async move {
+            let query = request.query();
+            let fields = query.get("fieldSelector");
+            let is_concerned = fields.is_some_and(|fields| applies(&request, fields));
+            let ignored: &[&str] = if is_concerned { &["fieldSelector"] } else { &[] };
+            without_selectors(request, next, ignored).await
+        })
     })
 }
 

@@ -22,8 +22,9 @@ impl<'a> Focus<'a> {
         Self { requirement, is_about_errors: rejecting > 0 && 2 * rejecting >= cases().count() }
     }
 
-    /// Returns the case with the fewest other requirements. Cases of the head edition are
-    /// preferred, then those that expect success, unless the requirement is about errors.
+    /// Returns the case with the fewest other requirements. It prefers cases of the head edition.
+    /// Among these, it prefers cases that expect success, or an error if the requirement is about
+    /// errors.
     pub(super) fn case<'c>(&self, catalogue: &'c Catalogue) -> Option<&'c Case> {
         cases_of(self.requirement, catalogue).min_by_key(|case| {
             let is_other = expects_rejection(case, self.requirement) != self.is_about_errors;

@@ -71,7 +71,7 @@ pub(super) fn types() -> Vec<BuiltinType> {
             },
             prepare_status_update: conditions::prepare_status,
             validate_status: conditions::validate_status,
-            // As in kube-apiserver, nobody owns the spec, which no update changes.
+            // As in kube-apiserver, the spec has no manager, because no update changes it.
             owned: &[&["metadata"]],
             is_new_generation: |_, _| false,
             ..hooks(true)
