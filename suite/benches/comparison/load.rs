@@ -3,15 +3,18 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
-use reqwest::header::CONTENT_TYPE;
-use reqwest::{Client, RequestBuilder};
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+use http::Request;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
 use serde_json::{Value, json};
 
-use crate::servers::{Server, TOKEN};
+use crate::client::{Client, Connection, get, post, send_all};
+use crate::servers::Server;
 
-/// Concurrent requests.
-const CONCURRENCY: usize = 64;
+/// Connections with one request at a time.
+const CONNECTIONS: usize = 64;
 
 /// The objects of the large list.
 const MANY: usize = 10_000;
@@ -83,26 +86,30 @@ impl Load {
         server: &Server,
         round: usize,
     ) -> io::Result<Sample> {
-        let url = config_maps(server, self.namespace());
+        let path = config_maps(self.namespace());
         match self {
             Self::Create => {
-                let create = |index| post(client, &url, &config_map(round, index));
-                sample(server, 2_000, create).await
+                let create = |index| post(&path, &config_map(round, index));
+                sample(client, server, 5_000, create).await
             }
             Self::Get => {
-                send(post(client, &url, &config_map(round, 0))).await?;
-                let object = format!("{url}/object-{round}-0");
-                sample(server, 20_000, |_| client.get(&object)).await
+                client
+                    .connect(server.port)
+                    .await?
+                    .send(post(&path, &config_map(round, 0))?)
+                    .await?;
+                let object = format!("{path}/object-{round}-0");
+                sample(client, server, 20_000, |_| get(&object)).await
             }
-            Self::List => sample(server, 200, |_| client.get(&url)).await,
-            Self::ListMany => sample(server, 10, |_| client.get(&url)).await,
-            Self::Watch => fan_out(client, server, &url, round).await,
+            Self::List => sample(client, server, 200, |_| get(&path)).await,
+            Self::ListMany => sample(client, server, 10, |_| get(&path)).await,
+            Self::Watch => fan_out(client, server, &path, round).await,
         }
     }
 }
 
-fn config_maps(server: &Server, namespace: &str) -> String {
-    format!("{}/api/v1/namespaces/{namespace}/configmaps", server.url)
+fn config_maps(namespace: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/configmaps")
 }
 
 fn config_map(round: usize, index: usize) -> Value {
@@ -115,88 +122,75 @@ fn config_map(round: usize, index: usize) -> Value {
 }
 
 async fn namespace(client: &Client, server: &Server, name: &str) -> io::Result<()> {
-    let url = format!("{}/api/v1/namespaces", server.url);
     let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-    send(post(client, &url, &body)).await
+    client.connect(server.port).await?.send(post("/api/v1/namespaces", &body)?).await?;
+    Ok(())
 }
 
 async fn fill(client: &Client, server: &Server, name: &str, count: usize) -> io::Result<()> {
     namespace(client, server, name).await?;
-    let url = config_maps(server, name);
-    all(count, |index| post(client, &url, &config_map(0, index))).await
-}
-
-fn post(client: &Client, url: &str, object: &Value) -> RequestBuilder {
-    client.post(url).header(CONTENT_TYPE, "application/json").body(object.to_string())
+    let path = config_maps(name);
+    let requests = requests(count, |index| post(&path, &config_map(0, index)))?;
+    send_all(client.open(server.port, CONNECTIONS).await?, requests).await
 }
 
 async fn sample(
+    client: &Client,
     server: &Server,
     count: usize,
-    request: impl Fn(usize) -> RequestBuilder,
+    request: impl Fn(usize) -> io::Result<Request<Full<Bytes>>>,
 ) -> io::Result<Sample> {
+    let requests = requests(count, request)?;
+    let connections = client.open(server.port, CONNECTIONS).await?;
     let meter = Meter::start(server)?;
-    all(count, request).await?;
+    send_all(connections, requests).await?;
     meter.stop(count)
 }
 
-async fn all(count: usize, request: impl Fn(usize) -> RequestBuilder) -> io::Result<()> {
-    let responses = stream::iter(0..count).map(|index| send(request(index)));
-    responses.buffer_unordered(CONCURRENCY).try_collect::<Vec<()>>().await?;
-    Ok(())
-}
-
-/// Sends a request, and reads the whole response.
-async fn send(request: RequestBuilder) -> io::Result<()> {
-    let response = request.bearer_auth(TOKEN).send().await.map_err(io::Error::other)?;
-    let status = response.status();
-    let body = response.bytes().await.map_err(io::Error::other)?;
-    if status.is_success() {
-        return Ok(());
-    }
-    let body = String::from_utf8_lossy(&body);
-    Err(io::Error::other(format!("expected success, got HTTP {status}: {body}")))
+fn requests(
+    count: usize,
+    request: impl Fn(usize) -> io::Result<Request<Full<Bytes>>>,
+) -> io::Result<Vec<Request<Full<Bytes>>>> {
+    (0..count).map(request).collect()
 }
 
 /// Creates objects that all watches receive.
-async fn fan_out(client: &Client, server: &Server, url: &str, round: usize) -> io::Result<Sample> {
-    // A server limits the streams of a connection, so each watch has its own.
-    let separate = Client::builder().danger_accept_invalid_certs(true).no_proxy().http1_only();
-    let separate = separate.build().map_err(io::Error::other)?;
-    let version = current_version(client, url).await?;
-    let open = |_| {
-        let watch = format!("{url}?watch=true&resourceVersion={version}");
-        let request = separate.get(watch).bearer_auth(TOKEN).send();
-        async { request.await.and_then(reqwest::Response::error_for_status) }
-    };
-    let watches = stream::iter(0..WATCHES).map(open).buffer_unordered(CONCURRENCY);
-    let watches: Vec<reqwest::Response> = watches.try_collect().await.map_err(io::Error::other)?;
-    let meter = Meter::start(server)?;
-    let readers: Vec<_> =
-        watches.into_iter().map(|watch| tokio::spawn(read_events(watch, WATCHED))).collect();
-    all(WATCHED, |index| post(client, url, &config_map(round, index))).await?;
-    for reader in readers {
-        reader.await.map_err(io::Error::other)??;
+async fn fan_out(client: &Client, server: &Server, path: &str, round: usize) -> io::Result<Sample> {
+    let version = current_version(client, server, path).await?;
+    let watch = format!("{path}?watch=true&resourceVersion={version}");
+    let mut watches = Vec::new();
+    for mut connection in client.open(server.port, WATCHES).await? {
+        let events = connection.open(get(&watch)?).await?;
+        watches.push((connection, events));
     }
+    let requests = requests(WATCHED, |index| post(path, &config_map(round, index)))?;
+    let creators = client.open(server.port, CONNECTIONS.min(WATCHED)).await?;
+    let meter = Meter::start(server)?;
+    let readers = try_join_all(watches.into_iter().map(|watch| read_events(watch, WATCHED)));
+    let (created, read) = tokio::join!(send_all(creators, requests), readers);
+    created?;
+    read?;
     meter.stop(WATCHES * WATCHED)
 }
 
-async fn current_version(client: &Client, url: &str) -> io::Result<String> {
-    let request = client.get(format!("{url}?limit=1")).bearer_auth(TOKEN);
-    let response = request.send().await.map_err(io::Error::other)?;
-    let list = response.bytes().await.map_err(io::Error::other)?;
+async fn current_version(client: &Client, server: &Server, path: &str) -> io::Result<String> {
+    let mut connection = client.connect(server.port).await?;
+    let list = connection.send(get(&format!("{path}?limit=1"))?).await?;
     let list: Value = serde_json::from_slice(&list)?;
     let version = list["metadata"]["resourceVersion"].as_str();
     version.map(str::to_owned).ok_or_else(|| io::Error::other("the list has no version"))
 }
 
-/// Reads events. Each is a line.
-async fn read_events(mut watch: reqwest::Response, count: usize) -> io::Result<()> {
+/// Reads events. Each is a line. The watch ends with its connection.
+async fn read_events(watch: (Connection, Incoming), count: usize) -> io::Result<()> {
+    let (_connection, mut events) = watch;
     let mut lines = 0;
     while lines < count {
-        let chunk = watch.chunk().await.map_err(io::Error::other)?;
-        let chunk = chunk.ok_or_else(|| io::Error::other("the server closed a watch"))?;
-        lines += chunk.split(|byte| *byte == b'\n').count() - 1;
+        let frame = events.frame().await;
+        let frame = frame.ok_or_else(|| io::Error::other("the server closed a watch"))?;
+        let frame = frame.map_err(io::Error::other)?;
+        let data = frame.data_ref().map_or(&[][..], |data| data);
+        lines += data.split(|byte| *byte == b'\n').count() - 1;
     }
     Ok(())
 }

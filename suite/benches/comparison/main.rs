@@ -6,11 +6,12 @@
 //! ```
 //!
 //! Without the paths, the table has only the reference server, in memory and on disk. All requests
-//! use TLS. The rounds of the servers alternate, and the table has the median. All columns depend
-//! on the machine, so compare the ratios. The client uses the same cores, and it often needs more
-//! time than the reference server. So the table also has the requests for each second of CPU time
-//! of the server's processes. `docs/comparison.md` has a run.
+//! use TLS and HTTP/1.1. The rounds of the servers alternate, and the table has the median. All
+//! columns depend on the machine, so compare the ratios. The client uses the same cores, and it can
+//! need more time than the reference server. So the table also has the requests for each second of
+//! CPU time of the server's processes. `docs/comparison.md` has a run.
 
+mod client;
 mod load;
 mod servers;
 mod table;
@@ -19,11 +20,11 @@ use std::io;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use reqwest::Client;
 use tokio_rustls::rustls::crypto::ring;
 
+use self::client::Client;
 use self::load::{Load, Sample};
-use self::servers::{Kind, Server, TOKEN};
+use self::servers::{Identity, Kind, Server, TOKEN};
 use self::table::{Row, Unit, conditions, median, table};
 
 /// Rounds of each measurement.
@@ -35,7 +36,8 @@ const STARTS: usize = 3;
 /// How long a server is idle before its memory is read.
 const IDLE: Duration = Duration::from_secs(5);
 
-#[tokio::main]
+// The servers get the other cores.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     // Only a second call fails.
     let _ = ring::default_provider().install_default();
@@ -58,15 +60,16 @@ fn print(text: &str) {
 
 async fn measure() -> io::Result<String> {
     let kinds = kinds(std::env::args().skip(1))?;
-    let client = client()?;
+    let identity = Identity::new()?;
+    let client = Client::new(&identity.certificate)?;
     let mut ready = Row::new("ready after", Unit::Seconds);
     let mut running = Vec::new();
     for kind in &kinds {
         let mut times = Vec::new();
         for _ in 1..STARTS {
-            times.push(Server::start(kind, &client).await?.ready_after.as_secs_f64());
+            times.push(Server::start(kind, &identity, &client).await?.ready_after.as_secs_f64());
         }
-        let server = Server::start(kind, &client).await?;
+        let server = Server::start(kind, &identity, &client).await?;
         times.push(server.ready_after.as_secs_f64());
         ready.values.push(median(times));
         running.push(server);
@@ -81,7 +84,7 @@ async fn measure() -> io::Result<String> {
 
     let mut suite = Row::new("`kubeproof run`, all cases", Unit::Seconds);
     for server in &running {
-        suite.values.push(run_cases(server)?.as_secs_f64());
+        suite.values.push(run_cases(server, &identity)?.as_secs_f64());
     }
 
     let mut rows = vec![ready, memory, suite];
@@ -137,18 +140,13 @@ fn kinds(arguments: impl Iterator<Item = String>) -> io::Result<Vec<Kind>> {
     Ok(kinds)
 }
 
-fn client() -> io::Result<Client> {
-    // Both servers have certificates of their own.
-    let client = Client::builder().danger_accept_invalid_certs(true).no_proxy();
-    client.build().map_err(io::Error::other)
-}
-
 /// Runs all cases. Their verdicts have no influence on the comparison.
-fn run_cases(server: &Server) -> io::Result<Duration> {
+fn run_cases(server: &Server, identity: &Identity) -> io::Result<Duration> {
     let started = Instant::now();
     let status = Command::new(env!("CARGO_BIN_EXE_kubeproof"))
-        .args(["run", "--quiet", "--server", &server.url, "--token", TOKEN])
-        .arg("--insecure-skip-tls-verify")
+        .args(["run", "--quiet", "--server", &server.url(), "--token", TOKEN])
+        .arg("--certificate-authority")
+        .arg(identity.certificate_file())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()?;

@@ -1,5 +1,6 @@
 //! Starts the servers that the comparison measures, and reads their memory.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::net::TcpListener;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use reqwest::Client;
+use crate::client::{Client, HOST, get};
 
 /// The bearer token of the administrator of both servers.
 pub(crate) const TOKEN: &str = "comparison";
@@ -17,6 +18,47 @@ const START_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The pause between two requests to a server that is not ready.
 const POLL: Duration = Duration::from_millis(2);
+
+/// The certificate of all servers, in files.
+pub(crate) struct Identity {
+    /// The certificate in PEM format.
+    pub(crate) certificate: String,
+    directory: tempfile::TempDir,
+}
+
+impl Identity {
+    /// Writes a new certificate and its key.
+    pub(crate) fn new() -> io::Result<Self> {
+        let pair = rcgen::generate_simple_self_signed([HOST.to_owned()]);
+        let pair = pair.map_err(io::Error::other)?;
+        let identity = Self { certificate: pair.cert.pem(), directory: tempfile::tempdir()? };
+        fs::write(identity.certificate_file(), &identity.certificate)?;
+        fs::write(identity.key_file(), pair.signing_key.serialize_pem())?;
+        Ok(identity)
+    }
+
+    /// Returns the path of the certificate.
+    pub(crate) fn certificate_file(&self) -> PathBuf {
+        self.directory.path().join("server.crt")
+    }
+
+    fn key_file(&self) -> PathBuf {
+        self.directory.path().join("server.key")
+    }
+
+    /// Returns the flags that all servers share.
+    fn flags(&self) -> [OsString; 2] {
+        let flag = |name: &str, path: PathBuf| {
+            let mut flag = OsString::from(format!("--{name}="));
+            flag.push(path);
+            flag
+        };
+        [
+            flag("tls-cert-file", self.certificate_file()),
+            flag("tls-private-key-file", self.key_file()),
+        ]
+    }
+}
 
 /// A server that the comparison can start.
 #[derive(Clone, Debug)]
@@ -69,8 +111,8 @@ impl Kind {
 
 /// A running server. Dropping it stops its processes.
 pub(crate) struct Server {
-    /// The address without a path.
-    pub(crate) url: String,
+    /// The port on this host.
+    pub(crate) port: u16,
     /// The time from the start of its first process to its first response to a client that is
     /// ready.
     pub(crate) ready_after: Duration,
@@ -81,37 +123,23 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts a server and waits until it is ready.
-    pub(crate) async fn start(kind: &Kind, client: &Client) -> io::Result<Self> {
+    pub(crate) async fn start(
+        kind: &Kind,
+        identity: &Identity,
+        client: &Client,
+    ) -> io::Result<Self> {
         let port = free_port()?;
         let mut server = Self {
-            url: format!("https://127.0.0.1:{port}"),
+            port,
             ready_after: Duration::ZERO,
             processes: Vec::new(),
             directory: tempfile::tempdir()?,
         };
         let path = server.directory.path().to_owned();
-        let mut commands = match kind {
-            Kind::InMemory => vec![reference_server(port)],
-            Kind::OnDisk => {
-                let mut command = reference_server(port);
-                command.arg("--data-dir").arg(path.join("data"));
-                vec![command]
-            }
-            Kind::OnEtcd { etcd } => {
-                let etcd_port = free_port()?;
-                let mut command = reference_server(port);
-                command.arg("--etcd-servers").arg(format!("http://127.0.0.1:{etcd_port}"));
-                vec![etcd_command(etcd, &path, etcd_port, free_port()?), command]
-            }
-            Kind::KubeApiserver { apiserver, etcd } => {
-                write_credentials(&path)?;
-                let etcd_port = free_port()?;
-                vec![
-                    etcd_command(etcd, &path, etcd_port, free_port()?),
-                    apiserver_command(apiserver, &path, port, etcd_port),
-                ]
-            }
-        };
+        let mut commands = commands(kind, &path, port)?;
+        if let Some(server) = commands.last_mut() {
+            server.args(identity.flags());
+        }
         let started = Instant::now();
         for (index, command) in commands.iter_mut().enumerate() {
             let log = fs::File::create(path.join(format!("{index}.log")))?;
@@ -131,8 +159,13 @@ impl Server {
     }
 
     async fn is_ready(&self, client: &Client) -> bool {
-        let request = client.get(format!("{}/readyz", self.url)).bearer_auth(TOKEN);
-        request.send().await.is_ok_and(|response| response.status() == 200)
+        let respond = async || client.connect(self.port).await?.send(get("/readyz")?).await;
+        respond().await.is_ok()
+    }
+
+    /// Returns the address without a path.
+    pub(crate) fn url(&self) -> String {
+        format!("https://{HOST}:{}", self.port)
     }
 
     /// Returns the CPU time of all processes.
@@ -155,9 +188,35 @@ impl Drop for Server {
     }
 }
 
+/// Returns the programs in the order of their starts. The last one listens on the port.
+fn commands(kind: &Kind, directory: &Path, port: u16) -> io::Result<Vec<Command>> {
+    Ok(match kind {
+        Kind::InMemory => vec![reference_server(port)],
+        Kind::OnDisk => {
+            let mut command = reference_server(port);
+            command.arg("--data-dir").arg(directory.join("data"));
+            vec![command]
+        }
+        Kind::OnEtcd { etcd } => {
+            let etcd_port = free_port()?;
+            let mut command = reference_server(port);
+            command.arg("--etcd-servers").arg(format!("http://{HOST}:{etcd_port}"));
+            vec![etcd_command(etcd, directory, etcd_port, free_port()?), command]
+        }
+        Kind::KubeApiserver { apiserver, etcd } => {
+            write_credentials(directory)?;
+            let etcd_port = free_port()?;
+            vec![
+                etcd_command(etcd, directory, etcd_port, free_port()?),
+                apiserver_command(apiserver, directory, port, etcd_port),
+            ]
+        }
+    })
+}
+
 fn reference_server(port: u16) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kubeproof"));
-    command.args(["serve", "--tls", "--token", TOKEN, "--listen"]);
+    command.args(["serve", "--token", TOKEN, "--listen"]);
     command.arg(format!("127.0.0.1:{port}"));
     command
 }
