@@ -23,7 +23,7 @@ use crate::transport::stream::{
 };
 use crate::transport::{Outgoing, Upgrade};
 use crate::values::Undefined;
-use crate::verdict::{curl, describe, describe_text, failed_at};
+use crate::verdict::{curl, describe, failed_at, text_in_words};
 
 /// A handshake, ready to send.
 struct Opening {
@@ -330,7 +330,7 @@ impl Scope<'_> {
     /// Returns what a step waits for, for reports.
     fn awaited(&self, until: &Arrival) -> Result<Value, Undefined> {
         Ok(match until {
-            Arrival::Text { channel, text } => json!({channel: describe_text(text, &self.values)?}),
+            Arrival::Text { channel, text } => json!({channel: text_in_words(text, &self.values)?}),
             Arrival::Bytes { channel, bytes } => json!({channel: format!("{bytes} bytes")}),
             Arrival::End { channel } => json!({channel: "its end"}),
             Arrival::Frame(pattern) => json!({"frame": describe(pattern, &self.values)?}),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::cel::evaluate;
 use super::decode::{Explanation, explain};
-use super::pattern::{Mismatch, describe, describe_text, matches, project, text_matches};
+use super::pattern::{Mismatch, describe, matches, project, text_in_words, text_matches};
 use super::reported::{Tolerance, matches_but_reported};
 use crate::event::Symptom;
 use crate::exchange::{Exchange, Received, shorten};
@@ -48,9 +48,9 @@ pub(super) fn expectation(claim: &Claim, values: &Values) -> Result<Value, Undef
         Claim::Body(pattern) => json!({"body": describe(pattern, values)?}),
         Claim::Header { name, value: None } => json!({"header": {name: {"$absent": true}}}),
         Claim::Header { name, value: Some(text) } => {
-            json!({"header": {name: describe_text(text, values)?}})
+            json!({"header": {name: text_in_words(text, values)?}})
         }
-        Claim::Text(text) => json!({"text": describe_text(text, values)?}),
+        Claim::Text(text) => json!({"text": text_in_words(text, values)?}),
         Claim::Cel(expression) => json!({"cel": expression.text}),
         Claim::AnyOf(sets) => {
             let sets: Vec<Value> = sets
@@ -212,7 +212,7 @@ fn text(pattern: &TextPattern, received: &Received, values: &Values) -> Judged {
     if text_matches(pattern, &actual, values)? {
         return Ok(Ok(()));
     }
-    let expected = describe_text(pattern, values)?;
+    let expected = text_in_words(pattern, values)?;
     Ok(Err(Broken {
         message: format!("the body is {:?}, expected {expected}", shorten(&actual)),
         expected: json!({"text": expected}),
@@ -282,7 +282,7 @@ fn header(name: &str, value: Option<&TextPattern>, received: &Received, values: 
     }
     let asked = match value {
         None => "no such header".to_owned(),
-        Some(text) => describe_text(text, values)?,
+        Some(text) => text_in_words(text, values)?,
     };
     let field = format!("header {name}");
     let (message, symptom) = if found.is_empty() {
@@ -336,7 +336,7 @@ fn refused(
     if let Some(text) = &refusal.message {
         let message = status["message"].as_str().unwrap_or_default();
         if !text_matches(text, message, values)? {
-            let expected = describe_text(text, values)?;
+            let expected = text_in_words(text, values)?;
             return failed(
                 format!("the Status has message {:?}, expected {expected}", shorten(message)),
                 Symptom::WrongField { field: "message".into() },
@@ -388,7 +388,7 @@ fn describe_refusal(refusal: &Rejection, values: &Values) -> Result<Value, Undef
         body["details"] = describe(details, values)?;
     }
     if let Some(message) = &refusal.message {
-        body["message"] = json!(describe_text(message, values)?);
+        body["message"] = json!(text_in_words(message, values)?);
     }
     Ok(json!({"status": one_or_all(&refusal.code), "body": body}))
 }

@@ -1,11 +1,14 @@
 //! Matches JSON values against patterns, and finds the first mismatch.
 
+mod words;
+
 use kubeproof_cases::pattern::{JsonType, Pattern, TextPattern};
 use kubeproof_cases::plural;
 use kubeproof_cases::template::Template;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::words::text_in_words;
 use super::decode::short;
 use crate::event::Symptom;
 use crate::values::{Segment, Undefined, Values, dotted, segments};
@@ -109,14 +112,6 @@ pub(crate) fn text_matches(
     })
 }
 
-/// Describes a text pattern for messages.
-pub(crate) fn describe_text(pattern: &TextPattern, values: &Values) -> Result<String, Undefined> {
-    Ok(match pattern {
-        TextPattern::Equal(text) => format!("{:?}", values.render(text)?),
-        TextPattern::Regex(text) => format!("text matching /{}/", values.render_regex(text)?),
-    })
-}
-
 /// Returns the pattern as JSON in the notation of case files.
 pub(crate) fn describe(pattern: &Pattern, values: &Values) -> Result<Value, Undefined> {
     let all = |patterns: &[Pattern]| -> Result<Value, Undefined> {
@@ -204,7 +199,7 @@ fn match_at(at: &str, pattern: &Pattern, actual: Option<&Value>, values: &Values
                 Some(Value::String(actual)) => text_matches(text, actual, values)?,
                 _ => false,
             };
-            check(holds, &|| describe_text(text, values))
+            check(holds, &|| text_in_words(text, values))
         }
         Pattern::Type(kind) => {
             let holds = actual.is_some_and(|actual| is_of_type(actual, *kind));
@@ -216,11 +211,11 @@ fn match_at(at: &str, pattern: &Pattern, actual: Option<&Value>, values: &Values
                     return Ok(Ok(()));
                 }
             }
-            check(false, &|| Ok(format!("one of {}", describe(pattern, values)?["$oneOf"])))
+            check(false, &|| words::in_words(pattern, values))
         }
         Pattern::Not(inner) => {
             let holds = match_at(at, inner, actual, values)?.is_err();
-            check(holds, &|| Ok(format!("anything but {}", describe(inner, values)?)))
+            check(holds, &|| words::in_words(pattern, values))
         }
         Pattern::Each(inner) => match_each(at, inner, actual, values),
         Pattern::Some(patterns) => match_some(at, patterns, actual, values),
@@ -282,8 +277,7 @@ fn match_some(at: &str, patterns: &[Pattern], actual: Option<&Value>, values: &V
     };
     for pattern in patterns {
         if !any_matches(at, pattern, items, values)? {
-            let expected = format!("an item that matches {}", describe(pattern, values)?);
-            return Ok(Err(Mismatch::new(at, expected, actual)));
+            return Ok(Err(Mismatch::new(at, words::item(pattern, values)?, actual)));
         }
     }
     Ok(Ok(()))

@@ -1,14 +1,15 @@
 use kubeproof_cases::template::{JsonTemplate, Part, Template};
 use rstest::rstest;
 
+use super::words::text_in_words;
 use super::*;
 use crate::exchange::shorten;
 
-fn text(value: &str) -> Template {
+pub(super) fn text(value: &str) -> Template {
     Template { parts: vec![Part::Text(value.to_owned())], ..Template::default() }
 }
 
-fn value(value: &Value) -> Pattern {
+pub(super) fn value(value: &Value) -> Pattern {
     fn template(value: &Value) -> JsonTemplate {
         match value {
             Value::Null => JsonTemplate::Null,
@@ -24,12 +25,12 @@ fn value(value: &Value) -> Pattern {
     Pattern::Value(template(value))
 }
 
-fn exactly(value: &Value) -> Pattern {
+pub(super) fn exactly(value: &Value) -> Pattern {
     let Pattern::Value(template) = self::value(value) else { unreachable!("it is a value") };
     Pattern::Exactly(template)
 }
 
-fn object(members: Vec<(&str, Pattern)>) -> Pattern {
+pub(super) fn object(members: Vec<(&str, Pattern)>) -> Pattern {
     Pattern::Object(members.into_iter().map(|(name, pattern)| (text(name), pattern)).collect())
 }
 
@@ -214,7 +215,7 @@ fn text_is_compared_or_searched(
     #[case] described: Value,
 ) {
     assert_eq!(text_matches(&pattern, actual, &Values::new()), Ok(expected));
-    assert_eq!(describe_text(&pattern, &Values::new()), Ok(words.to_owned()));
+    assert_eq!(text_in_words(&pattern, &Values::new()), Ok(words.to_owned()));
     let pattern = Pattern::Match(pattern);
     assert_eq!(describe(&pattern, &Values::new()), Ok(described));
     assert_eq!(holds(&pattern, &json!(actual)), expected);
