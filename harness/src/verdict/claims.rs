@@ -2,13 +2,14 @@
 
 use kubeproof_cases::case::{Claim, Rejection};
 use kubeproof_cases::expression::Expression;
-use kubeproof_cases::pattern::{Pattern, TextPattern};
+use kubeproof_cases::pattern::Pattern;
 use serde_json::{Value, json};
 
 use super::cel::evaluate;
 use super::decode::{Explanation, explain};
 use super::pattern::{Mismatch, describe, matches, project, text_in_words, text_matches};
 use super::reported::{Tolerance, matches_but_reported};
+use super::texts::{header, text};
 use crate::event::Symptom;
 use crate::exchange::{Exchange, Received, shorten};
 use crate::values::{Undefined, Values};
@@ -97,7 +98,7 @@ pub(super) fn all_hold(claims: &[Claim], evidence: Evidence<'_>) -> Judged {
 }
 
 /// The outcome of a claim. The outer error is an undefined variable of the case.
-type Judged = Result<Result<(), Broken>, Undefined>;
+pub(super) type Judged = Result<Result<(), Broken>, Undefined>;
 
 fn holds(claim: &Claim, evidence: Evidence<'_>) -> Judged {
     match claim {
@@ -207,21 +208,6 @@ fn answered(exchange: &Exchange) -> Option<(&Exchange, &Received)> {
     exchange.response().map(|received| (exchange, received))
 }
 
-fn text(pattern: &TextPattern, received: &Received, values: &Values) -> Judged {
-    let actual = String::from_utf8_lossy(&received.body);
-    if text_matches(pattern, &actual, values)? {
-        return Ok(Ok(()));
-    }
-    let expected = text_in_words(pattern, values)?;
-    Ok(Err(Broken {
-        message: format!("the body is {:?}, expected {expected}", shorten(&actual)),
-        expected: json!({"text": expected}),
-        actual: json!({"text": shorten(&actual)}),
-        symptom: Some(Symptom::WrongField { field: "body".into() }),
-        ..Broken::default()
-    }))
-}
-
 fn body(
     pattern: &Pattern,
     evidence: Evidence<'_>,
@@ -256,46 +242,6 @@ fn body(
             message
         },
         symptom: Some(mismatch.symptom()),
-        ..Broken::default()
-    }))
-}
-
-fn header(name: &str, value: Option<&TextPattern>, received: &Received, values: &Values) -> Judged {
-    let found: Vec<&str> = received
-        .headers
-        .iter()
-        .filter(|(header, _)| header.eq_ignore_ascii_case(name))
-        .map(|(_, value)| value.as_str())
-        .collect();
-    let holds = match value {
-        None => found.is_empty(),
-        Some(text) => {
-            let mut any = false;
-            for value in &found {
-                any = any || text_matches(text, value, values)?;
-            }
-            any
-        }
-    };
-    if holds {
-        return Ok(Ok(()));
-    }
-    let asked = match value {
-        None => "no such header".to_owned(),
-        Some(text) => text_in_words(text, values)?,
-    };
-    let field = format!("header {name}");
-    let (message, symptom) = if found.is_empty() {
-        (format!("{field} is missing, expected {asked}"), Symptom::MissingField { field })
-    } else {
-        let got = found.join(", ");
-        (format!("{field} is {got:?}, expected {asked}"), Symptom::WrongField { field })
-    };
-    Ok(Err(Broken {
-        expected: json!({"header": {name: asked}}),
-        actual: json!({"header": {name: found}}),
-        message,
-        symptom: Some(symptom),
         ..Broken::default()
     }))
 }

@@ -9,6 +9,7 @@ mod decode;
 mod diff;
 mod pattern;
 mod reported;
+mod texts;
 
 use kubeproof_cases::case::{Check, Edition, EventPattern, Level};
 use serde_json::{Value, json};

@@ -2,25 +2,16 @@
 
 use cel::Value as Cel;
 use cel::common::ast::{CallExpr, IdedExpr, operators};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Why;
-use super::macros::{Kind, Macro, call, operands};
-use super::shown::{first_difference, is_scalar, occurrences, short, tally};
+use super::lists::{NAMED, Order, sized};
+use super::macros::{call, operands};
+use super::names::UNNAMED;
+use super::shown::{difference, short, word_of};
 use super::view::{View, is_constant};
 use crate::event::Symptom;
-use crate::values::{Segment, dotted, segments};
-use crate::verdict::cel::from_cel;
-
-/// Items of a list that a message names.
-const NAMED: usize = 5;
-
-/// Whether the order of a list counts.
-#[derive(Clone, Copy, Eq, PartialEq)]
-enum Order {
-    Given,
-    Any,
-}
+use crate::values::Segment;
 
 /// Functions that only convert their argument. Messages show the argument.
 const CONVERSIONS: [&str; 3] = ["int", "parseTime", "string"];
@@ -179,67 +170,6 @@ impl View<'_> {
         why
     }
 
-    fn not_distinct(self, list: &IdedExpr) -> Option<Why> {
-        let items = self.items(list)?;
-        let values: Vec<Value> =
-            items.iter().map(|item| from_cel(&item.value).unwrap_or_default()).collect();
-        let repeated = |value: &Value| values.iter().filter(|other| *other == value).count() > 1;
-        let mut again: Vec<Value> = Vec::new();
-        for (item, value) in items.iter().zip(&values) {
-            if repeated(value) {
-                self.shared.used.borrow_mut().extend(item.path.clone());
-                again.push(value.clone());
-            }
-        }
-        let name = self.name(list);
-        let plural = if name == "the value" { "the values" } else { &name };
-        Some(Why {
-            text: format!("{plural} are not all different: {}", occurrences(&again)),
-            symptom: None,
-            facts: vec![(name, json!(values))],
-            differing: None,
-        })
-    }
-
-    fn differing_lists(self, actual: &IdedExpr, expected: &IdedExpr, order: Order) -> Why {
-        self.uses(actual);
-        self.uses(expected);
-        let (found, wanted) = (self.list(actual), self.list(expected));
-        let missing = without(&wanted, &found);
-        let unexpected = without(&found, &wanted);
-        let name = self.name(actual);
-        let text = if missing.is_empty() && unexpected.is_empty() {
-            format!(
-                "{name} are in another order: {}, expected {}",
-                short(&json!(found)),
-                short(&json!(wanted))
-            )
-        } else if order == Order::Given
-            && found.len() == wanted.len()
-            && missing.iter().any(|item| !is_scalar(item))
-        {
-            let difference = difference(&json!(wanted), &json!(found));
-            format!("{name} differ from {}: {difference}", self.fact_name(expected))
-        } else if found.len().max(wanted.len()) <= NAMED {
-            let (found, wanted) = (short(&json!(found)), short(&json!(wanted)));
-            format!("{name}: {found}, expected {wanted}")
-        } else {
-            let parts = [("missing", &missing), ("unexpected", &unexpected)];
-            let parts = parts.iter().filter(|(_, values)| !values.is_empty());
-            let parts: Vec<String> = parts
-                .map(|(what, values)| format!("{} {what}: {}", values.len(), tally(values)))
-                .collect();
-            let expected = self.fact_name(expected);
-            format!("{name} differ from {expected}; {}", parts.join("; "))
-        };
-        Why {
-            text,
-            symptom: self.wrong_field(actual),
-            facts: vec![(name, json!(found)), (self.fact_name(expected), json!(wanted))],
-            differing: Some((json!(wanted), json!(found))),
-        }
-    }
-
     fn differing_objects(self, actual: &IdedExpr, expected: &IdedExpr) -> Why {
         self.uses(actual);
         self.uses(expected);
@@ -247,53 +177,14 @@ impl View<'_> {
         let difference = difference(&wanted, &found);
         let name = self.name(actual);
         Why {
-            text: format!("{name} differs from {}: {difference}", self.fact_name(expected)),
+            text: format!(
+                "{name} differs from {}: {difference}",
+                self.counterpart(expected, "object")
+            ),
             symptom: self.wrong_field(actual),
             facts: vec![(name, found.clone()), (self.fact_name(expected), wanted.clone())],
             differing: Some((wanted, found)),
         }
-    }
-
-    /// Explains a list with a wrong number of items.
-    fn counted(self, list: &IdedExpr, operator: &str, expected: i64) -> Why {
-        if let Some(found) = Macro::of(list)
-            && found.kind == Kind::Filter
-            && let Some(why) = self.counted_matches(found, &count_in_words(operator, expected))
-        {
-            return why;
-        }
-        self.uses(list);
-        let value = self.json(list);
-        let count = match &value {
-            Value::Array(items) => items.len(),
-            Value::Object(members) => members.len(),
-            Value::String(text) => text.chars().count(),
-            _ => 0,
-        };
-        let wanted = count_in_words(operator, expected);
-        let name = match &value {
-            Value::String(_) => format!("{} has {count} characters", self.name(list)),
-            _ => self.range_name(list, count),
-        };
-        let contents = self.contents(list).map(|of| format!(" ({of})")).unwrap_or_default();
-        Why {
-            text: format!("{name}{contents}, expected {wanted}"),
-            symptom: self.wrong_field(list),
-            facts: vec![(self.name(list), json!(count))],
-            differing: None,
-        }
-    }
-
-    /// Returns the types of events or the names of objects in a list.
-    fn contents(self, list: &IdedExpr) -> Option<String> {
-        let items = self.items(list)?;
-        let label = |item: &super::view::Item| {
-            let value = self.shared.values.at(item.path.as_ref()?)?;
-            let name = value.pointer("/metadata/name").or_else(|| value.get("type"));
-            name.or_else(|| value.get("name")).filter(|name| name.is_string()).cloned()
-        };
-        let labels: Option<Vec<Value>> = items.iter().map(label).collect();
-        labels.filter(|labels| !labels.is_empty()).map(|labels| tally(&labels))
     }
 
     /// Describes a status code with its request.
@@ -321,10 +212,6 @@ impl View<'_> {
         }
     }
 
-    fn list(self, expression: &IdedExpr) -> Vec<Value> {
-        self.json(expression).as_array().cloned().unwrap_or_default()
-    }
-
     /// Returns the value before its conversion, such as a time as text.
     fn as_written(self, expression: &IdedExpr) -> Value {
         match call(expression).map(|call| (call.func_name.as_str(), operands(call))) {
@@ -335,65 +222,23 @@ impl View<'_> {
         }
     }
 
-    fn fact_name(self, expected: &IdedExpr) -> String {
+    pub(super) fn fact_name(self, expected: &IdedExpr) -> String {
         if is_constant(expected) { "expected".to_owned() } else { self.name(expected) }
     }
-}
 
-/// Describes the first difference between two values.
-fn difference(wanted: &Value, found: &Value) -> String {
-    let (pointer, want, got) = first_difference(wanted, found);
-    let place = dotted(&segments(&pointer));
-    match (want, got) {
-        (Some(want), Some(got)) => format!("{place} is {}, expected {}", short(got), short(want)),
-        (Some(want), None) => format!("{place} is missing, expected {}", short(want)),
-        (None, Some(got)) => format!("{place} is {}, expected none", short(got)),
-        (None, None) => "they differ".to_owned(),
-    }
-}
-
-/// Returns the list whose size an expression is.
-fn sized(expression: &IdedExpr) -> Option<&IdedExpr> {
-    let call = call(expression).filter(|call| call.func_name == "size")?;
-    operands(call).first().copied()
-}
-
-/// Returns the items that another list lacks.
-fn without(items: &[Value], others: &[Value]) -> Vec<Value> {
-    let mut rest: Vec<&Value> = others.iter().collect();
-    let mut lacking = Vec::new();
-    for item in items {
-        match rest.iter().position(|other| *other == item) {
-            Some(at) => drop(rest.swap_remove(at)),
-            None => lacking.push(item.clone()),
+    /// Names the other side of a comparison.
+    pub(super) fn counterpart(self, expected: &IdedExpr, noun: &str) -> String {
+        match self.fact_name(expected).as_str() {
+            "expected" | UNNAMED => format!("the expected {noun}"),
+            name => name.to_owned(),
         }
     }
-    lacking
 }
 
 /// Returns the field and the steps of two names with the same field.
 fn same_field<'n>(one: &'n str, other: &'n str) -> Option<(&'n str, &'n str, &'n str)> {
     let ((field, here), (same, there)) = (one.rsplit_once(" of ")?, other.rsplit_once(" of ")?);
     (field == same).then_some((field, here, there))
-}
-
-fn count_in_words(operator: &str, expected: i64) -> String {
-    let word = match operator {
-        operators::EQUALS => "exactly ",
-        operators::NOT_EQUALS => "another number than ",
-        other => return format!("{}{expected}", word_of(other)),
-    };
-    format!("{word}{expected}")
-}
-
-fn word_of(operator: &str) -> &'static str {
-    match operator {
-        operators::LESS => "less than ",
-        operators::LESS_EQUALS => "at most ",
-        operators::GREATER => "more than ",
-        operators::GREATER_EQUALS => "at least ",
-        _ => "",
-    }
 }
 
 /// Returns the operator for exchanged operands.

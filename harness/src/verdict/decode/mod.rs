@@ -4,6 +4,7 @@
 //! list that break a condition, the two sides of a comparison. Messages never contain CEL.
 
 mod compare;
+mod lists;
 mod macros;
 mod missing;
 mod names;

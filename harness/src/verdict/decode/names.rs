@@ -1,15 +1,19 @@
 //! Names values as a user does: `metadata.uid of created`, `put.status of 20 writers`.
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
+use serde_json::{Value, json};
 
 use super::macros::{Kind, Macro, call, operands, reads};
-use super::shown::{plain, short};
+use super::shown::{plain, short, tally};
 use super::view::{View, text_of};
 use crate::values::{Path, Segment, Values, dotted};
 
 /// Functions that keep the meaning of their first argument.
 const TRANSPARENT: [&str; 10] =
     ["double", "dyn", "flatten", "int", "json", "parseTime", "sorted", "string", "uint", "unique"];
+
+/// The name of a value that is neither a place nor a function of places.
+pub(super) const UNNAMED: &str = "the value";
 
 /// Returns the name of a place.
 pub(super) fn of_place(values: &Values, path: &Path) -> String {
@@ -174,7 +178,7 @@ impl View<'_> {
             Expr::Literal(_) => short(&self.json(expression)),
             Expr::Select(select) => format!("{} of {}", select.field, self.name(&select.operand)),
             Expr::Call(call) => self.name_of_call(call),
-            _ => "the value".to_owned(),
+            _ => UNNAMED.to_owned(),
         }
     }
 
@@ -192,7 +196,7 @@ impl View<'_> {
             (_, parts) => {
                 let parts = parts.iter().filter(|part| !super::view::is_constant(part));
                 let names: Vec<String> = parts.map(|part| self.name(part)).take(3).collect();
-                if names.is_empty() { "the value".to_owned() } else { names.join(" and ") }
+                if names.is_empty() { UNNAMED.to_owned() } else { names.join(" and ") }
             }
         }
     }
@@ -247,10 +251,18 @@ impl View<'_> {
             both.map(|both| both.join(joined))
         };
         match (call.func_name.as_str(), parts.as_slice()) {
-            (operators::LOGICAL_AND, _) => of_both(" and "),
+            (operators::LOGICAL_AND, [one, other]) => {
+                let (one, other) =
+                    (self.condition(one, variable)?, self.condition(other, variable)?);
+                // `has(a) && a == 1` names `a` once.
+                let is_repeated =
+                    other.strip_prefix(&one).is_some_and(|rest| rest.starts_with(' '));
+                Some(if is_repeated { other } else { format!("{one} and {other}") })
+            }
             (operators::LOGICAL_OR, _) => of_both(" or "),
             (operators::LOGICAL_NOT, [inner]) => {
-                Some(format!("no {}", self.condition(inner, variable)?))
+                let inner = self.condition(inner, variable)?;
+                Some(format!("no {}", inner.strip_prefix("a ").unwrap_or(&inner)))
             }
             (operator, [one, other]) => {
                 let (of, value, swapped) = match (leaf(one), leaf(other)) {
@@ -259,18 +271,27 @@ impl View<'_> {
                     _ => return None,
                 };
                 let word = word_of(operator, swapped)?;
-                let value = match text_of(value) {
-                    Some(text) => format!("{text:?}"),
-                    None => plain(&self.json(value)),
-                };
-                Some([of.as_str(), word, &value].into_iter().filter(|part| !part.is_empty()).fold(
-                    String::new(),
-                    |text, part| {
-                        if text.is_empty() { part.to_owned() } else { format!("{text} {part}") }
-                    },
-                ))
+                let of = if of.is_empty() { "a value" } else { &of };
+                let value = self.operand(value);
+                let parts = [of, word, &value].into_iter().filter(|part| !part.is_empty());
+                Some(parts.collect::<Vec<_>>().join(" "))
             }
             _ => None,
+        }
+    }
+
+    /// Returns the value of a condition in words.
+    fn operand(self, value: &IdedExpr) -> String {
+        if let Some(text) = text_of(value) {
+            return format!("{text:?}");
+        }
+        match self.json(value) {
+            Value::Object(members) => {
+                let name = self.name(value);
+                let keys: Vec<Value> = members.keys().map(|key| json!(key)).collect();
+                if name == UNNAMED { tally(&keys) } else { format!("the keys of {name}") }
+            }
+            value => plain(&value),
         }
     }
 }

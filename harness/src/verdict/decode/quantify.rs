@@ -160,7 +160,15 @@ impl View<'_> {
 
     /// Returns the places of the items that a condition reads, and their values.
     fn tallied(self, found: Macro<'_>, items: &[Item]) -> Option<(String, Vec<Value>)> {
-        let leaves = leaves(found.body, found.variable);
+        let mut leaves = leaves(found.body, found.variable);
+        // `has(a) && a == 1` reads one place.
+        let tests_another = |leaf: &IdedExpr, name: &str, others: &[&IdedExpr]| {
+            let is_test = |leaf: &IdedExpr| matches!(&leaf.expr, Expr::Select(s) if s.test);
+            is_test(leaf)
+                && others.iter().any(|o| !is_test(o) && leaf_name(o, found.variable) == name)
+        };
+        let all = leaves.clone();
+        leaves.retain(|leaf| !tests_another(leaf, &leaf_name(leaf, found.variable), &all));
         if leaves.is_empty() || leaves.len() > 3 {
             return None;
         }

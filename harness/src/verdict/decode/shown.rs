@@ -1,7 +1,10 @@
 //! Shows values in messages: short, and lists as tallies.
 
+use cel::common::ast::operators;
 use kubeproof_cases::plural;
 use serde_json::Value;
+
+use crate::values::{dotted, segments};
 
 /// Characters of a text in a message.
 const LONGEST_TEXT: usize = 80;
@@ -140,6 +143,29 @@ pub(super) fn is_scalar(value: &Value) -> bool {
 
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_default()
+}
+
+/// Describes the first difference between two values.
+pub(super) fn difference(wanted: &Value, found: &Value) -> String {
+    let (pointer, want, got) = first_difference(wanted, found);
+    let place = dotted(&segments(&pointer));
+    match (want, got) {
+        (Some(want), Some(got)) => format!("{place} is {}, expected {}", short(got), short(want)),
+        (Some(want), None) => format!("{place} is missing, expected {}", short(want)),
+        (None, Some(got)) => format!("{place} is {}, expected none", short(got)),
+        (None, None) => "they differ".to_owned(),
+    }
+}
+
+/// Returns the words between a value and the expected one.
+pub(super) fn word_of(operator: &str) -> &'static str {
+    match operator {
+        operators::LESS => "less than ",
+        operators::LESS_EQUALS => "at most ",
+        operators::GREATER => "more than ",
+        operators::GREATER_EQUALS => "at least ",
+        _ => "",
+    }
 }
 
 #[cfg(test)]

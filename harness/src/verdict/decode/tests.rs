@@ -279,7 +279,7 @@ fn named_expressions_are_explained_by_their_definition() {
     let explained = explain(&named, &values());
     assert_eq!(
         explained.message,
-        "put.status of 20 writers differ from expected; 19 unexpected: 200 ×1, 409 ×18"
+        "put.status of 20 writers differ from the expected list; 19 unexpected: 200 ×1, 409 ×18"
     );
 }
 
