@@ -91,19 +91,19 @@ fn responses(fault: Fault) -> Option<Box<dyn Middleware>> {
                 next.send(request).await
             })
         }),
-        Fault::ApplyConflictWithoutCauses => around(|request, next| {
-            Box::pin(async move {
-                let applies = is_apply(&request);
-                let mut response = next.send(request).await;
-                if applies && response.status == StatusCode::CONFLICT {
-                    response.edit_value(|status| {
-                        if let Some(status) = status.as_object_mut() {
-                            status.remove("details");
-                        }
-                    });
+        Fault::ApplyConflictWithoutCauses => conflicts(|status| drop(remove(status, "details"))),
+        Fault::ApplyNamesOneConflict => conflicts(|status| {
+            if let Some(causes) = status["details"]["causes"].as_array_mut() {
+                causes.truncate(1);
+            }
+        }),
+        Fault::StatusApplyIsAnUpdate => objects(|_, object| {
+            let managers = object["metadata"]["managedFields"].as_array_mut();
+            for manager in managers.into_iter().flatten() {
+                if manager["subresource"] == "status" {
+                    manager["operation"] = "Update".into();
                 }
-                response
-            })
+            }
         }),
         Fault::ApplyDuplicatesUntold => requests(|request| {
             // Reading the document keeps the last of each field and drops the others.
@@ -191,6 +191,20 @@ fn later_applies(fault: Fault) -> Option<Box<dyn Middleware>> {
             }
         }),
         _ => return None,
+    })
+}
+
+/// Edits the Status of conflicts of applies.
+fn conflicts(edit: fn(&mut Value)) -> Box<dyn Middleware> {
+    around(move |request, next| {
+        Box::pin(async move {
+            let applies = is_apply(&request);
+            let mut response = next.send(request).await;
+            if applies && response.status == StatusCode::CONFLICT {
+                response.edit_value(edit);
+            }
+            response
+        })
     })
 }
 

@@ -1,11 +1,11 @@
 //! Bodies that a server reads too leniently, or rejects without need.
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::{Number, Value};
 
 use super::served;
-use super::support::is_post_or_put;
+use super::support::{is_post_or_put, unsupported_media_type};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
 use crate::set::Fault;
@@ -43,6 +43,14 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::BuiltinNumbersCut => {
             around(|request, next| Box::pin(builtin_numbers_cut(request, next)))
         }
+        Fault::YamlUpdatesRejected => around(|request, next| {
+            Box::pin(async move {
+                if request.method == Method::PUT && request.media_type().ends_with("yaml") {
+                    return unsupported_media_type();
+                }
+                next.send(request).await
+            })
+        }),
         Fault::YamlQuotesIgnored => requests(|request| {
             if request.media_type().ends_with("yaml") {
                 edit_body(request, unquote);

@@ -11,8 +11,8 @@ use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::{Map, Value, json};
 
 use super::support::{
-    MERGE_PATCH, delete_options, edit_delete_options, is_about, is_delete, is_deleting,
-    is_dry_delete, meta, remove_meta,
+    MERGE_PATCH, edit_delete_options, is_about, is_delete, is_deleting, is_dry_delete, meta,
+    remove_meta,
 };
 use crate::document;
 use crate::exchange::{Request, Response};
@@ -102,20 +102,6 @@ fn collections_and_bodies(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::UidPreconditionOfBuiltInsOnly => options(|request, options| {
             if request.target().is_custom() {
                 ignore_precondition(options, "uid");
-            }
-        }),
-        Fault::DeleteOptionsOfCoreOnly => {
-            around(|request, next| Box::pin(only_core_options(request, next)))
-        }
-        Fault::DeleteOptionsUnread => {
-            around(|request, next| Box::pin(ignore_unreadable(request, next)))
-        }
-        Fault::DeleteCollectionIgnoresSelector => requests(|request| {
-            if request.verb() == "deletecollection" {
-                request.edit_query(|query| {
-                    query.remove("labelSelector");
-                    query.remove("fieldSelector");
-                });
             }
         }),
         _ => return None,
@@ -227,28 +213,6 @@ fn persist_dry_run(request: &mut Request) {
             }
         });
     }
-}
-
-/// Rejects options whose apiVersion is not `v1`.
-async fn only_core_options(request: Request, next: Next<'_>) -> Response {
-    let version = delete_options(&request).get("apiVersion").cloned().unwrap_or(json!("v1"));
-    if request.method == Method::DELETE && request.target().is_resource() && version != "v1" {
-        let message = "the body must be a DeleteOptions of v1";
-        return Response::failure(StatusCode::BAD_REQUEST, "BadRequest", message);
-    }
-    next.send(request).await
-}
-
-/// Deletes without options if the server cannot read them.
-async fn ignore_unreadable(mut request: Request, next: Next<'_>) -> Response {
-    let response = next.send(request.clone()).await;
-    let deletes = is_delete(&request) || request.verb() == "deletecollection";
-    if !deletes || response.status != StatusCode::BAD_REQUEST || request.body.is_empty() {
-        return response;
-    }
-    request.body = bytes::Bytes::new();
-    request.headers.remove(http::header::CONTENT_TYPE);
-    next.send(request).await
 }
 
 /// Removes the finalizers of what a deletion marked.

@@ -13,6 +13,9 @@ const DRY_RUN: &str = "dryRun";
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
+        Fault::DryRunOfJsonPatchesPersists => {
+            persisting(|request| request.media_type() == "application/json-patch+json")
+        }
         Fault::StatusDryRunPersists => persisting(|request| writes(request, "status")),
         Fault::ScaleDryRunPersists => persisting(|request| writes(request, "scale")),
         Fault::DryRunValuesOfUpdatesUnchecked => {

@@ -13,7 +13,7 @@ use super::support::{
     rewrite,
 };
 use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, Next, around, edit_objects, uncompressed};
+use crate::middleware::{Middleware, Next, around, edit_objects, requests, uncompressed};
 use crate::set::Fault;
 
 const FOREGROUND: &str = "foregroundDeletion";
@@ -26,6 +26,16 @@ const UNKNOWN: &str = "not-collected.";
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
         Fault::GarbageStays => around(|request, next| Box::pin(without_owners(request, next))),
+        Fault::ClusterScopedOwnersIgnored => requests(|request| {
+            if is_create(request) {
+                rewrite(request, |object| {
+                    let owners = object["metadata"]["ownerReferences"].as_array_mut();
+                    if let Some(owners) = owners {
+                        owners.retain(|owner| owner["kind"] != "Namespace");
+                    }
+                });
+            }
+        }),
         Fault::OrphansDeleted => around(|mut request, next| {
             if policy(&request) == "Orphan" {
                 set_policy(&mut request, "Background");

@@ -11,9 +11,9 @@
 //! | `status_parts`, `status_writes`, `subresource_writes` | writes to subresources |
 //! | `apply`, `configurations` | server-side apply |
 //! | `admission` | admission plugins |
-//! | `deletion`, `garbage`, `evictions`, `namespaces` | deletions |
+//! | `deletion`, `delete_options`, `collections`, `garbage`, `evictions`, `namespaces` | deletions |
 //! | `watches`, `watch_starts`, `watch_streams`, `selections` | watches |
-//! | `objects`, `values`, `identity`, `uids`, `statuses`, `config_maps` | stored objects |
+//! | `objects`, `timestamps`, `values`, `uids`, `statuses`, `config_maps` | stored objects |
 //! | `definitions`, `definition_versions`, `conversion` | custom resource definitions |
 //! | `schemas`, `rules`, `rule_costs` | the schemas of custom resources |
 //! | `discovery`, `openapi`, `caches`, `paths`, `routing` | discovery and paths |
@@ -23,7 +23,7 @@
 //! | `admission_policies` | admission policies and webhooks |
 //! | `flashes`, `unchecked`, `timeouts` | short-lived states and missing validation |
 //!
-//! `support`, `served`, `overrides` and `overlays` have helpers for several files. Each file has a
+//! `support`, `served`, `identity`, `overrides` and `overlays` have helpers for several files. Each file has a
 //! function `of`, which returns the middleware of its faults and `None` for other faults.
 
 mod admission;
@@ -35,6 +35,7 @@ mod authentication;
 mod authorization;
 mod builtin_rules;
 mod caches;
+mod collections;
 mod config_maps;
 mod configurations;
 mod conversion;
@@ -42,6 +43,7 @@ mod creates;
 mod decoding;
 mod definition_versions;
 mod definitions;
+mod delete_options;
 mod deletion;
 mod discovery;
 mod dry_runs;
@@ -89,6 +91,7 @@ mod subresource_writes;
 mod support;
 mod tables;
 mod timeouts;
+mod timestamps;
 mod tokens;
 mod uids;
 mod unchecked;
@@ -117,6 +120,7 @@ const PARTS: &[Part] = &[
     authorization::of,
     builtin_rules::of,
     caches::of,
+    collections::of,
     config_maps::of,
     configurations::of,
     conversion::of,
@@ -129,6 +133,7 @@ const PARTS: &[Part] = &[
     decoding::of,
     definition_versions::of,
     definitions::of,
+    delete_options::of,
     deletion::of,
     discovery::of,
     dry_runs::of,
@@ -170,6 +175,7 @@ const PARTS: &[Part] = &[
     subresource_writes::of,
     tables::of,
     timeouts::of,
+    timestamps::of,
     tokens::of,
     unchecked::of,
     updates::of,

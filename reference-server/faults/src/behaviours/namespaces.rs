@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::support::{self, edit_delete_options, is_create, is_delete, is_dry_delete, meta};
 use crate::document;
 use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, Next, around, edit_events, uncompressed};
+use crate::middleware::{Middleware, Next, around, documents, edit_events, uncompressed};
 use crate::set::Fault;
 
 /// The middleware of a fault of this file.
@@ -26,6 +26,16 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::DeleteCollectionMatchesNamespacePrefix => {
             around(|request, next| Box::pin(sweep_prefix(request, next)))
         }
+        Fault::ListedNamespacesAreActive => documents(|request, list| {
+            if request.verb() == "list" && request.target().is_core("namespaces") {
+                for item in list["items"].as_array_mut().into_iter().flatten() {
+                    item["status"]["phase"] = "Active".into();
+                }
+            }
+        }),
+        Fault::MissingNamespacesHaveNoLists => {
+            around(|request, next| Box::pin(no_list_of_missing(request, next)))
+        }
         Fault::NamespaceContentStays => Box::new(Hidden::new([], true)),
         _ => return None,
     })
@@ -36,6 +46,18 @@ async fn no_namespaces(request: Request, next: Next<'_>) -> Response {
     if request.target().is_core("namespaces") {
         let code = StatusCode::INTERNAL_SERVER_ERROR;
         return Response::failure(code, "InternalError", "the store of namespaces is unavailable");
+    }
+    next.send(request).await
+}
+
+/// Returns 404 for the list of a namespace that does not exist.
+async fn no_list_of_missing(request: Request, next: Next<'_>) -> Response {
+    let namespace = request.target().namespace;
+    let path = format!("/api/v1/namespaces/{namespace}");
+    if request.verb() == "list" && !namespace.is_empty() && next.server.read(&path).await.is_none()
+    {
+        let message = format!("namespaces \"{namespace}\" not found");
+        return Response::failure(StatusCode::NOT_FOUND, "NotFound", message);
     }
     next.send(request).await
 }

@@ -15,20 +15,9 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 request.edit_query(|query| query.set("dryRun", "All"));
             }
         }),
-        Fault::ScaleWithoutVersion => documents(|request, document| {
-            if is_scale(request)
-                && let Some(metadata) = document["metadata"].as_object_mut()
-            {
-                metadata.remove("resourceVersion");
-            }
-        }),
-        Fault::ScaleWithoutSelector => documents(|request, document| {
-            if is_scale(request)
-                && let Some(status) = document["status"].as_object_mut()
-            {
-                status.remove("selector");
-            }
-        }),
+        Fault::ScaleWithoutVersion => without("metadata", &["resourceVersion"]),
+        Fault::ScaleWithoutUid => without("metadata", &["uid", "creationTimestamp"]),
+        Fault::ScaleWithoutSelector => without("status", &["selector"]),
         Fault::ScaleVersionOfItsOwn => around(|mut request, next| {
             Box::pin(async move {
                 if !is_scale(&request) {
@@ -65,6 +54,17 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             }
         }),
         _ => return None,
+    })
+}
+
+/// Removes fields of a part of each scale.
+fn without(part: &'static str, fields: &'static [&'static str]) -> Box<dyn Middleware> {
+    documents(move |request, document| {
+        if is_scale(request)
+            && let Some(part) = document[part].as_object_mut()
+        {
+            part.retain(|name, _| !fields.contains(&name.as_str()));
+        }
     })
 }
 

@@ -36,6 +36,16 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 unless_rejected(request, lenient, next).await
             })
         }),
+        Fault::MalformedSelectorBesideFieldsIgnored => around(|request, next| {
+            Box::pin(async move {
+                if request.query().get("fieldSelector").is_none() {
+                    return next.send(request).await;
+                }
+                let mut lenient = request.clone();
+                set(&mut lenient, LABELS, &[]);
+                unless_rejected(request, lenient, next).await
+            })
+        }),
         Fault::UnknownFieldSelectorMatchesAll => around(|request, next| {
             Box::pin(async move {
                 let mut lenient = request.clone();

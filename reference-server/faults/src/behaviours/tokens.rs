@@ -25,6 +25,11 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 spec["expirationSeconds"] = SHORTEST.into();
             }
         }),
+        Fault::TokensBoundToAnyUid => token_requests(|spec| {
+            if spec.get("boundObjectRef").is_some() {
+                drop(remove(&mut spec["boundObjectRef"], "uid"));
+            }
+        }),
         Fault::TokensAreNotBound => token_requests(|spec| drop(remove(spec, "boundObjectRef"))),
         _ => return None,
     })

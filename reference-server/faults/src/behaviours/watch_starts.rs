@@ -61,6 +61,7 @@ fn parts_of_selections(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::WatchesApplyOneSelector => {
             ignoring_fields(|request, _| request.query().get("labelSelector").is_some())
         }
+        Fault::WatchIgnoresTheNode => ignoring_fields(|_, fields| fields.contains("spec.nodeName")),
         Fault::WatchesIgnoreNegatedFields => ignoring_fields(|_, fields| fields.contains("!=")),
         Fault::SelectableFieldsOfListsOnly => ignoring_fields(|request, fields| {
             fields.starts_with("spec.") && request.target().is_custom()

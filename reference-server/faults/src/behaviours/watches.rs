@@ -51,6 +51,11 @@ fn lost(fault: Fault) -> Option<Box<dyn Middleware>> {
                 });
             }
         }),
+        Fault::TimeoutOfFilteredWatchesIgnored => requests(|request| {
+            if request.is_watch() && request.query().get("fieldSelector").is_some() {
+                request.edit_query(|query| drop(query.remove("timeoutSeconds")));
+            }
+        }),
         Fault::TimeoutSecondsIgnored => requests(|request| {
             if request.is_watch() {
                 request.edit_query(|query| drop(query.remove("timeoutSeconds")));

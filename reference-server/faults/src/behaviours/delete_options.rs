@@ -1,0 +1,55 @@
+//! Bodies of deletions that the server reads wrongly.
+
+use http::{Method, StatusCode};
+use serde_json::json;
+
+use super::support::{delete_options, is_delete};
+use crate::exchange::{Request, Response};
+use crate::middleware::{Middleware, Next, around};
+use crate::set::Fault;
+
+/// The middleware of a fault of this file.
+pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::DeleteOptionsOfCoreOnly => {
+            around(|request, next| Box::pin(only_core_options(request, next)))
+        }
+        Fault::DeleteOptionsUnread => {
+            around(|request, next| Box::pin(ignore_unreadable(request, next)))
+        }
+        Fault::UntypedDeleteOptionsRejected => around(|request, next| {
+            Box::pin(async move {
+                let is_untyped =
+                    request.json().is_some_and(|options| options.get("kind").is_none());
+                if request.method == Method::DELETE && is_untyped {
+                    let message = "the options have no kind";
+                    return Response::failure(StatusCode::BAD_REQUEST, "BadRequest", message);
+                }
+                next.send(request).await
+            })
+        }),
+        _ => return None,
+    })
+}
+
+/// Rejects options whose apiVersion is not `v1`.
+async fn only_core_options(request: Request, next: Next<'_>) -> Response {
+    let version = delete_options(&request).get("apiVersion").cloned().unwrap_or(json!("v1"));
+    if request.method == Method::DELETE && request.target().is_resource() && version != "v1" {
+        let message = "the body must be a DeleteOptions of v1";
+        return Response::failure(StatusCode::BAD_REQUEST, "BadRequest", message);
+    }
+    next.send(request).await
+}
+
+/// Deletes without options if the server cannot read them.
+async fn ignore_unreadable(mut request: Request, next: Next<'_>) -> Response {
+    let response = next.send(request.clone()).await;
+    let deletes = is_delete(&request) || request.verb() == "deletecollection";
+    if !deletes || response.status != StatusCode::BAD_REQUEST || request.body.is_empty() {
+        return response;
+    }
+    request.body = bytes::Bytes::new();
+    request.headers.remove(http::header::CONTENT_TYPE);
+    next.send(request).await
+}
