@@ -53,12 +53,12 @@ fn the_files_and_commands_of_the_tutorial_work() {
     assert_eq!(lines.len(), 4, "{lines:?}");
     for line in lines {
         let output = run(&line, folder.path());
-        let told = format!(
+        let text = format!(
             "{}{}",
             String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr)
         );
-        assert_eq!(output.status.code(), Some(0), "{line}\n{told}");
+        assert_eq!(output.status.code(), Some(0), "{line}\n{text}");
     }
 }
 

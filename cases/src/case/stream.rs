@@ -30,7 +30,7 @@ pub struct Stream {
 
 impl Stream {
     /// Returns whether a check judges the status code of the handshake.
-    pub fn judges_answer(&self) -> bool {
+    pub fn judges_response(&self) -> bool {
         use super::Claim;
         fn judged(claims: &[Claim]) -> bool {
             claims.iter().any(|claim| match claim {

@@ -132,10 +132,10 @@ impl Capabilities {
         if client.by_token() {
             found.set.insert(Capability::Token);
         }
-        let answers = probe::all(&requester, &found.resources, options).await;
+        let responses = probe::all(&requester, &found.resources, options).await;
         home.leave(&requester).await;
-        for (capability, answer) in answers {
-            match answer {
+        for (capability, response) in responses {
+            match response {
                 Finding::Offered => drop(found.set.insert(capability)),
                 Finding::Broken => {
                     found.set.insert(capability);

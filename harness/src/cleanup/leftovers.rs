@@ -163,9 +163,9 @@ fn leftovers(collection: &str, list: &Exchange) -> Vec<Leftover> {
 
 /// `creationTimestamp` uses the clock of the server, which may differ from ours.
 fn server_time(exchange: &Exchange) -> Timestamp {
-    let date = exchange.response().and_then(|answer| {
+    let date = exchange.response().and_then(|response| {
         let (_, value) =
-            answer.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("date"))?;
+            response.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("date"))?;
         rfc2822::parse(value).ok()
     });
     date.map_or_else(Timestamp::now, |date| date.timestamp())

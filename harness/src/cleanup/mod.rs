@@ -219,8 +219,8 @@ impl Tracker {
 
     /// Records the outcome. A rejection created nothing, and only a response has a generated name.
     pub(crate) fn settle(&self, intent: &Intent, exchange: &Exchange) {
-        let Outcome::Response(answer) = &exchange.outcome else { return };
-        if !(200..300).contains(&answer.status) {
+        let Outcome::Response(response) = &exchange.outcome else { return };
+        if !(200..300).contains(&response.status) {
             if let Some(intended) = intent.0
                 && let Some(created) = lock(&self.created).get_mut(intended)
             {
@@ -228,7 +228,7 @@ impl Tracker {
             }
             return;
         }
-        let named = || answer.json.as_ref()?.get("metadata")?.get("name")?.as_str();
+        let named = || response.json.as_ref()?.get("metadata")?.get("name")?.as_str();
         match exchange.request.method.as_str() {
             "POST" if intent.0.is_none() => {
                 if let Some((collection, name)) =
@@ -238,7 +238,7 @@ impl Tracker {
                     self.add(path, collection);
                 }
             }
-            "PUT" | "PATCH" if answer.status == 201 => {
+            "PUT" | "PATCH" if response.status == 201 => {
                 let path = exchange.request.target.split('?').next().unwrap_or_default();
                 if let Some(collection) =
                     path.rsplit_once('/').and_then(|(parent, _)| Collection::of(parent))

@@ -160,7 +160,7 @@ impl Exchange {
 
     /// Returns the status code, or 0 without a response.
     pub fn status(&self) -> u16 {
-        self.response().map_or(0, |answer| answer.status)
+        self.response().map_or(0, |response| response.status)
     }
 
     /// Returns the body as JSON.
@@ -180,16 +180,16 @@ impl Exchange {
 
     /// Describes the outcome, such as `403 Forbidden: pods is forbidden` or `connection refused`.
     pub fn in_words(&self) -> String {
-        let answer = match &self.outcome {
+        let response = match &self.outcome {
             Outcome::Broken(broken) => return broken.message.clone(),
-            Outcome::Response(answer) => answer,
+            Outcome::Response(response) => response,
         };
-        let text = |member: &str| answer.json.as_ref()?.get(member)?.as_str().map(shorten);
+        let text = |member: &str| response.json.as_ref()?.get(member)?.as_str().map(shorten);
         let parts = [
             text("reason").map(|reason| format!(" {reason}")),
             text("message").map(|text| format!(": {text}")),
         ];
-        format!("{}{}", answer.status, parts.into_iter().flatten().collect::<String>())
+        format!("{}{}", response.status, parts.into_iter().flatten().collect::<String>())
     }
 }
 

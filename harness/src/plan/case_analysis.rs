@@ -128,7 +128,7 @@ fn takes(request: &Request, code: u16) -> bool {
     fn any(claims: &[Claim], code: u16) -> bool {
         claims.iter().any(|claim| match claim {
             Claim::Status(codes) => codes.contains(&code),
-            Claim::Rejected(refusal) => refusal.code.contains(&code),
+            Claim::Rejected(rejection) => rejection.code.contains(&code),
             Claim::AnyOf(sets) => sets.iter().any(|set| any(set, code)),
             Claim::Body(_) | Claim::Header { .. } | Claim::Text(_) | Claim::Cel(_) => false,
         })
@@ -303,7 +303,7 @@ mod tests {
     #[case("patch/json-patch-lists", Capability::JsonPatch, true)]
     #[case("patch/json-patch-lists", Capability::MergePatch, false)]
     #[case("selectors/field-name", Capability::FieldSelectors, true)]
-    #[case::refusal_is_the_answer(
+    #[case::rejection_is_the_response(
         "selectors/field-unsupported-rejected",
         Capability::FieldSelectors,
         false

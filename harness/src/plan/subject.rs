@@ -348,8 +348,8 @@ async fn accepts(
         // In read-only mode discovery decides. Outside of the given namespace nothing is adopted.
         return matches!(options.write_policy, WritePolicy::ReadOnly);
     }
-    let answer = may_create(requester, collection, manifest).await;
-    matches!(answer, Ok(status) if (200..300).contains(&status))
+    let response = may_create(requester, collection, manifest).await;
+    matches!(response, Ok(status) if (200..300).contains(&status))
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 /// Growth of the pause per round.
 const PAUSE_GROWTH: f64 = 1.5;
 
-const ANSWERS_TOOK: &str =
+const RESPONSES_TOOK: &str =
     ", and waiting for responses used most of the case timeout (--case-timeout)";
 
 const OVERLOADED: &str = ", most of which the server rejected with 429, 503 or 504";
@@ -263,7 +263,7 @@ impl Rounds {
         match waited {
             Some(time) if time < fair_wait => Some(TIME_WENT),
             _ if self.overloaded > self.count / 2 => Some(OVERLOADED),
-            Some(time) if self.fair < time / 2 => Some(ANSWERS_TOOK),
+            Some(time) if self.fair < time / 2 => Some(RESPONSES_TOOK),
             _ => None,
         }
     }
@@ -293,13 +293,13 @@ mod tests {
     #[rstest]
     #[case::prompt_until_the_attempts_end((20, 0, 0), None, None)]
     #[case::prompt_until_the_time_ends((20, 0, 9), Some(10), None)]
-    #[case::slow((3, 0, 2), Some(10), Some(ANSWERS_TOOK))]
+    #[case::slow((3, 0, 2), Some(10), Some(RESPONSES_TOOK))]
     #[case::after_slow_steps((3, 0, 2), Some(2), Some(TIME_WENT))]
     #[case::overloaded_until_the_attempts_end((20, 11, 0), None, Some(OVERLOADED))]
     #[case::overloaded_until_the_time_ends((20, 20, 9), Some(10), Some(OVERLOADED))]
     #[case::overloaded_in_half_of_the_rounds((20, 10, 0), None, None)]
     #[case::overloaded_in_the_only_round((1, 1, 0), None, Some(OVERLOADED))]
-    #[case::no_round_complete((0, 0, 0), Some(10), Some(ANSWERS_TOOK))]
+    #[case::no_round_complete((0, 0, 0), Some(10), Some(RESPONSES_TOOK))]
     fn slow_and_overloaded_servers_are_excused(
         #[case] (count, overloaded, fair): (u32, u32, u64),
         #[case] waited: Option<u64>,

@@ -312,8 +312,8 @@ mod tests {
             });
         }
         let (checks, _) = record.finish().await;
-        let told: Vec<_> = checks.iter().map(|check| check.message.as_str()).collect();
-        assert_eq!(told, ["one (in 2 of 2 iterations)", "alone"]);
+        let messages: Vec<_> = checks.iter().map(|check| check.message.as_str()).collect();
+        assert_eq!(messages, ["one (in 2 of 2 iterations)", "alone"]);
     }
 
     #[rstest]
@@ -344,16 +344,16 @@ mod tests {
             started: Duration::from_secs(seconds),
             ..exchange("/x", outcome)
         };
-        let answered = |json| Outcome::Response(Received { json, ..received(200) });
+        let responded = |json| Outcome::Response(Received { json, ..received(200) });
         let mut record = Record::default();
-        record.sent("third".to_owned(), at(3, answered(Some(Arc::new(json!({}))))));
-        let watch = OpenWatch::seen(at(2, answered(None)), Vec::new());
+        record.sent("third".to_owned(), at(3, responded(Some(Arc::new(json!({}))))));
+        let watch = OpenWatch::seen(at(2, responded(None)), Vec::new());
         record.opened("second".to_owned(), Arc::new(Mutex::new(watch)));
-        let stream = OpenStream::refused(at(4, answered(None)), Vec::new());
+        let stream = OpenStream::rejected(at(4, responded(None)), Vec::new());
         let check = check_result("framing", Verdict::Pass);
         record.opened_stream("fourth".to_owned(), Arc::new(stream), check);
         let mut iteration = Record::default();
-        iteration.sent("first".to_owned(), at(1, answered(None)));
+        iteration.sent("first".to_owned(), at(1, responded(None)));
         iteration.check(check_result("a", Verdict::Pass));
         record.append(iteration);
         assert_eq!(record.checks.len(), 1);

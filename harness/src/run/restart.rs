@@ -60,16 +60,16 @@ pub(super) fn lost_history(exchanges: &[NamedExchange]) -> bool {
     exchanges.iter().any(|named| {
         let exchange = &named.exchange;
         let chose_its_time = exchange.request.target.contains("timeoutSeconds=");
-        exchange.response().is_some_and(|answer| {
-            answer.status == 410
-                || has_expired(answer)
-                || (answer.end == Some(WatchEnd::Server) && !chose_its_time)
+        exchange.response().is_some_and(|response| {
+            response.status == 410
+                || has_expired(response)
+                || (response.end == Some(WatchEnd::Server) && !chose_its_time)
         })
     })
 }
 
-fn has_expired(answer: &Received) -> bool {
-    let last = answer.events.last().filter(|event| event.kind == "ERROR");
+fn has_expired(response: &Received) -> bool {
+    let last = response.events.last().filter(|event| event.kind == "ERROR");
     last.is_some_and(|event| event.object.get("code").and_then(Value::as_u64) == Some(410))
 }
 
@@ -148,8 +148,8 @@ mod tests {
     #[case::the_end_of_a_watch(watched("/a?watch=1", vec![], Some(WatchEnd::Server)), true)]
     #[case::a_watch_expires(watched("/a?watch=1", vec![expired()], Some(WatchEnd::Client)), true)]
     #[case::all_is_well(named("/a", Outcome::Response(received(200))), false)]
-    #[case::another_refusal(named("/a", Outcome::Response(received(404))), false)]
-    #[case::no_answer(
+    #[case::another_rejection(named("/a", Outcome::Response(received(404))), false)]
+    #[case::no_response(
         named("/a", Outcome::Broken(Broken { kind: BrokenKind::Deadline, message: "late".into() })),
         false
     )]

@@ -243,7 +243,7 @@ impl Scope<'_> {
     /// Ends the case if the exchange is broken.
     pub(super) fn require_response(&mut self, id: &str, exchange: &Exchange) -> Flow {
         let Outcome::Broken(broken) = &exchange.outcome else { return Ok(()) };
-        let mut check = self.own_check(&format!("{id}-answers"), id);
+        let mut check = self.own_check(&format!("{id}-response"), id);
         let hurried =
             broken.kind == BrokenKind::Deadline && exchange.took < self.session.fair_wait();
         check.verdict = if hurried { Verdict::Error } else { broken_verdict(broken) };

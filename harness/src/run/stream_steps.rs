@@ -55,7 +55,7 @@ impl Scope<'_> {
         check.expected = json!({"status": 101});
         if open.is_open() {
             self.pass(check);
-        } else if head.status() == 101 || !stream.judges_answer() {
+        } else if head.status() == 101 || !stream.judges_response() {
             check.actual = json!({"status": head.status(), "problems": open.problems});
             if head.status() != 101 {
                 check.symptom = Some(Symptom::StatusCode {
@@ -119,7 +119,7 @@ impl Scope<'_> {
     /// Creates the SPDY streams that clients create at the start: those of the step, or those of
     /// the request.
     async fn first_streams(&mut self, stream: &Stream, target: &str, open: &OpenStream) -> Flow {
-        let protocol = open.snapshot().response().and_then(|answer| answer.stream.clone());
+        let protocol = open.snapshot().response().and_then(|response| response.stream.clone());
         let protocol = protocol.map(|transcript| transcript.protocol.clone()).unwrap_or_default();
         let names = stream.open.clone().unwrap_or_else(|| match stream.kind {
             StreamKind::Command => asked_for(target, &protocol),
@@ -315,7 +315,7 @@ impl Scope<'_> {
         }
         let snapshot = open.snapshot();
         let transcript =
-            snapshot.response().and_then(|answer| answer.stream.clone()).unwrap_or_default();
+            snapshot.response().and_then(|response| response.stream.clone()).unwrap_or_default();
         let mut also = "";
         if let WaitOutcome::TimedOut(why) = waited {
             (check.verdict, also) = self.timed_out(why, check.level).await;
@@ -346,8 +346,10 @@ impl Scope<'_> {
             let mut check = self.stream_check(&finish.id, id, &open);
             check.expected = json!("the server ends the stream");
             let snapshot = open.snapshot();
-            let transcript =
-                snapshot.response().and_then(|answer| answer.stream.clone()).unwrap_or_default();
+            let transcript = snapshot
+                .response()
+                .and_then(|response| response.stream.clone())
+                .unwrap_or_default();
             match &waited {
                 WaitOutcome::Arrived(StreamEnd::Server) => self.pass(check),
                 WaitOutcome::Arrived(StreamEnd::Dropped(_)) if finish.dropped => self.pass(check),

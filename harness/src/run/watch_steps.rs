@@ -71,7 +71,7 @@ impl Scope<'_> {
     /// Keeps a watch open whose response has not begun. Its checks wait for the head.
     fn go_on_without_head(&mut self, request: Request, open: OpenWatch) {
         if self.planned.case.provides == Some(Prerequisite::WatchStart) {
-            let mut check = self.own_check(&format!("{}-answers", request.id), &request.id);
+            let mut check = self.own_check(&format!("{}-response", request.id), &request.id);
             check.verdict = failed_at(check.level);
             check.expected = json!("the head of the response");
             check.message = format!(
@@ -141,8 +141,8 @@ impl Scope<'_> {
                 Ok(Ok(())) => self.came(watch, pattern, &event, id).await?,
                 Ok(Err(mismatch)) => {
                     let mut check = self.event_check(watch, pattern, id).await;
-                    check.message =
-                        format!("the next event is not the expected one: {}", mismatch.in_words());
+                    let why = mismatch.in_words_of("the object");
+                    check.message = format!("the next event is not the expected one: {why}");
                     check.symptom = Some(mismatch.symptom());
                     check.actual = json!({"type": event.kind, "object": *event.object});
                     self.record.check(check);

@@ -87,7 +87,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_file_that_never_was_is_reported() {
-        let told = TokenFile::new("no/such/file".into()).authorization().await.unwrap_err();
-        assert!(told.starts_with("the token file no/such/file cannot be read: "), "{told}");
+        let error = TokenFile::new("no/such/file".into()).authorization().await.unwrap_err();
+        assert!(error.starts_with("the token file no/such/file cannot be read: "), "{error}");
     }
 }

@@ -64,10 +64,10 @@ impl Body {
             grown.unwrap_or_else(|_| Err(self.share.late())).map_err(spent)?;
         }
         let needed = bytes.len() + weight;
-        let answer = response::with_body(self.head, bytes);
+        let response = response::with_body(self.head, bytes);
         Ok(match self.share.into_held(needed) {
-            Some(held) => Received { body: kept(answer.body.clone(), held), ..answer },
-            None => answer,
+            Some(held) => Received { body: kept(response.body.clone(), held), ..response },
+            None => response,
         })
     }
 }
@@ -155,9 +155,9 @@ mod tests {
 
         let mut second = body(&budget);
         second.push(&vec![b' '; 32 << 10], soon()).await.expect("there is room");
-        let answer = second.finish(soon()).await.expect("it is small");
-        let copy = answer.body.slice(10..20);
-        drop(answer);
+        let response = second.finish(soon()).await.expect("it is small");
+        let copy = response.body.slice(10..20);
+        drop(response);
         assert!(budget.free() < MEBIBYTE);
         drop(copy);
         assert_eq!(budget.free(), MEBIBYTE);

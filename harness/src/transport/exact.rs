@@ -19,7 +19,7 @@ use super::{Ready, response};
 use crate::exchange::{Broken, BrokenKind, Outcome, Received};
 
 /// A response whose body has not been read. Drop closes the connection.
-pub(super) struct Answer {
+pub(super) struct ExactResponse {
     received: Received,
     body: OpenBody,
     upgrade: OnUpgrade,
@@ -39,9 +39,9 @@ pub(super) async fn send(
     deadline: Instant,
     budget: &MemoryBudget,
 ) -> (Instant, Outcome) {
-    let (started, answer) = open(dialer, ready, deadline).await;
-    let outcome = match answer {
-        Ok(answer) => answer.read(deadline, budget).await,
+    let (started, response) = open(dialer, ready, deadline).await;
+    let outcome = match response {
+        Ok(response) => response.read(deadline, budget).await,
         Err(broken) => Outcome::Broken(broken),
     };
     (started, outcome)
@@ -52,7 +52,7 @@ pub(super) async fn open(
     dialer: &Dialer,
     ready: Ready,
     deadline: Instant,
-) -> (Instant, Result<Answer, Broken>) {
+) -> (Instant, Result<ExactResponse, Broken>) {
     let target = wire_target(&dialer.prefix, &ready.sent.target);
     let (uri, line) = match held(&target) {
         Some(uri) => (uri, None),
@@ -80,8 +80,8 @@ pub(super) async fn open(
     let mut sender = connection.sender;
     let stage = "waiting for the head of the response";
     let head = by(deadline, BrokenKind::Deadline, stage, sender.send_request(request)).await;
-    let answer = head.and_then(|head| head.map_err(|error| Broken::on_connection(stage, &error)));
-    let answer = answer.map(|mut response| {
+    let response = head.and_then(|head| head.map_err(|error| Broken::on_connection(stage, &error)));
+    let response = response.map(|mut response| {
         let upgrade = hyper::upgrade::on(&mut response);
         let (parts, incoming) = response.into_parts();
         let mut headers = connection.head.take_headers();
@@ -89,16 +89,16 @@ pub(super) async fn open(
         if headers.len() != parts.headers.len() {
             headers = response::text_headers(&parts.headers);
         }
-        Answer {
+        ExactResponse {
             received: response::head(parts.status, parts.version, headers),
             body: OpenBody { incoming, _hold: connection.hold },
             upgrade,
         }
     });
-    (started, answer)
+    (started, response)
 }
 
-impl Answer {
+impl ExactResponse {
     pub(super) fn status(&self) -> u16 {
         self.received.status
     }

@@ -288,20 +288,20 @@ impl Client {
     async fn watch_once(&self, outgoing: Outgoing, deadline: Instant) -> OpenWatch {
         let ready = match self.prepare(outgoing, deadline).await {
             Ok(ready) => ready,
-            Err(exchange) => return OpenWatch::refused(*exchange),
+            Err(exchange) => return OpenWatch::rejected(*exchange),
         };
         let sent = ready.sent.clone();
         let (started, head) = exact::open(&self.shared.dialer, ready, deadline).await;
         match head {
             Err(broken) => {
-                OpenWatch::refused(self.exchange(sent, started, Outcome::Broken(broken)))
+                OpenWatch::rejected(self.exchange(sent, started, Outcome::Broken(broken)))
             }
-            Ok(answer) if answer.status() != 200 => {
-                let outcome = answer.read(deadline, &self.shared.budget).await;
-                OpenWatch::refused(self.exchange(sent, started, outcome))
+            Ok(response) if response.status() != 200 => {
+                let outcome = response.read(deadline, &self.shared.budget).await;
+                OpenWatch::rejected(self.exchange(sent, started, outcome))
             }
-            Ok(answer) => {
-                let (received, body) = answer.into_parts();
+            Ok(response) => {
+                let (received, body) = response.into_parts();
                 let head = self.exchange(sent, started, Outcome::Response(received));
                 let Shared { limits, budget, .. } = &*self.shared;
                 OpenWatch::reading(head, body, self.origin, limits, budget)
@@ -329,23 +329,23 @@ impl Client {
     ) -> OpenStream {
         let mut ready = match self.prepare(outgoing, deadline).await {
             Ok(ready) => ready,
-            Err(exchange) => return OpenStream::refused(*exchange, Vec::new()),
+            Err(exchange) => return OpenStream::rejected(*exchange, Vec::new()),
         };
         let token =
             if token_in_protocols { identity::token_to_protocols(&mut ready) } else { None };
         let sent = ready.sent.clone();
         let (started, head) = exact::open(&self.shared.dialer, ready, deadline).await;
-        let refused = |outcome| {
-            OpenStream::refused(self.exchange(sent.clone(), started, outcome), Vec::new())
+        let rejected = |outcome| {
+            OpenStream::rejected(self.exchange(sent.clone(), started, outcome), Vec::new())
         };
-        let answer = match head {
-            Err(broken) => return refused(Outcome::Broken(broken)),
-            Ok(answer) if answer.status() != 101 => {
-                return refused(answer.read(deadline, &self.shared.budget).await);
+        let response = match head {
+            Err(broken) => return rejected(Outcome::Broken(broken)),
+            Ok(response) if response.status() != 101 => {
+                return rejected(response.read(deadline, &self.shared.budget).await);
             }
-            Ok(answer) => answer,
+            Ok(response) => response,
         };
-        let (mut received, upgraded) = answer.upgraded(deadline).await;
+        let (mut received, upgraded) = response.upgraded(deadline).await;
         // A server may echo the token, which reports must not show.
         if let Some(token) = token {
             for (_, value) in &mut received.headers {
@@ -355,7 +355,7 @@ impl Client {
         let problems = handshake.problems(&received);
         let protocol = handshake.chosen(&received);
         match upgraded {
-            Err(broken) => refused(Outcome::Broken(broken)),
+            Err(broken) => rejected(Outcome::Broken(broken)),
             Ok(upgraded) => {
                 let head = self.exchange(sent, started, Outcome::Response(received));
                 if problems.is_empty() {
@@ -363,7 +363,7 @@ impl Client {
                     let over = (handshake.over, protocol);
                     OpenStream::over(io, head, over, shape, self.origin)
                 } else {
-                    OpenStream::refused(head, problems)
+                    OpenStream::rejected(head, problems)
                 }
             }
         }

@@ -37,32 +37,32 @@ impl Client {
     /// denied discovery.
     pub async fn ping(&self, deadline: Instant) -> Result<Reached, TargetError> {
         let mut version = None;
-        let mut answered = false;
+        let mut responded = false;
         let mut failure = None;
         let mut forbidden = 0;
         let mut strange = Some(Vec::new());
         for path in PATHS {
             match self.send(get(path), deadline).await.outcome {
-                Outcome::Response(answer) if answer.status == 401 => {
+                Outcome::Response(response) if response.status == 401 => {
                     return Err(TargetError::Unauthenticated {
                         server: self.shared.server.clone(),
                         path,
                         advice: self.shared.identities.advice(),
                     });
                 }
-                Outcome::Response(answer) => {
-                    let good = (200..300).contains(&answer.status);
+                Outcome::Response(response) => {
+                    let good = (200..300).contains(&response.status);
                     if path != "/healthz" {
                         strange = strange.and_then(|mut texts| {
-                            texts.push((answer.status, strange_response(path, &answer)?));
+                            texts.push((response.status, strange_response(path, &response)?));
                             Some(texts)
                         });
                     }
                     if path == "/version" && good {
-                        version = answer.json;
+                        version = response.json;
                     }
-                    answered = true;
-                    if answer.status == 403 && DISCOVERY.contains(&path) {
+                    responded = true;
+                    if response.status == 403 && DISCOVERY.contains(&path) {
                         forbidden += 1;
                     }
                     if path != "/version" && good && strange.is_none() {
@@ -79,14 +79,14 @@ impl Client {
                             | BrokenKind::Budget
                     );
                     failure.get_or_insert(broken);
-                    if is_hopeless && !answered {
+                    if is_hopeless && !responded {
                         break;
                     }
                 }
             }
         }
         match failure {
-            Some(broken) if !answered => Err(self.unreachable(broken)),
+            Some(broken) if !responded => Err(self.unreachable(broken)),
             _ if forbidden == DISCOVERY.len() && self.shared.identities.is_anonymous() => {
                 Err(TargetError::Anonymous {
                     server: self.shared.server.clone(),

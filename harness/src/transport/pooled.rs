@@ -110,7 +110,7 @@ impl Plain {
     ) -> Result<Outcome, Failure> {
         let pool = if anonymous { &self.anonymous } else { &self.authenticated };
         let place = pool.place().map_err(Broken::not_sent)?;
-        let answered = async {
+        let responded = async {
             let stage = "waiting for the head of the response";
             let response =
                 by(deadline, BrokenKind::Deadline, stage, place.0.client.execute(request)).await?;
@@ -120,7 +120,7 @@ impl Plain {
             })?;
             Ok(receive(response, deadline, budget).await?)
         };
-        let outcome = answered.await;
+        let outcome = responded.await;
         if outcome
             .as_ref()
             .is_err_and(|failure: &Failure| failure.broken.kind == BrokenKind::Deadline)

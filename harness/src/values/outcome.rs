@@ -221,9 +221,9 @@ mod tests {
 
     #[test]
     fn without_response_the_error_is_known() {
-        let broken = Broken { kind: BrokenKind::Connect, message: "refused".to_owned() };
+        let broken = Broken { kind: BrokenKind::Connect, message: "rejected".to_owned() };
         let value = value(Outcome::Broken(broken), None);
-        assert_eq!((&value["status"], &value["error"]), (&json!(0), &json!("refused")));
+        assert_eq!((&value["status"], &value["error"]), (&json!(0), &json!("rejected")));
         assert_eq!(value["body"], Value::Null);
     }
 }

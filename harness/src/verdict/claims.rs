@@ -45,7 +45,7 @@ pub(super) struct Broken {
 pub(super) fn expectation(claim: &Claim, values: &Values) -> Result<Value, Undefined> {
     Ok(match claim {
         Claim::Status(codes) => json!({"status": one_or_all(codes)}),
-        Claim::Rejected(refusal) => describe_refusal(refusal, values)?,
+        Claim::Rejected(rejection) => describe_rejection(rejection, values)?,
         Claim::Body(pattern) => json!({"body": describe(pattern, values)?}),
         Claim::Header { name, value: None } => json!({"header": {name: {"$absent": true}}}),
         Claim::Header { name, value: Some(text) } => {
@@ -108,7 +108,7 @@ fn holds(claim: &Claim, evidence: Evidence<'_>) -> Judged {
         Claim::AnyOf(sets) => return any_holds(claim, sets, evidence),
         _ => {}
     }
-    let Some((exchange, received)) = evidence.exchange.and_then(answered) else {
+    let Some((exchange, received)) = evidence.exchange.and_then(responded) else {
         let request = evidence.exchange.map(|exchange| exchange.request.verb());
         return Ok(Err(Broken {
             expected: expectation(claim, evidence.values)?,
@@ -123,7 +123,7 @@ fn holds(claim: &Claim, evidence: Evidence<'_>) -> Judged {
         } else {
             Err(wrong_code(codes, json!({"status": one_or_all(codes)}), exchange, received))
         }),
-        Claim::Rejected(refusal) => refused(refusal, evidence, exchange, received),
+        Claim::Rejected(rejection) => rejected(rejection, evidence, exchange, received),
         Claim::Body(pattern) => body(pattern, evidence, exchange, received),
         Claim::Header { name, value } => header(name, value.as_ref(), received, evidence.values),
         Claim::Text(pattern) => text(pattern, received, evidence.values),
@@ -174,7 +174,7 @@ fn any_holds(claim: &Claim, sets: &[Vec<Claim>], evidence: Evidence<'_>) -> Judg
     }
     let expected = expectation(claim, evidence.values)?;
     let is_code = |broken: &Broken| matches!(broken.symptom, Some(Symptom::StatusCode { .. }));
-    if let Some((exchange, received)) = evidence.exchange.and_then(answered)
+    if let Some((exchange, received)) = evidence.exchange.and_then(responded)
         && all.iter().all(is_code)
         && all.iter().all(|broken| broken.steps.is_empty())
     {
@@ -204,7 +204,7 @@ fn broken_cel(expression: &Expression, values: &Values) -> Option<Broken> {
     Some(Broken { expected, actual, message, symptom, steps, differing })
 }
 
-fn answered(exchange: &Exchange) -> Option<(&Exchange, &Received)> {
+fn responded(exchange: &Exchange) -> Option<(&Exchange, &Received)> {
     exchange.response().map(|received| (exchange, received))
 }
 
@@ -247,16 +247,16 @@ fn body(
 }
 
 /// Checks code, Status body and reason. A rejection for another reason does not count.
-fn refused(
-    refusal: &Rejection,
+fn rejected(
+    rejection: &Rejection,
     evidence: Evidence<'_>,
     exchange: &Exchange,
     received: &Received,
 ) -> Judged {
     let values = evidence.values;
-    let expected = describe_refusal(refusal, values)?;
-    if !refusal.code.contains(&received.status) {
-        return Ok(Err(wrong_code(&refusal.code, expected, exchange, received)));
+    let expected = describe_rejection(rejection, values)?;
+    if !rejection.code.contains(&received.status) {
+        return Ok(Err(wrong_code(&rejection.code, expected, exchange, received)));
     }
     let failed = |message: String, symptom: Symptom| {
         let (expected, actual) = (expected.clone(), seen(received));
@@ -270,16 +270,16 @@ fn refused(
             Symptom::MissingField { field },
         );
     };
-    if let Some((message, symptom)) = not_a_status(refusal, status, received.status) {
+    if let Some((message, symptom)) = not_a_status(rejection, status, received.status) {
         return failed(message, symptom);
     }
-    if let Some(pattern) = &refusal.details
+    if let Some(pattern) = &rejection.details
         && let Err(mismatch) = matches(pattern, status.get("details"), values)?
     {
         let mismatch = Mismatch { at: format!("/details{}", mismatch.at), ..mismatch };
         return failed(format!("in the Status, {}", mismatch.in_words()), mismatch.symptom());
     }
-    if let Some(text) = &refusal.message {
+    if let Some(text) = &rejection.message {
         let message = status["message"].as_str().unwrap_or_default();
         if !text_matches(text, message, values)? {
             let expected = text_in_words(text, values)?;
@@ -293,7 +293,7 @@ fn refused(
 }
 
 /// Returns why a body is not the Status of a rejection.
-fn not_a_status(refusal: &Rejection, status: &Value, code: u16) -> Option<(String, Symptom)> {
+fn not_a_status(rejection: &Rejection, status: &Value, code: u16) -> Option<(String, Symptom)> {
     let got = |member: &str, expected: &str| {
         let field = member.to_owned();
         match &status[member] {
@@ -316,27 +316,27 @@ fn not_a_status(refusal: &Rejection, status: &Value, code: u16) -> Option<(Strin
         return Some(got("code", &format!("{code} as in the response")));
     }
     let is_reason = |reason: &String| status["reason"] == reason.as_str();
-    if !refusal.reason.is_empty() && !refusal.reason.iter().any(is_reason) {
-        return Some(got("reason", &refusal.reason.join(" or ")));
+    if !rejection.reason.is_empty() && !rejection.reason.iter().any(is_reason) {
+        return Some(got("reason", &rejection.reason.join(" or ")));
     }
     None
 }
 
-fn describe_refusal(refusal: &Rejection, values: &Values) -> Result<Value, Undefined> {
+fn describe_rejection(rejection: &Rejection, values: &Values) -> Result<Value, Undefined> {
     let mut body = json!({
         "kind": "Status", "apiVersion": "v1", "status": "Failure",
-        "code": one_or_all(&refusal.code),
+        "code": one_or_all(&rejection.code),
     });
-    if !refusal.reason.is_empty() {
-        body["reason"] = one_or_all(&refusal.reason);
+    if !rejection.reason.is_empty() {
+        body["reason"] = one_or_all(&rejection.reason);
     }
-    if let Some(details) = &refusal.details {
+    if let Some(details) = &rejection.details {
         body["details"] = describe(details, values)?;
     }
-    if let Some(message) = &refusal.message {
+    if let Some(message) = &rejection.message {
         body["message"] = json!(text_in_words(message, values)?);
     }
-    Ok(json!({"status": one_or_all(&refusal.code), "body": body}))
+    Ok(json!({"status": one_or_all(&rejection.code), "body": body}))
 }
 
 fn seen(received: &Received) -> Value {

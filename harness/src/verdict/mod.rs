@@ -214,8 +214,8 @@ fn settle(
 
 /// Returns why the body is invalid JSON, which also explains failed expressions.
 fn no_json(exchange: &Exchange) -> Option<&str> {
-    let answer = exchange.response().filter(|answer| answer.json.is_none())?;
-    answer.json_fault.as_deref()
+    let response = exchange.response().filter(|response| response.json.is_none())?;
+    response.json_fault.as_deref()
 }
 
 #[cfg(test)]

@@ -41,7 +41,10 @@ impl Mismatch {
             Some(Value::Array(items)) if items.iter().any(Value::is_object) => {
                 format!("{place} has {}, expected {}", plural(items.len(), "item"), self.expected)
             }
-            Some(actual) => format!("{place} is {}, expected {}", short(actual), self.expected),
+            Some(actual) => {
+                let shown = named(actual).unwrap_or_else(|| short(actual));
+                format!("{place} is {shown}, expected {}", self.expected)
+            }
             None => format!("{place} is missing{}", self.expectation()),
         }
     }
@@ -85,6 +88,15 @@ impl Mismatch {
             place => place.to_owned(),
         }
     }
+}
+
+/// Shows a whole API object by its kind and its name. Its JSON would be too long.
+fn named(value: &Value) -> Option<String> {
+    let kind = value.get("kind")?.as_str()?;
+    let name = value.pointer("/metadata/name")?.as_str()?;
+    let version = value.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+    let version = version.map(|version| format!(" with resourceVersion {version}"));
+    Some(format!("the {kind} {name:?}{}", version.unwrap_or_default()))
 }
 
 /// Matches an optional value against a pattern.

@@ -255,7 +255,7 @@ fn member(name: &str, value: &str) -> Pattern {
         },
     })
 )]
-#[case::all_of_a_refusal(
+#[case::all_of_a_rejection(
     vec![Claim::Rejected(Rejection {
         code: vec![409],
         reason: vec!["Conflict".into()],
@@ -299,19 +299,19 @@ fn an_expression_that_does_not_hold_shows_what_it_looked_at() {
     values.requests.add("a", &exchange(1, &json!({})));
     values.set("a", json!({"status": 1, "body": {"b": "x".repeat(3000)}}));
     let judging = options("http://h");
-    let told = |text: &str| {
+    let judged = |text: &str| {
         judge(&check(Claim::Cel(expression(text))), "expect", None, &values, &judging).unwrap()
     };
-    assert_eq!(told("a.status == 1").verdict, Verdict::Pass);
-    let result = told("a.status == 2");
+    assert_eq!(judged("a.status == 1").verdict, Verdict::Pass);
+    let result = judged("a.status == 2");
     assert_eq!(result.verdict, Verdict::Fail);
     assert_eq!(result.message, "`a` (GET /api/v1/x) returned HTTP 1, expected 2");
     assert_eq!(result.expected, json!({"cel": "a.status == 2"}));
     assert_eq!(result.actual, json!({"HTTP status of `a`": 1, "expected": 2}));
     assert_eq!(result.steps, ["a"]);
     assert!(result.curl.is_some_and(|curl| curl.ends_with(" http://h/api/v1/x")));
-    assert!(told("a.body.b == ''").message.len() < 200);
-    assert_eq!(told("a.missing == 2").verdict, Verdict::Fail);
+    assert!(judged("a.body.b == ''").message.len() < 200);
+    assert_eq!(judged("a.missing == 2").verdict, Verdict::Fail);
 }
 
 #[test]
@@ -327,15 +327,15 @@ fn a_case_may_describe_its_failure() {
             kubeproof_cases::case::MessagePart::Value(value),
         ],
     };
-    let told = |text: &str| {
+    let judged = |text: &str| {
         let claims = vec![Claim::Cel(expression(text))];
         let check =
             Check { message: Some(message.clone()), claims, ..check(Claim::Status(vec![])) };
         judge(&check, "expect", None, &values, &judging).unwrap().message
     };
-    assert_eq!(told("codes.size() == 1"), "statuses: 200 ×2, 409 ×2");
-    assert_eq!(told("codes[0].missing == 1"), "codes[0].missing is missing");
-    assert_eq!(told("codes.size() == 4"), "");
+    assert_eq!(judged("codes.size() == 1"), "statuses: 200 ×2, 409 ×2");
+    assert_eq!(judged("codes[0].missing == 1"), "codes[0].missing is missing");
+    assert_eq!(judged("codes.size() == 4"), "");
 }
 
 #[rstest]
@@ -432,12 +432,12 @@ fn an_event_is_the_one_by_its_type_and_object(
     "(the body is no JSON: it ends early)"
 )]
 #[case::a_body(Claim::Body(member("a", "b")), "it ends early")]
-fn why_a_body_could_not_be_read_is_reported_once(#[case] claim: Claim, #[case] told: &str) {
+fn why_a_body_could_not_be_read_is_reported_once(#[case] claim: Claim, #[case] text: &str) {
     let mut cut = exchange(200, &json!({}));
-    let Outcome::Response(received) = &mut cut.outcome else { unreachable!("it is answered") };
+    let Outcome::Response(received) = &mut cut.outcome else { unreachable!("it is a response") };
     (received.json, received.json_fault) = (None, Some("it ends early".into()));
     let message = judged(&check(claim), &cut, false).message;
-    assert!(message.contains(told), "{message}");
+    assert!(message.contains(text), "{message}");
     assert_eq!(message.matches("it ends early").count(), 1, "{message}");
 }
 
@@ -445,7 +445,7 @@ fn why_a_body_could_not_be_read_is_reported_once(#[case] claim: Claim, #[case] t
 #[test]
 fn a_body_that_was_read_is_not_blamed() {
     let mut twice = exchange(200, &json!({"a": 2}));
-    let Outcome::Response(received) = &mut twice.outcome else { unreachable!("it is answered") };
+    let Outcome::Response(received) = &mut twice.outcome else { unreachable!("it is a response") };
     received.json_fault = Some("duplicate key /a".into());
     let message = judged(&check(Claim::Status(vec![201])), &twice, false).message;
     assert!(!message.contains("no JSON"), "{message}");

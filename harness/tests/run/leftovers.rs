@@ -66,14 +66,10 @@ async fn nothing_is_left(#[case] interrupted: bool) {
         }
         going.interrupt.cancel();
     }
-    let told = going.end().await;
-    assert_eq!(told.results.len(), if interrupted { 0 } else { 3 });
-    assert!(
-        told.results.iter().all(|result| result.verdict == Verdict::Pass),
-        "{:?}",
-        told.results
-    );
-    assert_eq!(told.notices, [""; 0]);
+    let run = going.end().await;
+    assert_eq!(run.results.len(), if interrupted { 0 } else { 3 });
+    assert!(run.results.iter().all(|result| result.verdict == Verdict::Pass), "{:?}", run.results);
+    assert_eq!(run.notices, [""; 0]);
     assert_eq!(names(&client, "/api/v1/namespaces").await, before);
     assert_eq!(names(&client, CRDS).await, [""; 0]);
     assert_eq!(names(&client, MAPS).await, maps);
@@ -109,14 +105,14 @@ steps:
     let kept = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}});
     create(&client, "/api/v1/namespaces/default/configmaps", &kept).await;
     let options = RunOptions { namespace: Some("default".into()), ..options() };
-    let told = run_cases(&cases, &client, &options).await;
-    assert_eq!(told.of("a/makes").verdict, Verdict::Pass, "{}", told.of("a/makes").reason);
-    let skipped = told.of("a/empties");
+    let run = run_cases(&cases, &client, &options).await;
+    assert_eq!(run.of("a/makes").verdict, Verdict::Pass, "{}", run.of("a/makes").reason);
+    let skipped = run.of("a/empties");
     assert_eq!(skipped.verdict, Verdict::Skip);
     assert_eq!(skipped.skip.as_ref().map(SkipReason::code), Some("deletes-foreign-objects"));
     assert_eq!(names(&client, "/api/v1/namespaces/default/configmaps").await, ["kept"]);
     let forbidden = |notice: &String| notice.contains("which --namespace forbids");
-    assert!(told.notices.len() == 2 && told.notices.iter().all(forbidden), "{:?}", told.notices);
+    assert!(run.notices.len() == 2 && run.notices.iter().all(forbidden), "{:?}", run.notices);
 }
 
 #[rstest]
@@ -141,8 +137,8 @@ steps:
   - request: {id: read, method: GET, path: /api, expect: [{id: ok, status: 404}]}
 "#,
     )]);
-    let told = run_cases(&cases, &peer.client, &options()).await;
-    assert_eq!(told.notices, notices);
+    let run = run_cases(&cases, &peer.client, &options()).await;
+    assert_eq!(run.notices, notices);
 }
 
 /// A server with old leftovers, a new node, and objects of other users.
@@ -163,7 +159,7 @@ fn littered(method: &str, target: &str, _: &Value) -> Reply {
         };
         json!({"items": names.iter().map(item).collect::<Vec<_>>()})
     };
-    let answer = match (method, target.split('?').next().unwrap_or_default()) {
+    let response = match (method, target.split('?').next().unwrap_or_default()) {
         ("DELETE", _) => json!({"kind": "Status", "status": "Success"}),
         (_, "/api") => json!({"versions": ["v1"]}),
         (_, "/apis") => json!({"groups": groups}),
@@ -189,7 +185,7 @@ fn littered(method: &str, target: &str, _: &Value) -> Reply {
         (_, "/api/v1/closed") => return Reply::Json(403, json!({})),
         _ => return Reply::Json(404, json!({})),
     };
-    Reply::Json(200, answer)
+    Reply::Json(200, response)
 }
 
 /// Names identify leftovers, and their age excludes running runs.

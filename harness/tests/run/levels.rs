@@ -24,7 +24,7 @@ const USE: &str = "  - expect: [{id: last, cel: 'uid != \"\"'}]\n";
 #[rstest]
 #[case::given("given-made", &[GIVEN, "  - expect: [{id: last, cel: made.status == 201}]\n"])]
 #[case::capture("read-uid", &[CAPTURE, USE])]
-#[case::deadline("late-answers", &[DEADLINE])]
+#[case::deadline("late-response", &[DEADLINE])]
 #[case::watch("comes", &[WATCH])]
 #[tokio::test]
 async fn an_implied_check_has_the_level_of_its_case(

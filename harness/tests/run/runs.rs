@@ -21,7 +21,7 @@ const ASKS_VERSION: &str = "steps:
 ";
 
 /// Starts a server with this reply to requests of cases. Discovery is empty.
-async fn answering(reply: fn() -> Reply) -> Peer {
+async fn responding(reply: fn() -> Reply) -> Peer {
     Peer::start(move |_, target, _| match target {
         "/asked" => reply(),
         _ => Reply::Json(404, json!({})),
@@ -30,21 +30,21 @@ async fn answering(reply: fn() -> Reply) -> Peer {
 }
 
 #[rstest]
-#[case::answered(|| Reply::Json(200, json!({})), "is-there", Verdict::Pass)]
-#[case::refused(|| Reply::Json(404, json!({})), "is-there", Verdict::Fail)]
-#[case::hangs(|| Reply::Hang, "version-answers", Verdict::Fail)]
-#[case::hangs_up(|| Reply::HangUp, "version-answers", Verdict::Fail)]
+#[case::responded(|| Reply::Json(200, json!({})), "is-there", Verdict::Pass)]
+#[case::rejected(|| Reply::Json(404, json!({})), "is-there", Verdict::Fail)]
+#[case::hangs(|| Reply::Hang, "version-response", Verdict::Fail)]
+#[case::hangs_up(|| Reply::HangUp, "version-response", Verdict::Fail)]
 #[tokio::test]
 async fn every_end_of_an_exchange_is_a_verdict(
     #[case] reply: fn() -> Reply,
     #[case] check: &str,
     #[case] verdict: Verdict,
 ) {
-    let peer = answering(reply).await;
+    let peer = responding(reply).await;
     let options = RunOptions { case_timeout: Duration::from_millis(300), ..options() };
-    let told = run_cases(&catalogue(&[("a/b", ASKS_VERSION)]), &peer.client, &options).await;
-    assert_eq!(checks(told.of("a/b")), [(check, verdict)]);
-    assert_eq!(told.of("a/b").exchanges.len(), 1);
+    let run = run_cases(&catalogue(&[("a/b", ASKS_VERSION)]), &peer.client, &options).await;
+    assert_eq!(checks(run.of("a/b")), [(check, verdict)]);
+    assert_eq!(run.of("a/b").exchanges.len(), 1);
 }
 
 const SLOW: &str = "  - request: {id: slow, method: GET, path: /slow}\n";
@@ -75,8 +75,8 @@ const WATCHES: &str = "
 
 /// A slow server is not at fault if too little time was left.
 #[rstest]
-#[case::no_answer(&[SLOW, ASKS_LATE], "late-answers", Verdict::Error)]
-#[case::no_time_for_rounds(&[ASKS_OFTEN], "slow-answers", Verdict::Error)]
+#[case::no_response(&[SLOW, ASKS_LATE], "late-response", Verdict::Error)]
+#[case::no_time_for_rounds(&[ASKS_OFTEN], "slow-response", Verdict::Error)]
 #[case::few_rounds_in_time(&[SLOW, ASKS_IN_VAIN], "ready", Verdict::Fail)]
 #[case::no_event(&[SLOW, WATCHES], "comes", Verdict::Error)]
 #[case::nothing_else_to_wait_for(&[WATCHES], "comes", Verdict::Fail)]
@@ -95,8 +95,8 @@ async fn what_the_time_of_the_case_is_too_short_for_is_no_failure(
     .await;
     let options = RunOptions { case_timeout: Duration::from_secs(2), ..options() };
     let case = format!("steps:\n{}", steps.concat());
-    let told = run_cases(&catalogue(&[("a/b", &case)]), &peer.client, &options).await;
-    let result = told.of("a/b");
+    let run = run_cases(&catalogue(&[("a/b", &case)]), &peer.client, &options).await;
+    let result = run.of("a/b");
     assert_eq!(result.verdict, verdict, "{}", result.reason);
     assert!(result.reason.starts_with(check), "{}", result.reason);
     assert_eq!(
@@ -109,7 +109,7 @@ async fn what_the_time_of_the_case_is_too_short_for_is_no_failure(
 
 #[tokio::test]
 async fn no_case_begins_while_results_wait_to_be_heard() {
-    let peer = answering(|| Reply::Json(200, json!({}))).await;
+    let peer = responding(|| Reply::Json(200, json!({}))).await;
     let ids: Vec<String> = (0..6).map(|n| format!("a/b{n}")).collect();
     let cases: Vec<_> = ids.iter().map(|id| (id.as_str(), ASKS_VERSION)).collect();
     let options = RunOptions { jobs: 1, ..options() };
@@ -150,15 +150,15 @@ steps:
 ",
         ),
     ]);
-    let told = run_cases(&cases, &peer.client, &options()).await;
-    assert_eq!(told.of("a/alone").verdict, Verdict::Fail);
-    assert_eq!(told.of("a/subject").verdict, Verdict::Skip);
+    let run = run_cases(&cases, &peer.client, &options()).await;
+    assert_eq!(run.of("a/alone").verdict, Verdict::Fail);
+    assert_eq!(run.of("a/subject").verdict, Verdict::Skip);
     assert!(peer.writes().is_empty(), "{:?}", peer.writes());
 }
 
 #[tokio::test]
 async fn a_missing_capture_ends_the_case_after_the_checks_of_its_step() {
-    let peer = answering(|| Reply::Json(404, json!({"other": 1}))).await;
+    let peer = responding(|| Reply::Json(404, json!({"other": 1}))).await;
     let cases = catalogue(&[(
         "a/b",
         "steps:
@@ -173,12 +173,12 @@ async fn a_missing_capture_ends_the_case_after_the_checks_of_its_step() {
   - request: {id: again, method: GET, path: '/asked/${uid}', expect: [{id: never, status: 200}]}
 ",
     )]);
-    let told = run_cases(&cases, &peer.client, &options()).await;
+    let run = run_cases(&cases, &peer.client, &options()).await;
     assert_eq!(
-        checks(told.of("a/b")),
+        checks(run.of("a/b")),
         [("is-there", Verdict::Fail), ("reads-it", Verdict::Fail), ("asked-uid", Verdict::Fail)]
     );
-    assert!(told.of("a/b").reason.starts_with("is-there: "), "{}", told.of("a/b").reason);
+    assert!(run.of("a/b").reason.starts_with("is-there: "), "{}", run.of("a/b").reason);
 }
 
 #[tokio::test]
@@ -203,8 +203,8 @@ async fn until_tries_again_and_counts_only_the_last_round() {
   - expect: [{id: seen, cel: served.asked.status == 200}]
 ",
     )]);
-    let told = run_cases(&cases, &peer.client, &options()).await;
-    let result = told.of("a/b");
+    let run = run_cases(&cases, &peer.client, &options()).await;
+    let result = run.of("a/b");
     assert_eq!(
         checks(result),
         [("is-there", Verdict::Pass), ("served", Verdict::Pass), ("seen", Verdict::Pass)]
@@ -276,8 +276,8 @@ steps:
 async fn loops_and_branches_have_results_and_scopes_of_their_own() {
     let (_server, client) = reference().await;
     let cases = catalogue(&[("a/b", LOOPS_AND_BRANCHES)]);
-    let told = run_cases(&cases, &client, &options()).await;
-    let result = told.of("a/b");
+    let run = run_cases(&cases, &client, &options()).await;
+    let result = run.of("a/b");
     let expected = ["same", "there", "streams", "comes", "captured", "all", "posted", "refreshed"];
     assert_eq!(checks(result), expected.map(|id| (id, Verdict::Pass)), "{}", result.reason);
     assert_eq!(
@@ -293,7 +293,7 @@ async fn loops_and_branches_have_results_and_scopes_of_their_own() {
 )]
 #[case::never(
     "until: {id: event, type: DELETED}",
-    "the expected DELETED event does not arrive: the server ended the watch"
+    "the expected DELETED event does not arrive: the server run the watch"
 )]
 #[tokio::test]
 async fn an_event_that_is_not_the_one_fails_and_ends_the_case(
@@ -319,8 +319,8 @@ steps:
 "
         ),
     )]);
-    let told = run_cases(&cases, &client, &options()).await;
-    let result = told.of("a/b");
+    let run = run_cases(&cases, &client, &options()).await;
+    let result = run.of("a/b");
     assert_eq!(checks(result), [("streams", Verdict::Pass), ("event", Verdict::Fail)]);
     assert!(result.checks[1].message.starts_with(message), "{}", result.checks[1].message);
     assert_eq!(result.exchanges.last().unwrap().step, "seen");
@@ -343,51 +343,51 @@ steps:
             _ => Reply::Json(404, json!({})),
         })
         .await;
-        let told = run_cases(&cases, &peer.client, &options()).await;
-        assert_eq!(checks(told.of("a/b")), [("given-made", verdict)]);
+        let run = run_cases(&cases, &peer.client, &options()).await;
+        assert_eq!(checks(run.of("a/b")), [("given-made", verdict)]);
     }
 }
 
 #[tokio::test]
 async fn after_enough_failures_the_rest_is_skipped() {
-    let peer = answering(|| Reply::Json(404, json!({}))).await;
+    let peer = responding(|| Reply::Json(404, json!({}))).await;
     let cases = catalogue(&[("a/a", ASKS_VERSION), ("a/b", ASKS_VERSION), ("a/c", ASKS_VERSION)]);
     let options = RunOptions { jobs: 1, max_fail: Some(1), ..options() };
-    let told = run_cases(&cases, &peer.client, &options).await;
-    assert_eq!((told.count(Verdict::Fail), told.count(Verdict::Skip)), (1, 2));
+    let run = run_cases(&cases, &peer.client, &options).await;
+    assert_eq!((run.count(Verdict::Fail), run.count(Verdict::Skip)), (1, 2));
 }
 
 #[tokio::test]
 async fn when_the_time_of_the_run_is_over_the_rest_are_errors() {
-    let peer = answering(|| Reply::Hang).await;
+    let peer = responding(|| Reply::Hang).await;
     let cases = catalogue(&[("a/a", ASKS_VERSION), ("a/b", ASKS_VERSION)]);
     let options = RunOptions { jobs: 1, timeout: Some(Duration::from_millis(200)), ..options() };
-    let told = run_cases(&cases, &peer.client, &options).await;
-    assert_eq!(told.count(Verdict::Error), 2);
+    let run = run_cases(&cases, &peer.client, &options).await;
+    assert_eq!(run.count(Verdict::Error), 2);
     assert!(
-        told.results.iter().all(|result| result.reason.contains("--timeout")),
+        run.results.iter().all(|result| result.reason.contains("--timeout")),
         "{:?}",
-        told.results
+        run.results
     );
 }
 
 #[tokio::test]
 async fn an_interrupt_ends_running_cases_without_a_result() {
-    let peer = answering(|| Reply::Hang).await;
+    let peer = responding(|| Reply::Hang).await;
     let cases = catalogue(&[("a/a", ASKS_VERSION), ("a/b", ASKS_VERSION)]);
     let options = RunOptions { jobs: 1, ..options() };
     let mut going = RunInProgress::begin(&cases, &peer.client, &options).await;
     going.until(|event| matches!(event, Event::CaseStarted { .. })).await;
     going.interrupt.cancel();
-    let told = going.end().await;
-    assert!(told.results.is_empty());
-    assert!(told.finished.unwrap().interrupted);
+    let run = going.end().await;
+    assert!(run.results.is_empty());
+    assert!(run.finished.unwrap().interrupted);
 }
 
 #[tokio::test]
 async fn each_case_runs_as_often_as_asked() {
-    let peer = answering(|| Reply::Json(200, json!({}))).await;
+    let peer = responding(|| Reply::Json(200, json!({}))).await;
     let options = RunOptions { repeat: 3, ..options() };
-    let told = run_cases(&catalogue(&[("a/b", ASKS_VERSION)]), &peer.client, &options).await;
-    assert_eq!(told.count(Verdict::Pass), 3);
+    let run = run_cases(&catalogue(&[("a/b", ASKS_VERSION)]), &peer.client, &options).await;
+    assert_eq!(run.count(Verdict::Pass), 3);
 }

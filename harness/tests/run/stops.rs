@@ -35,9 +35,9 @@ fn many(count: usize, steps: &str) -> Catalogue {
     catalogue(&cases)
 }
 
-fn skipped_by_stop(told: &RunEvents) -> usize {
+fn skipped_by_stop(run: &RunEvents) -> usize {
     let is_stop = |reason: &SkipReason| matches!(reason, SkipReason::Stopped(_));
-    told.results.iter().filter(|result| result.skip.as_ref().is_some_and(is_stop)).count()
+    run.results.iter().filter(|result| result.skip.as_ref().is_some_and(is_stop)).count()
 }
 
 /// The request that the server breaks on its way out is no failure. The connections of a process
@@ -62,13 +62,13 @@ async fn a_run_stops_when_its_server_goes_away(#[case] resets: u32) {
     })
     .await;
     let options = RunOptions { jobs: 1, ..options() };
-    let told = run_cases(&many(20, LISTS), &peer.client, &options).await;
-    let verdicts = [Verdict::Pass, Verdict::Fail].map(|verdict| told.count(verdict));
-    assert_eq!(verdicts, [3, 0], "{:?}", told.results);
-    let errors = told.count(Verdict::Error);
+    let run = run_cases(&many(20, LISTS), &peer.client, &options).await;
+    let verdicts = [Verdict::Pass, Verdict::Fail].map(|verdict| run.count(verdict));
+    assert_eq!(verdicts, [3, 0], "{:?}", run.results);
+    let errors = run.count(Verdict::Error);
     assert!((10..=11).contains(&errors), "{errors}");
-    assert_eq!(skipped_by_stop(&told), 17 - errors);
-    let stopped = told.finished.unwrap().stopped.expect("a reason");
+    assert_eq!(skipped_by_stop(&run), 17 - errors);
+    let stopped = run.finished.unwrap().stopped.expect("a reason");
     assert_eq!(stopped.reason, StopReason::Refused);
     assert_eq!(stopped.after.as_deref(), Some("GET /apis/example.com/v1/things"));
 }
@@ -83,11 +83,11 @@ async fn a_run_stops_when_every_create_hangs() {
     .await;
     let case_timeout = Duration::from_millis(600);
     let options = RunOptions { jobs: 10, case_timeout, ..options() };
-    let told = run_cases(&many(60, CREATES), &peer.client, &options).await;
-    let failures = told.count(Verdict::Fail);
+    let run = run_cases(&many(60, CREATES), &peer.client, &options).await;
+    let failures = run.count(Verdict::Fail);
     assert!((20..=30).contains(&failures), "{failures}");
-    assert!(skipped_by_stop(&told) >= 30, "{:?}", told.results);
-    assert_eq!(told.finished.unwrap().stopped.expect("a reason").reason, StopReason::CreatesHang);
+    assert!(skipped_by_stop(&run) >= 30, "{:?}", run.results);
+    assert_eq!(run.finished.unwrap().stopped.expect("a reason").reason, StopReason::CreatesHang);
 }
 
 #[tokio::test]
@@ -103,10 +103,10 @@ async fn a_run_lowers_its_jobs_once_with_a_notice_if_the_server_does_not_keep_up
     .await;
     let case_timeout = Duration::from_millis(600);
     let options = RunOptions { jobs: 6, case_timeout, ..options() };
-    let told = run_cases(&many(14, LISTS), &peer.client, &options).await;
-    let [notice] = told.notices.as_slice() else { panic!("{:?}", told.notices) };
+    let run = run_cases(&many(14, LISTS), &peer.client, &options).await;
+    let [notice] = run.notices.as_slice() else { panic!("{:?}", run.notices) };
     assert!(notice.contains("--jobs from 6 to 3"), "{notice}");
-    assert!(told.finished.unwrap().stopped.is_none());
+    assert!(run.finished.unwrap().stopped.is_none());
 }
 
 #[rstest]

@@ -87,18 +87,18 @@ struct Log {
 
 impl Peer {
     pub(crate) async fn start(
-        answer: impl Fn(&str, &str, &Value) -> Reply + Send + Sync + 'static,
+        response: impl Fn(&str, &str, &Value) -> Reply + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = client(&format!("http://{}", listener.local_addr().unwrap()), None);
         let log = Arc::new(Log::default());
-        let (answer, seen) = (Arc::new(answer), Arc::clone(&log));
+        let (response, seen) = (Arc::new(response), Arc::clone(&log));
         tokio::spawn(async move {
             let leaves = seen.leaves.clone();
             while let Some(Ok((stream, _))) = leaves.run_until_cancelled(listener.accept()).await {
-                let (answer, log) = (Arc::clone(&answer), Arc::clone(&seen));
+                let (response, log) = (Arc::clone(&response), Arc::clone(&seen));
                 let service = service_fn(move |request| {
-                    reply(request, Arc::clone(&answer), Arc::clone(&log))
+                    reply(request, Arc::clone(&response), Arc::clone(&log))
                 });
                 let connection = hyper::server::conn::http1::Builder::new();
                 tokio::spawn(connection.serve_connection(TokioIo::new(stream), service));
@@ -128,7 +128,7 @@ impl Peer {
 
 async fn reply(
     request: Request<hyper::body::Incoming>,
-    answer: Arc<impl Fn(&str, &str, &Value) -> Reply>,
+    response: Arc<impl Fn(&str, &str, &Value) -> Reply>,
     log: Arc<Log>,
 ) -> Result<Response<UnsyncBoxBody<Bytes, Infallible>>, &'static str> {
     let (head, body) = request.into_parts();
@@ -140,13 +140,13 @@ async fn reply(
         return Err("it is gone");
     }
     log.arrived();
-    let answered = respond(answer(head.method.as_str(), &target, &body), &target, &log).await;
+    let responded = respond(response(head.method.as_str(), &target, &body), &target, &log).await;
     log.waiting.lock().unwrap().0 -= 1;
-    answered
+    responded
 }
 
 async fn respond(
-    answer: Reply,
+    response: Reply,
     target: &str,
     log: &Log,
 ) -> Result<Response<UnsyncBoxBody<Bytes, Infallible>>, &'static str> {
@@ -159,7 +159,7 @@ async fn respond(
     };
     let json =
         |status: u16, json: &Value| with(status, Full::from(json.to_string()).boxed_unsync());
-    match answer {
+    match response {
         // Otherwise the peer would not look like a Kubernetes API.
         Reply::Json(200 | 404, _) | Reply::After(Duration::ZERO) if target == "/version" => {
             json(200, &json!({"gitVersion": "v1.2.3"}))
@@ -262,7 +262,7 @@ impl RunInProgress {
                 return;
             }
         }
-        panic!("the run ended before");
+        panic!("the run run before");
     }
 
     /// Returns the starts and the ends of cases in their order.
@@ -280,16 +280,16 @@ impl RunInProgress {
 
     /// Collects the remaining events of the run.
     pub(crate) async fn end(mut self) -> RunEvents {
-        let mut told = RunEvents::default();
+        let mut run = RunEvents::default();
         while let Some(event) = self.events.recv().await {
             match event {
-                Event::CaseFinished(result) => told.results.push(result),
-                Event::Notice(text) => told.notices.push(text),
-                Event::RunFinished(finished) => told.finished = Some(finished),
+                Event::CaseFinished(result) => run.results.push(result),
+                Event::Notice(text) => run.notices.push(text),
+                Event::RunFinished(finished) => run.finished = Some(finished),
                 Event::RunStarted(_) | Event::CaseStarted { .. } => {}
             }
         }
-        told
+        run
     }
 }
 

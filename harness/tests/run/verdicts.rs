@@ -99,8 +99,8 @@ async fn a_failure_before_an_error_stays_a_failure(#[case] steps: &[&str]) {
     let timeout = Some(Duration::from_millis(400));
     let options = RunOptions { timeout, case_timeout: Duration::from_mins(1), ..options() };
     let case = format!("steps:\n{}", steps.concat());
-    let told = run_cases(&catalogue(&[("a/b", &case)]), &peer.client, &options).await;
-    let result = told.of("a/b");
+    let run = run_cases(&catalogue(&[("a/b", &case)]), &peer.client, &options).await;
+    let result = run.of("a/b");
     assert!(checks(result).contains(&("in-time", Verdict::Error)), "{:?}", checks(result));
     assert_eq!(result.verdict, Verdict::Fail, "{:?}", checks(result));
     assert!(result.reason.starts_with("is-there: "), "{}", result.reason);
@@ -113,9 +113,9 @@ async fn a_warning_of_a_weaker_case_before_an_error_stays_a_warning() {
     let timeout = Some(Duration::from_millis(400));
     let options = RunOptions { timeout, case_timeout: Duration::from_mins(1), ..options() };
     let case = format!("level: should\nsteps:\n{FAILS}{HANGS}");
-    let told = run_cases(&catalogue(&[("a/b", &case)]), &peer.client, &options).await;
-    assert_eq!(checks(told.of("a/b")), [("is-there", Verdict::Warn), ("in-time", Verdict::Error)]);
-    assert_eq!(told.of("a/b").verdict, Verdict::Warn);
+    let run = run_cases(&catalogue(&[("a/b", &case)]), &peer.client, &options).await;
+    assert_eq!(checks(run.of("a/b")), [("is-there", Verdict::Warn), ("in-time", Verdict::Error)]);
+    assert_eq!(run.of("a/b").verdict, Verdict::Warn);
 }
 
 /// A watch that sends objects of others is not silent.
@@ -145,8 +145,8 @@ async fn a_watch_with_ignored_selectors_is_blocked_by_their_case(
 ";
     let options = RunOptions { case_timeout: Duration::from_secs(1), ..options() };
     let cases = catalogue(&[("a/judge", &judge), ("a/user", user)]);
-    let told = run_cases(&cases, &peer.client, &options).await;
-    let result = told.of("a/user");
+    let run = run_cases(&cases, &peer.client, &options).await;
+    let result = run.of("a/user");
     assert_eq!(result.verdict, expected, "{}", result.reason);
     let is_blocked =
         matches!(&result.skip, Some(SkipReason::Blocked { case, .. }) if case == "a/judge");
@@ -171,8 +171,8 @@ async fn rounds_that_all_show_the_wrong_state_are_a_failure() {
     let longest_pause = Duration::from_millis(5);
     let case_timeout = Duration::from_secs(3);
     let options = RunOptions { case_timeout, longest_pause, ..options() };
-    let told = run_cases(&catalogue(&[("a/b", case)]), &peer.client, &options).await;
-    let result = told.of("a/b");
+    let run = run_cases(&catalogue(&[("a/b", case)]), &peer.client, &options).await;
+    let result = run.of("a/b");
     assert_eq!(checks(result), [("ready", Verdict::Fail)], "{}", result.reason);
     assert!(
         result.reason.starts_with("ready: ready is missing in the response"),
@@ -206,8 +206,8 @@ async fn a_round_that_the_deadline_cuts_off_does_not_count() {
     let case_timeout = Duration::from_secs(2);
     let longest_pause = Duration::from_millis(400);
     let options = RunOptions { case_timeout, longest_pause, ..options() };
-    let told = run_cases(&catalogue(&[("a/b", case)]), &peer.client, &options).await;
-    let result = told.of("a/b");
+    let run = run_cases(&catalogue(&[("a/b", case)]), &peer.client, &options).await;
+    let result = run.of("a/b");
     assert_eq!(result.verdict, Verdict::Fail, "{}", result.reason);
 }
 
@@ -251,8 +251,8 @@ async fn a_missing_member_that_a_step_needs_is_a_failure(#[case] steps: &str) {
     .await;
     let named = if steps.contains("${ready}") { NAMED } else { "" };
     let case = format!("{named}{WITHOUT_MEMBER}{steps}");
-    let told = run_cases(&catalogue(&[("a/b", &case)]), &peer.client, &options()).await;
-    let result = told.of("a/b");
+    let run = run_cases(&catalogue(&[("a/b", &case)]), &peer.client, &options()).await;
+    let result = run.of("a/b");
     assert_eq!(result.verdict, Verdict::Fail, "{}", result.reason);
     let message = "metadata.ready is missing in the response of `";
     assert!(result.reason.contains(message), "{}", result.reason);
@@ -277,8 +277,8 @@ async fn a_missing_body_that_a_request_edits_is_a_failure() {
       edit: {of: second, merge: {}}
       expect: [{id: ok, status: 200}]
 ";
-    let told = run_cases(&catalogue(&[("a/b", case)]), &peer.client, &options()).await;
-    let result = told.of("a/b");
+    let run = run_cases(&catalogue(&[("a/b", case)]), &peer.client, &options()).await;
+    let result = run.of("a/b");
     assert_eq!(result.verdict, Verdict::Fail, "{}", result.reason);
     assert!(
         result.reason.contains("the body is missing in the response of `second`"),
@@ -301,8 +301,8 @@ async fn a_value_of_a_step_that_did_not_run_is_an_error() {
       edit: {of: never, merge: {}}
       expect: [{id: ok, status: 200}]
 ";
-    let told = run_cases(&catalogue(&[("a/b", case)]), &peer.client, &options()).await;
-    assert_eq!(told.of("a/b").verdict, Verdict::Error, "{}", told.of("a/b").reason);
+    let run = run_cases(&catalogue(&[("a/b", case)]), &peer.client, &options()).await;
+    assert_eq!(run.of("a/b").verdict, Verdict::Error, "{}", run.of("a/b").reason);
 }
 
 /// The server sends no event, because it is slow: it takes long for any request.
@@ -319,8 +319,8 @@ async fn silence_of_a_slow_server_is_no_failure(#[case] delay: Duration, #[case]
     .await;
     let options = RunOptions { case_timeout: Duration::from_secs(2), ..options() };
     let case = format!("steps:\n{AWAITS}");
-    let told = run_cases(&catalogue(&[("a/b", &case)]), &peer.client, &options).await;
-    assert_eq!(told.of("a/b").verdict, verdict, "{}", told.of("a/b").reason);
+    let run = run_cases(&catalogue(&[("a/b", &case)]), &peer.client, &options).await;
+    assert_eq!(run.of("a/b").verdict, verdict, "{}", run.of("a/b").reason);
 }
 
 /// An overloaded server rejects most rounds of polling. Only a server that responds can be wrong.
@@ -353,8 +353,8 @@ async fn polling_of_an_overloaded_server_is_an_error(
       steps:
         - request: {id: state, method: GET, path: /state, expect: [{id: is-there, status: 200}]}
 ";
-    let told = run_cases(&catalogue(&[("a/b", case)]), &peer.client, &options()).await;
-    let result = told.of("a/b");
+    let run = run_cases(&catalogue(&[("a/b", case)]), &peer.client, &options()).await;
+    let result = run.of("a/b");
     assert_eq!(result.verdict, verdict, "{:?}", result.checks);
     let is_explained = result.reason.contains("rejected most rounds with 429, 503 or 504");
     assert_eq!(is_explained, verdict == Verdict::Error, "{}", result.reason);

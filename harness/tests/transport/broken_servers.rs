@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 fn broken(outcome: Outcome) -> Broken {
     match outcome {
         Outcome::Broken(broken) => broken,
-        Outcome::Response(answer) => panic!("answered: {answer:?}"),
+        Outcome::Response(response) => panic!("responded: {response:?}"),
     }
 }
 
@@ -53,7 +53,7 @@ async fn breaking_the_protocol_is_reported(
 }
 
 #[rstest]
-#[case::no_answer(vec![Act::Head, Act::Hang], "waiting for the head")]
+#[case::no_response(vec![Act::Head, Act::Hang], "waiting for the head")]
 #[case::half_a_head(
     vec![Act::Head, send("HTTP/1.1 200 OK\r\nA: b\r\n"), Act::Hang],
     "waiting for the head"
@@ -89,11 +89,11 @@ async fn a_body_beyond_the_budget_is_cut(#[values(get("/x"), exact("/x"))] outgo
 #[rstest]
 #[tokio::test]
 async fn a_body_of_just_the_budget_is_read(#[values(get("/x"), exact("/x"))] outgoing: Outgoing) {
-    let peer = Peer::answering("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n12345678").await;
+    let peer = Peer::responding("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n12345678").await;
     let client = peer.client_with(Limits { max_body: 8, ..Limits::default() });
     let outcome = client.send(outgoing, ample()).await.outcome;
     assert!(
-        matches!(&outcome, Outcome::Response(answer) if answer.body == "12345678"),
+        matches!(&outcome, Outcome::Response(response) if response.body == "12345678"),
         "{outcome:?}"
     );
 }

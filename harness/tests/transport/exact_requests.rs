@@ -11,9 +11,9 @@ use rstest::rstest;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
 
-fn answer(outcome: Outcome) -> Received {
+fn response(outcome: Outcome) -> Received {
     match outcome {
-        Outcome::Response(answer) => answer,
+        Outcome::Response(response) => response,
         Outcome::Broken(broken) => panic!("broken: {broken:?}"),
     }
 }
@@ -35,11 +35,11 @@ fn answer(outcome: Outcome) -> Received {
 #[case("pods")]
 #[tokio::test]
 async fn targets_are_sent_as_written(#[case] target: &str, #[values(false, true)] exact: bool) {
-    let mut peer = Peer::answering(OK).await;
+    let mut peer = Peer::responding(OK).await;
     let exchange = peer.client().send(Outgoing { exact, ..get(target) }, ample()).await;
     assert_eq!(peer.head().await.lines().next().unwrap(), format!("GET {target} HTTP/1.1"));
     assert_eq!(exchange.request.target, target);
-    assert_eq!(answer(exchange.outcome).status, 200);
+    assert_eq!(response(exchange.outcome).status, 200);
 }
 
 #[rstest]
@@ -53,7 +53,7 @@ async fn the_path_of_the_server_stays_in_front(
     #[case] on_wire: &str,
     #[values(false, true)] exact: bool,
 ) {
-    let mut peer = Peer::answering(OK).await;
+    let mut peer = Peer::responding(OK).await;
     let config = TargetConfig::new(&format!("http://{}{path}", peer.addr)).unwrap();
     let client = Client::new(&config, Limits::default()).unwrap();
     let exchange = client.send(Outgoing { exact, ..get(target) }, ample()).await;
@@ -67,14 +67,14 @@ async fn the_path_of_the_server_stays_in_front(
 #[case("M-SEARCH")]
 #[tokio::test]
 async fn methods_are_sent_as_written(#[case] method: &str, #[values("/x", "/a b")] target: &str) {
-    let mut peer = Peer::answering(OK).await;
+    let mut peer = Peer::responding(OK).await;
     peer.client().send(Outgoing { method: method.to_owned(), ..exact(target) }, ample()).await;
     assert_eq!(peer.head().await.lines().next().unwrap(), format!("{method} {target} HTTP/1.1"));
 }
 
 #[tokio::test]
 async fn a_request_no_one_could_send_is_not_sent() {
-    let peer = Peer::answering(OK).await;
+    let peer = Peer::responding(OK).await;
     let client = peer.client();
     for outgoing in [
         Outgoing { method: "GE T".to_owned(), ..exact("/x") },
@@ -95,7 +95,7 @@ async fn a_request_no_one_could_send_is_not_sent() {
 async fn headers_are_sent_in_their_number_and_nothing_is_added_to_them(
     #[values(false, true)] exact: bool,
 ) {
-    let mut peer = Peer::answering(OK).await;
+    let mut peer = Peer::responding(OK).await;
     let field = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let headers = vec![
         field("accept", "a/b"),
@@ -115,7 +115,7 @@ async fn headers_are_sent_in_their_number_and_nothing_is_added_to_them(
 
 #[tokio::test]
 async fn no_accept_means_none() {
-    let mut peer = Peer::answering(OK).await;
+    let mut peer = Peer::responding(OK).await;
     peer.client().send(Outgoing { headers: Vec::new(), ..get("/x") }, ample()).await;
     assert!(values(&peer.head().await, &ACCEPT).is_empty());
 }
@@ -132,7 +132,7 @@ async fn identities_show_on_the_wire_and_not_in_the_record(
     #[case] acts_as: Option<&str>,
     #[values(false, true)] exact: bool,
 ) {
-    let mut peer = Peer::answering(OK).await;
+    let mut peer = Peer::responding(OK).await;
     let mut config = peer.config();
     config.second = Some(Credential::token("other").unwrap());
     config.impersonate = Some("jane".to_owned());
@@ -148,7 +148,7 @@ async fn identities_show_on_the_wire_and_not_in_the_record(
 
 #[tokio::test]
 async fn an_authorization_of_the_case_stands_alone() {
-    let mut peer = Peer::answering(OK).await;
+    let mut peer = Peer::responding(OK).await;
     let headers = vec![("Authorization".to_owned(), "Basic x".to_owned())];
     peer.client().send(Outgoing { headers, ..get("/x") }, ample()).await;
     assert_eq!(values(&peer.head().await, &AUTHORIZATION), ["Basic x"]);
@@ -169,9 +169,9 @@ async fn a_body_is_sent_with_its_length(#[values(false, true)] exact: bool) {
 #[tokio::test]
 async fn redirects_are_not_followed(#[values(get("/x"), exact("/x"))] outgoing: Outgoing) {
     let peer =
-        Peer::answering("HTTP/1.1 302 Found\r\nLocation: /y\r\nContent-Length: 0\r\n\r\n").await;
-    let answer = answer(peer.client().send(outgoing, ample()).await.outcome);
-    assert_eq!((answer.status, peer.connections()), (302, 1));
+        Peer::responding("HTTP/1.1 302 Found\r\nLocation: /y\r\nContent-Length: 0\r\n\r\n").await;
+    let response = response(peer.client().send(outgoing, ample()).await.outcome);
+    assert_eq!((response.status, peer.connections()), (302, 1));
 }
 
 #[rstest]
@@ -181,11 +181,11 @@ async fn what_is_compressed_stays_so(#[values(get("/x"), exact("/x"))] outgoing:
                 Content-Length: 4\r\n\r\n";
     let body = Bytes::from_static(b"\x1f\x8b\x08\x00");
     let mut peer = Peer::start(vec![Act::Head, send(head), Act::Send(body.clone())]).await;
-    let answer = answer(peer.client().send(outgoing, ample()).await.outcome);
+    let response = response(peer.client().send(outgoing, ample()).await.outcome);
     assert_eq!(values(&peer.head().await, &"accept-encoding".parse().unwrap()), [""; 0]);
-    assert_eq!((answer.body, answer.json, answer.json_fault), (body, None, None));
+    assert_eq!((response.body, response.json, response.json_fault), (body, None, None));
     assert!(
-        answer
+        response
             .headers
             .iter()
             .any(|(name, value)| name.eq_ignore_ascii_case("content-encoding") && value == "gzip")
@@ -196,21 +196,22 @@ async fn what_is_compressed_stays_so(#[values(get("/x"), exact("/x"))] outgoing:
 async fn header_names_are_recorded_as_spelled() {
     let interim = "HTTP/1.1 100 Continue\r\nX-Interim: yes\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n";
     let head = "HTTP/1.1 200 OK\r\nx-B: 1\r\nX-A:2\r\nX-b:  3 \r\ncontent-LENGTH: 0\r\n\r\n";
-    let peer = Peer::answering(format!("{interim}{head}")).await;
-    let answer = answer(peer.client().send(exact("/x"), ample()).await.outcome);
+    let peer = Peer::responding(format!("{interim}{head}")).await;
+    let response = response(peer.client().send(exact("/x"), ample()).await.outcome);
     let fields: Vec<_> =
-        answer.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        response.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     assert_eq!(fields, [("x-B", "1"), ("X-A", "2"), ("X-b", "3"), ("content-LENGTH", "0")]);
 }
 
 #[rstest]
 #[tokio::test]
 async fn duplicate_headers_are_kept(#[values(get("/x"), exact("/x"))] outgoing: Outgoing) {
-    let peer =
-        Peer::answering("HTTP/1.1 200 OK\r\nWarning: 1\r\nwarning: 2\r\nContent-Length: 0\r\n\r\n")
-            .await;
-    let answer = answer(peer.client().send(outgoing, ample()).await.outcome);
-    let warnings: Vec<_> = answer
+    let peer = Peer::responding(
+        "HTTP/1.1 200 OK\r\nWarning: 1\r\nwarning: 2\r\nContent-Length: 0\r\n\r\n",
+    )
+    .await;
+    let response = response(peer.client().send(outgoing, ample()).await.outcome);
+    let warnings: Vec<_> = response
         .headers
         .iter()
         .filter(|(name, _)| name.eq_ignore_ascii_case("warning"))
@@ -248,11 +249,11 @@ async fn bodies_are_read_as_strict_json(
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n\r\n"
     );
-    let peer = Peer::answering(head + body).await;
-    let answer = answer(peer.client().send(outgoing, ample()).await.outcome);
-    assert_eq!(answer.body, body);
-    assert_eq!(answer.json.is_some(), is_json);
-    match (&answer.json_fault, fault) {
+    let peer = Peer::responding(head + body).await;
+    let response = response(peer.client().send(outgoing, ample()).await.outcome);
+    assert_eq!(response.body, body);
+    assert_eq!(response.json.is_some(), is_json);
+    match (&response.json_fault, fault) {
         (Some(found), Some(expected)) => assert!(found.starts_with(expected), "{found}"),
         (found, expected) => assert_eq!(found.as_deref(), expected),
     }
@@ -260,7 +261,7 @@ async fn bodies_are_read_as_strict_json(
 
 #[tokio::test]
 async fn times_count_from_the_origin() {
-    let peer = Peer::answering(OK).await;
+    let peer = Peer::responding(OK).await;
     let client = peer.client();
     let first = client.send(get("/x"), ample()).await;
     let second = client.send(exact("/x"), ample()).await;
@@ -270,7 +271,7 @@ async fn times_count_from_the_origin() {
 
 #[tokio::test]
 async fn the_user_agent_is_ours_unless_the_case_brings_one() {
-    let mut peer = Peer::answering(OK).await;
+    let mut peer = Peer::responding(OK).await;
     let client = peer.client();
     client.send(get("/x"), ample()).await;
     assert_eq!(

@@ -52,7 +52,7 @@ async fn seen(client: &Client, outgoing: Outgoing) -> Value {
     let shown = format!("{:?} {client:?}", exchange.request);
     assert!(!shown.contains(TOKEN) && !shown.contains("uthorization"), "{shown}");
     match exchange.outcome {
-        Outcome::Response(answer) => answer.json.unwrap().as_ref().clone(),
+        Outcome::Response(response) => response.json.unwrap().as_ref().clone(),
         Outcome::Broken(broken) => panic!("broken: {broken:?}"),
     }
 }
@@ -161,8 +161,8 @@ async fn the_path_and_the_name_for_tls_are_kept(
 #[tokio::test]
 async fn a_proxy_that_the_file_names_is_used(#[values(get("/x"), exact("/x"))] outgoing: Outgoing) {
     let server = TlsServer::start(Setup::default()).await;
-    let refusal = "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n";
-    let mut proxy = Peer::start(vec![Act::Head, send(refusal)]).await;
+    let rejection = "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n";
+    let mut proxy = Peer::start(vec![Act::Head, send(rejection)]).await;
     let cluster = format!("{}, proxy-url: \"http://{}\"", url(&server), proxy.addr);
     let exchange =
         client(&kubeconfig(&server, &cluster, "{token: x}")).await.send(outgoing, ample()).await;

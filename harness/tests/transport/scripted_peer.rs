@@ -69,8 +69,8 @@ impl Peer {
     }
 
     /// Starts a peer with this response.
-    pub(crate) async fn answering(answer: impl Into<Bytes>) -> Self {
-        Self::start(vec![Act::Head, send(answer)]).await
+    pub(crate) async fn responding(response: impl Into<Bytes>) -> Self {
+        Self::start(vec![Act::Head, send(response)]).await
     }
 
     /// Returns the next request head.

@@ -176,10 +176,10 @@ async fn a_connection_that_ends_inside_a_frame_is_dropped() {
 
 #[tokio::test]
 async fn an_response_that_does_not_fit_the_key_opens_nothing() {
-    let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+    let response = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                   Sec-WebSocket-Accept: bm9ib2R5\r\n\
                   Sec-WebSocket-Protocol: v4.channel.k8s.io\r\n\r\n";
-    let peer = Peer::start(vec![Act::Head, send(answer), Act::Hang]).await;
+    let peer = Peer::start(vec![Act::Head, send(response), Act::Hang]).await;
     let stream = open(&peer, Carrier::Websocket, false).await;
     assert!(!stream.is_open());
     assert_eq!(stream.problems.len(), 1, "{:?}", stream.problems);
@@ -187,7 +187,7 @@ async fn an_response_that_does_not_fit_the_key_opens_nothing() {
 
 #[tokio::test]
 async fn a_rejection_without_a_body_is_a_response() {
-    let peer = Peer::answering("HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n").await;
+    let peer = Peer::responding("HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n").await;
     let stream = open(&peer, Carrier::Websocket, false).await;
     assert_eq!((stream.is_open(), stream.head.status()), (false, 403));
 }
@@ -195,10 +195,10 @@ async fn a_rejection_without_a_body_is_a_response() {
 /// `czNjcjN0LXQwa2Vu` is the token in base64.
 #[tokio::test]
 async fn a_token_among_the_subprotocols_is_sent_and_not_recorded() {
-    let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+    let response = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                   Sec-WebSocket-Protocol: \
                   base64url.bearer.authorization.k8s.io.czNjcjN0LXQwa2Vu\r\n\r\n";
-    let mut peer = Peer::start(vec![Act::Head, send(answer), Act::Hang]).await;
+    let mut peer = Peer::start(vec![Act::Head, send(response), Act::Hang]).await;
     let stream = open(&peer, Carrier::Websocket, true).await;
     let head = peer.head().await;
     let asked = "base64url.bearer.authorization.k8s.io.czNjcjN0LXQwa2Vu, v4.channel.k8s.io";

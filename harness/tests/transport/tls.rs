@@ -11,7 +11,7 @@ use rstest::rstest;
 use tokio::time::Duration;
 
 use crate::scripted_peer::{Act, Peer, ample, exact, get, send, soon};
-use crate::tls_server::{Refusal, Setup, TlsServer, issuer};
+use crate::tls_server::{Rejection, Setup, TlsServer, issuer};
 
 fn client(server: &TlsServer, tls: TlsOptions) -> Client {
     let mut config = TargetConfig::new(&format!("https://{}", server.addr)).unwrap();
@@ -30,9 +30,9 @@ fn with_certificate(server: &TlsServer) -> TlsOptions {
     TlsOptions { client_certificate: Some(files), ..trusting(server) }
 }
 
-fn answered(exchange: Exchange) -> Received {
+fn responded(exchange: Exchange) -> Received {
     match exchange.outcome {
-        Outcome::Response(answer) => answer,
+        Outcome::Response(response) => response,
         Outcome::Broken(broken) => panic!("broken: {broken:?}"),
     }
 }
@@ -40,7 +40,7 @@ fn answered(exchange: Exchange) -> Received {
 fn broken_kind(exchange: &Exchange) -> BrokenKind {
     match &exchange.outcome {
         Outcome::Broken(broken) => broken.kind,
-        Outcome::Response(answer) => panic!("answered: {answer:?}"),
+        Outcome::Response(response) => panic!("responded: {response:?}"),
     }
 }
 
@@ -55,13 +55,13 @@ async fn only_who_is_trusted_is_talked_to(#[values(get("/x"), exact("/x"))] outg
     };
     for options in [trusting(&server), insecure] {
         assert_eq!(
-            answered(client(&server, options).send(outgoing.clone(), ample()).await).status,
+            responded(client(&server, options).send(outgoing.clone(), ample()).await).status,
             200
         );
     }
-    let refused = client(&server, stranger).send(outgoing, ample()).await;
-    assert_eq!(broken_kind(&refused), BrokenKind::Tls, "{refused:?}");
-    assert!(format!("{refused:?}").contains("invalid peer certificate"), "{refused:?}");
+    let rejected = client(&server, stranger).send(outgoing, ample()).await;
+    assert_eq!(broken_kind(&rejected), BrokenKind::Tls, "{rejected:?}");
+    assert!(format!("{rejected:?}").contains("invalid peer certificate"), "{rejected:?}");
 }
 
 #[rstest]
@@ -71,17 +71,17 @@ async fn a_certificate_for_another_name_is_rejected(
 ) {
     let server =
         TlsServer::start(Setup { names: vec!["elsewhere.example"], ..Setup::default() }).await;
-    let refused = client(&server, trusting(&server)).send(outgoing, ample()).await;
-    assert_eq!(broken_kind(&refused), BrokenKind::Tls, "{refused:?}");
+    let rejected = client(&server, trusting(&server)).send(outgoing, ample()).await;
+    assert_eq!(broken_kind(&rejected), BrokenKind::Tls, "{rejected:?}");
 }
 
 #[rstest]
 #[tokio::test]
 async fn an_expired_certificate_is_rejected(#[values(get("/x"), exact("/x"))] outgoing: Outgoing) {
     let server = TlsServer::start(Setup { expired: true, ..Setup::default() }).await;
-    let refused = client(&server, trusting(&server)).send(outgoing, ample()).await;
-    assert_eq!(broken_kind(&refused), BrokenKind::Tls, "{refused:?}");
-    assert!(format!("{refused:?}").contains("expired"), "{refused:?}");
+    let rejected = client(&server, trusting(&server)).send(outgoing, ample()).await;
+    assert_eq!(broken_kind(&rejected), BrokenKind::Tls, "{rejected:?}");
+    assert!(format!("{rejected:?}").contains("expired"), "{rejected:?}");
 }
 
 /// Rejections of a server per RFC 8446: alerts 70 (protocol version) and 80 (internal error), and a
@@ -103,9 +103,9 @@ async fn a_handshake_that_fails_reports_why(
     let mut config = TargetConfig::new(&format!("https://{}", peer.addr)).unwrap();
     config.tls =
         TlsConfig::Options(TlsOptions { insecure_skip_verify: true, ..TlsOptions::default() });
-    let refused = Client::new(&config, Limits::default()).unwrap().send(outgoing, ample()).await;
-    assert_eq!(broken_kind(&refused), BrokenKind::Tls, "{refused:?}");
-    assert!(format!("{refused:?}").contains(why), "{refused:?}");
+    let rejected = Client::new(&config, Limits::default()).unwrap().send(outgoing, ample()).await;
+    assert_eq!(broken_kind(&rejected), BrokenKind::Tls, "{rejected:?}");
+    assert!(format!("{rejected:?}").contains(why), "{rejected:?}");
 }
 
 #[tokio::test]
@@ -118,8 +118,8 @@ async fn tls_behind_http_is_reported_with_what_to_do() {
 
 #[tokio::test]
 async fn http_behind_https_is_reported_with_what_to_do() {
-    let refusal = send("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
-    let peer = Peer::start(vec![refusal, Act::Hang]).await;
+    let rejection = send("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+    let peer = Peer::start(vec![rejection, Act::Hang]).await;
     let mut config = TargetConfig::new(&format!("https://{}", peer.addr)).unwrap();
     config.tls =
         TlsConfig::Options(TlsOptions { insecure_skip_verify: true, ..TlsOptions::default() });
@@ -152,9 +152,9 @@ async fn http_2_is_spoken_where_it_is_offered(
     #[case] version: &str,
 ) {
     let server = TlsServer::start(Setup { protocols, ..Setup::default() }).await;
-    let answer = answered(client(&server, trusting(&server)).send(outgoing, ample()).await);
-    assert_eq!(answer.version, version);
-    assert_eq!(answer.json.unwrap()["host"], server.addr.to_string());
+    let response = responded(client(&server, trusting(&server)).send(outgoing, ample()).await);
+    assert_eq!(response.version, version);
+    assert_eq!(response.json.unwrap()["host"], server.addr.to_string());
 }
 
 #[rstest]
@@ -172,8 +172,8 @@ async fn the_client_certificate_goes_with_the_runs_own_requests_alone(
     let client = client(&server, with_certificate(&server));
     // An open connection must not share its certificate.
     client.send(outgoing.clone(), ample()).await;
-    let answer = answered(client.send(Outgoing { identity, ..outgoing }, ample()).await);
-    assert_eq!(answer.json.unwrap()["certificate"], recognised);
+    let response = responded(client.send(Outgoing { identity, ..outgoing }, ample()).await);
+    assert_eq!(response.json.unwrap()["certificate"], recognised);
 }
 
 #[rstest]
@@ -183,10 +183,10 @@ async fn a_server_that_requires_a_certificate_refuses_by_tls(
 ) {
     let server = TlsServer::start(Setup { requires_certificate: true, ..Setup::default() }).await;
     let client = client(&server, with_certificate(&server));
-    assert_eq!(answered(client.send(outgoing.clone(), ample()).await).status, 200);
-    let refused =
+    assert_eq!(responded(client.send(outgoing.clone(), ample()).await).status, 200);
+    let rejected =
         client.send(Outgoing { identity: Identity::Anonymous, ..outgoing }, ample()).await;
-    assert_eq!(broken_kind(&refused), BrokenKind::Tls, "{refused:?}");
+    assert_eq!(broken_kind(&rejected), BrokenKind::Tls, "{rejected:?}");
 }
 
 #[rstest]
@@ -233,7 +233,7 @@ async fn hundreds_at_once_are_all_replied(#[case] protocols: Vec<&'static str>) 
     let client = client(&server, trusting(&server));
     let exchanges = join_all((0..300).map(|_| client.send(get("/x"), ample()))).await;
     for exchange in exchanges {
-        assert_eq!(answered(exchange).status, 200);
+        assert_eq!(responded(exchange).status, 200);
     }
 }
 
@@ -241,7 +241,7 @@ async fn hundreds_at_once_are_all_replied(#[case] protocols: Vec<&'static str>) 
 async fn requests_that_hang_do_not_starve_others() {
     let server = TlsServer::start(Setup { max_streams: 64, ..Setup::default() }).await;
     let client = client(&server, trusting(&server));
-    answered(client.send(get("/x"), ample()).await);
+    responded(client.send(get("/x"), ample()).await);
     let hung: Vec<_> = (0..200)
         .map(|_| {
             let client = client.clone();
@@ -250,8 +250,8 @@ async fn requests_that_hang_do_not_starve_others() {
         .collect();
     // Later requests may use any remaining connection.
     tokio::task::yield_now().await;
-    let answer = answered(client.send(get("/x"), ample()).await);
-    assert_eq!(answer.version, "HTTP/2");
+    let response = responded(client.send(get("/x"), ample()).await);
+    assert_eq!(response.version, "HTTP/2");
     for task in &hung {
         task.abort();
     }
@@ -262,21 +262,21 @@ async fn requests_that_hang_do_not_starve_others() {
 async fn a_connection_that_gave_no_response_in_time_is_not_used_again() {
     let server = TlsServer::start(Setup::default()).await;
     let client = client(&server, trusting(&server));
-    assert_eq!(answered(client.send(get("/x"), ample()).await).version, "HTTP/2");
+    assert_eq!(responded(client.send(get("/x"), ample()).await).version, "HTTP/2");
     let hung = client.send(get("/hang"), soon()).await;
     assert_eq!((broken_kind(&hung), server.connections()), (BrokenKind::Deadline, 1));
-    assert_eq!(answered(client.send(get("/x"), ample()).await).version, "HTTP/2");
+    assert_eq!(responded(client.send(get("/x"), ample()).await).version, "HTTP/2");
     assert_eq!(server.connections(), 2);
 }
 
 #[rstest]
-#[case(Refusal::Stream)]
-#[case(Refusal::Connection)]
+#[case(Rejection::Stream)]
+#[case(Rejection::Connection)]
 #[tokio::test]
-async fn what_a_server_did_not_look_at_is_asked_again_over_http_1(#[case] refusal: Refusal) {
-    let server = TlsServer::start(Setup { refusal: Some(refusal), ..Setup::default() }).await;
-    let answer = answered(client(&server, trusting(&server)).send(get("/x"), ample()).await);
-    assert_eq!((answer.status, answer.version, server.connections()), (200, "HTTP/1.1", 2));
+async fn what_a_server_did_not_look_at_is_asked_again_over_http_1(#[case] rejection: Rejection) {
+    let server = TlsServer::start(Setup { rejection: Some(rejection), ..Setup::default() }).await;
+    let response = responded(client(&server, trusting(&server)).send(get("/x"), ample()).await);
+    assert_eq!((response.status, response.version, server.connections()), (200, "HTTP/1.1", 2));
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ pub(crate) struct Setup {
     /// True for an expired server certificate.
     pub(crate) expired: bool,
     /// The rejection of every HTTP/2 request.
-    pub(crate) refusal: Option<Refusal>,
+    pub(crate) rejection: Option<Rejection>,
     /// Frames of a response over HTTP/2. Each connection receives one byte more than the previous
     /// one.
     pub(crate) growing: Option<&'static [u8]>,
@@ -46,7 +46,7 @@ pub(crate) struct Setup {
 
 /// How a server reports an unprocessed request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum Rejection {
     Stream,
     Connection,
 }
@@ -59,7 +59,7 @@ impl Default for Setup {
             requires_certificate: false,
             max_streams: 100,
             expired: false,
-            refusal: None,
+            rejection: None,
             growing: None,
         }
     }
@@ -156,9 +156,9 @@ async fn serve(acceptor: TlsAcceptor, stream: TcpStream, setup: Setup, before: u
     // The client may reject the certificate.
     let Ok(stream) = acceptor.accept(stream).await else { return };
     let connection = stream.get_ref().1;
-    let scripted = match (setup.refusal, setup.growing) {
-        (Some(Refusal::Stream), _) => Some(REFUSED),
-        (Some(Refusal::Connection), _) => Some(GOODBYE),
+    let scripted = match (setup.rejection, setup.growing) {
+        (Some(Rejection::Stream), _) => Some(REFUSED),
+        (Some(Rejection::Connection), _) => Some(GOODBYE),
         (None, growing) => growing.map(|frames| &frames[..before.min(frames.len())]),
     };
     if connection.alpn_protocol() == Some(b"h2")
@@ -170,7 +170,7 @@ async fn serve(acceptor: TlsAcceptor, stream: TcpStream, setup: Setup, before: u
     }
     let certificate = connection.peer_certificates().is_some();
     let name = connection.server_name().map(str::to_owned);
-    let service = service_fn(move |request| answer(request, certificate, name.clone()));
+    let service = service_fn(move |request| response(request, certificate, name.clone()));
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http2().max_concurrent_streams(setup.max_streams);
     let _ = builder.serve_connection(TokioIo::new(stream), service).await;
@@ -202,7 +202,7 @@ async fn meet(mut stream: TlsStream<TcpStream>, frames: &[u8], closes: bool) -> 
     stream.read_to_end(&mut Vec::new()).await.map(|_| ())
 }
 
-async fn answer(
+async fn response(
     request: Request<Incoming>,
     certificate: bool,
     server_name: Option<String>,

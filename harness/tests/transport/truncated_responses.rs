@@ -35,17 +35,17 @@ const UPGRADE: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade
                          \x80\x03\0\x07\0\0\0\x08\0\0\0\0\0\0\0\0";
 
 /// A server that sends one byte more per connection, and then closes it.
-async fn longer_and_longer(answer: &[u8]) -> SocketAddr {
+async fn longer_and_longer(response: &[u8]) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (addr, answer) = (listener.local_addr().unwrap(), answer.to_vec());
+    let (addr, response) = (listener.local_addr().unwrap(), response.to_vec());
     tokio::spawn(async move {
-        for length in 0..=answer.len() {
+        for length in 0..=response.len() {
             let (mut client, _) = listener.accept().await.unwrap();
             let mut head = Vec::new();
             while !head.ends_with(b"\r\n\r\n") {
                 head.push(client.read_u8().await.unwrap());
             }
-            client.write_all(&answer[..length]).await.unwrap();
+            client.write_all(&response[..length]).await.unwrap();
             client.shutdown().await.unwrap();
             // A close with unread bytes would reset the connection.
             let _ = client.read_to_end(&mut Vec::new()).await;
@@ -62,21 +62,21 @@ fn client(addr: SocketAddr) -> Client {
 #[case::object(OBJECT, 200)]
 #[case::list(LIST, 200)]
 #[case::status(STATUS, 409)]
-#[case::after_an_interim_answer(INTERIM, 204)]
+#[case::after_an_interim_response(INTERIM, 204)]
 #[tokio::test]
 async fn an_response_is_whole_or_broken(
-    #[case] answer: &str,
+    #[case] response: &str,
     #[case] status: u16,
     #[values(get("/x"), exact("/x"))] outgoing: Outgoing,
 ) {
-    let client = client(longer_and_longer(answer.as_bytes()).await);
-    for length in 0..answer.len() {
+    let client = client(longer_and_longer(response.as_bytes()).await);
+    for length in 0..response.len() {
         match client.send(outgoing.clone(), ample()).await.outcome {
             Outcome::Broken(broken) => {
                 assert_eq!(broken.kind, BrokenKind::Protocol, "{length}: {broken:?}");
             }
             // A chunked body ends with a line, followed by an empty one.
-            Outcome::Response(_) => assert_eq!((answer, length), (LIST, LIST.len() - 1)),
+            Outcome::Response(_) => assert_eq!((response, length), (LIST, LIST.len() - 1)),
         }
     }
     assert_eq!(client.send(outgoing, ample()).await.status(), status);
@@ -97,7 +97,7 @@ async fn an_response_in_frames_is_whole_or_broken() {
         // A separate client, because a request on a closed connection would get lost.
         let client = Client::new(&config, Limits::default()).unwrap();
         let Outcome::Broken(broken) = client.send(get("/x"), ample()).await.outcome else {
-            panic!("{length} bytes are an answer")
+            panic!("{length} bytes are an response")
         };
         assert_eq!(broken.kind, BrokenKind::Protocol, "{length}: {broken:?}");
         assert_eq!(server.connections(), length + 1);
@@ -190,8 +190,8 @@ async fn tls_that_ends_anywhere_is_reported(#[values(get("/x"), exact("/x"))] ou
     let mut kinds = Vec::new();
     loop {
         match client.send(outgoing.clone(), ample()).await.outcome {
-            Outcome::Response(answer) => {
-                assert_eq!(answer.status, 200);
+            Outcome::Response(response) => {
+                assert_eq!(response.status, 200);
                 break;
             }
             Outcome::Broken(broken) => kinds.push(broken.kind),

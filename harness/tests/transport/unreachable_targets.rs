@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::scripted_peer::{Act, Peer, TOKEN, ample, get, send, soon, values};
 
-fn answer(status: &str, body: &str) -> String {
+fn response(status: &str, body: &str) -> String {
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
          Connection: close\r\n\r\n{body}",
@@ -31,14 +31,14 @@ async fn any_response_but_401_reaches(
     #[case] body: &str,
     #[case] has_version: bool,
 ) {
-    let peer = Peer::answering(answer(status, body)).await;
+    let peer = Peer::responding(response(status, body)).await;
     let reached = peer.client().ping(ample()).await.unwrap();
     assert_eq!(reached.version.is_some(), has_version);
 }
 
 #[tokio::test]
 async fn a_rejected_credential_is_reported_with_what_to_do() {
-    let peer = Peer::answering(answer("401 Unauthorized", "{}")).await;
+    let peer = Peer::responding(response("401 Unauthorized", "{}")).await;
     let error = peer.client().ping(ample()).await.unwrap_err();
     assert!(matches!(error, TargetError::Unauthenticated { path: "/version", .. }), "{error:?}");
     let message = error.to_string();
@@ -90,7 +90,7 @@ fn what_is_no_token_is_reported(#[case] token: &str) {
 async fn a_token_file_gives_its_token_without_the_newline() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     writeln!(file, "{TOKEN}").unwrap();
-    let mut peer = Peer::answering(answer("200 OK", "{}")).await;
+    let mut peer = Peer::responding(response("200 OK", "{}")).await;
     let mut config = peer.config();
     config.credential = Credential::token_file(file.path()).unwrap();
     let client = Client::new(&config, Limits::default()).unwrap();
@@ -129,7 +129,7 @@ fn files_that_are_missing_or_wrong_are_named() {
 
 #[tokio::test]
 async fn requests_keep_to_the_rate() {
-    let peer = Peer::answering(answer("200 OK", "{}")).await;
+    let peer = Peer::responding(response("200 OK", "{}")).await;
     let client = peer.client_with(Limits { max_rps: Some(50), ..Limits::default() });
     let before = Instant::now();
     for _ in 0..6 {

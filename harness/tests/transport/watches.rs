@@ -182,13 +182,13 @@ async fn floods_are_cut_at_the_budget(
 }
 
 #[tokio::test]
-async fn a_rejected_watch_is_an_ordinary_answer() {
+async fn a_rejected_watch_is_an_ordinary_response() {
     let body = r#"{"kind":"Status","code":410}"#;
     let head = format!(
         "HTTP/1.1 410 Gone\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
-    let peer = Peer::answering(head + body).await;
+    let peer = Peer::responding(head + body).await;
     let mut watch = peer.client().watch(get("/x"), ample()).await;
     assert!(!watch.is_open());
     let found = received(&watch);
@@ -201,7 +201,7 @@ async fn a_rejected_watch_is_an_ordinary_answer() {
 async fn a_watch_without_a_head_is_left_at_the_deadline() {
     let mut peer = Peer::start(vec![Act::Head, Act::Hang]).await;
     let watch = peer.client().watch(get("/x"), soon()).await;
-    let Outcome::Broken(broken) = watch.snapshot().outcome else { panic!("answered") };
+    let Outcome::Broken(broken) = watch.snapshot().outcome else { panic!("responded") };
     assert_eq!(broken.kind, BrokenKind::Deadline);
     peer.hung_up().await;
 }
@@ -228,7 +228,7 @@ async fn dropping_a_watch_hangs_up() {
 }
 
 #[tokio::test]
-async fn a_duplicate_key_in_an_event_is_a_fault_of_the_answer() {
+async fn a_duplicate_key_in_an_event_is_a_fault_of_the_response() {
     let line = "{\"type\":\"ADDED\",\"object\":{\"a\":1,\"a\":2}}\n";
     let peer = Peer::start(vec![Act::Head, send(HEAD), send(chunk(line)), send(LAST)]).await;
     let mut watch = peer.client().watch(get("/x"), ample()).await;

@@ -268,7 +268,7 @@ async fn a_rejected_sender_can_retry_on_the_same_connection() {
         match status.trim_end() {
             "HTTP/1.1 201 Created" => {}
             "HTTP/1.1 429 Too Many Requests" => turned_away += 1,
-            other => panic!("request {number} is answered with {other:?}"),
+            other => panic!("request {number} is responded with {other:?}"),
         }
     }
 }

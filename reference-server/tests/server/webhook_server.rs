@@ -1,4 +1,4 @@
-//! An HTTPS server that answers the requests of admission webhooks.
+//! An HTTPS server that responses the requests of admission webhooks.
 
 use serde_json::{Value, json};
 

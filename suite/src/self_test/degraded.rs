@@ -40,12 +40,12 @@ pub struct Degraded {
 /// The degraded servers. `self-test degraded` and the test of the same name run each of them.
 pub const DEGRADED: &[Degraded] = &[
     Degraded { fault: Fault::CreateReturnsOk, causes: 3, own: 70 },
-    Degraded { fault: Fault::ApplyCreateAnswersOk, causes: 3, own: 70 },
+    Degraded { fault: Fault::ApplyCreateReturnsOk, causes: 3, own: 70 },
     Degraded { fault: Fault::ListWithoutVersion, causes: 3, own: 70 },
     Degraded { fault: Fault::SelectorsIgnored, causes: 3, own: 70 },
     Degraded { fault: Fault::WatchHeadersLate, causes: 3, own: 70 },
     Degraded { fault: Fault::GenerateNameIgnored, causes: 3, own: 70 },
-    Degraded { fault: Fault::NamespacesAnswerServerError, causes: 3, own: 70 },
+    Degraded { fault: Fault::NamespacesReturnServerError, causes: 3, own: 70 },
     Degraded { fault: Fault::NoUid, causes: 3, own: 70 },
     Degraded { fault: Fault::DiscoveryRedirects, causes: 3, own: 70 },
     Degraded { fault: Fault::NoDiscovery, causes: 3, own: 70 },

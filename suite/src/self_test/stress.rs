@@ -24,7 +24,7 @@ pub const FAULTS: [Fault; 24] = [
     Fault::ModifiedIsAdded,
     Fault::PutCreates,
     Fault::StaleWriteAccepted,
-    Fault::UidMadeAnew,
+    Fault::UidChangesOnUpdate,
     Fault::UidReused,
     Fault::VersionMissing,
     Fault::VersionPreconditionIgnored,

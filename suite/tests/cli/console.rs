@@ -74,7 +74,7 @@ fn twenty_bugs_fit_on_150_lines() {
 
 #[test]
 fn verbose_output_lists_every_result() {
-    let server = TestServer::start(&["--fault", "create-answers-200"]);
+    let server = TestServer::start(&["--fault", "create-returns-200"]);
     let only = ["run", "--only", "create/stores-*", "-v", "--no-progress"];
     let output = kubeproof(&[&only[..], &server.target()].concat()).with(1);
     let fails = output.stdout.lines().filter(|line| line.starts_with("FAIL      create/"));

@@ -242,8 +242,8 @@ fn a_snapshot_moves_objects_to_a_server_with_another_storage() {
     assert_eq!(server.get(MAPS)["items"], before["items"]);
     server.create(MAPS, &json!({"metadata": {"name": "b"}, "data": {"n": "2"}}));
     drop(server);
-    let refused = kubeproof(&["serve", "--restore", &first, "--data-dir", &data]).with(2);
-    assert!(refused.stderr.contains("restore a snapshot to an empty directory"), "{refused:?}");
+    let rejected = kubeproof(&["serve", "--restore", &first, "--data-dir", &data]).with(2);
+    assert!(rejected.stderr.contains("restore a snapshot to an empty directory"), "{rejected:?}");
 
     stop(TestServer::start(&["--data-dir", &data, "--snapshot", &second]));
     let server = TestServer::start(&["--restore", &second]);
@@ -258,6 +258,6 @@ fn a_truncated_snapshot_is_an_error() {
     let file = directory.path().join("snapshot");
     let head = json!({"format": "kubeproof.snapshot/v1", "revision": 1000, "objects": 2});
     std::fs::write(&file, format!("{head}\n")).expect("space");
-    let refused = kubeproof(&["serve", "--restore", file.to_str().expect("UTF-8")]).with(2);
-    assert!(refused.stderr.contains("0 objects, expected 2"), "{refused:?}");
+    let rejected = kubeproof(&["serve", "--restore", file.to_str().expect("UTF-8")]).with(2);
+    assert!(rejected.stderr.contains("0 objects, expected 2"), "{rejected:?}");
 }

@@ -26,7 +26,7 @@ fn run(server: &TestServer, list: &str, more: &[&str]) -> (Finished, String) {
 #[test]
 fn a_glob_permits_failures_and_needs_one() {
     let glob = "# ours\n- case: '{create,get}/*'\n  subject: v1/configmaps\n  reason: r\n";
-    let broken = TestServer::start(&["--fault", "create-answers-200"]);
+    let broken = TestServer::start(&["--fault", "create-returns-200"]);
     run(&broken, "[]", &[]).0.with(1);
     run(&broken, glob, &[]).0.with(0);
     let (output, updated) = run(&broken, glob, &["--update-known-failures"]);
@@ -58,7 +58,7 @@ fn a_flaky_case_may_pass_or_fail() {
 
 #[test]
 fn an_expired_entry_fails_the_run_and_is_listed() {
-    let broken = TestServer::start(&["--fault", "create-answers-200"]);
+    let broken = TestServer::start(&["--fault", "create-returns-200"]);
     let list = "- case: create/*\n  expires: 2020-01-31\n  reason: r\n";
     let output = run(&broken, list, &[]).0.with(1);
     assert!(

@@ -53,7 +53,7 @@ fn the_json_report_has_the_fixed_form() {
 
 #[test]
 fn junit_has_a_test_case_per_result() {
-    let server = TestServer::start(&["--fault", "create-answers-200"]);
+    let server = TestServer::start(&["--fault", "create-returns-200"]);
     let dir = tempfile::tempdir().expect("a directory");
     let (junit, report) = (dir.path().join("junit.xml"), dir.path().join("report.json"));
     let files =
@@ -97,7 +97,7 @@ fn junit_has_a_test_case_per_result() {
 /// A third of the cases runs. `KUBEPROOF_WHOLE=1` runs all of them.
 #[test]
 fn reports_contain_no_token() {
-    let server = TestServer::start(&["--fault", "create-answers-200", "everybody-may-everything"]);
+    let server = TestServer::start(&["--fault", "create-returns-200", "everybody-may-everything"]);
     let dir = tempfile::tempdir().expect("a directory");
     let place = |name: &str| dir.path().join(name).display().to_string();
     let places: Vec<(&str, String)> =
@@ -147,7 +147,7 @@ fn reports_are_merged_and_compared() {
     let output = kubeproof(&["report", "diff", &whole, &merged]).with(0);
     assert_eq!(output.stdout, "0 worse, 0 changed otherwise\n");
 
-    let server = TestServer::start(&["--fault", "create-answers-200"]);
+    let server = TestServer::start(&["--fault", "create-returns-200"]);
     let broken = place("broken");
     kubeproof(&[&only[..], &[&broken], &server.target()].concat()).with(1);
     let output = kubeproof(&["report", "diff", &whole, &broken]).with(1);
@@ -165,7 +165,7 @@ fn servers_are_compared_side_by_side() {
     let (right, wrong, html, markdown) = (place("1"), place("2"), place("html"), place("md"));
     let only = ["run", "-q", "--only", "create/*", "--json"];
     kubeproof(&[&only[..], &[&right]].concat()).with(0);
-    let server = TestServer::start(&["--fault", "create-answers-200"]);
+    let server = TestServer::start(&["--fault", "create-returns-200"]);
     kubeproof(&[&only[..], &[&wrong], &server.target()].concat()).with(1);
     let files = ["--html", &html, "--markdown", &markdown];
     let matrix = ["report", "matrix", &right, &wrong, &right];

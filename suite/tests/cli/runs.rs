@@ -166,7 +166,7 @@ fn a_dry_run_lists_objects_and_creates_none() {
 
 #[test]
 fn known_failures_are_written_and_then_accepted() {
-    let server = TestServer::start(&["--fault", "create-answers-200"]);
+    let server = TestServer::start(&["--fault", "create-returns-200"]);
     let dir = tempfile::tempdir().expect("a directory");
     let known = dir.path().join("known.yaml").display().to_string();
     let run = |more: &[&str]| {
@@ -226,7 +226,7 @@ fn an_existing_namespace_is_kept() {
 
 #[test]
 fn the_printed_command_repeats_the_failures() {
-    let server = TestServer::start(&["--fault", "answers-without-kind"]);
+    let server = TestServer::start(&["--fault", "responses-without-kind"]);
     let only = ["--only", "create/*", "get/*"];
     let dir = tempfile::tempdir().expect("a directory");
     let json = dir.path().join("report.json").display().to_string();

@@ -90,7 +90,7 @@ fn tokens_and_secrets_are_hidden() {
         "websocket-token-echoed",
         "proxy-leaks-token",
         "discovery-hides-list",
-        "answers-without-kind",
+        "responses-without-kind",
     ];
     let server = TestServer::start(&[&["--fault"], &faults[..]].concat());
     create_foreign_objects(&server);

@@ -131,7 +131,7 @@ async fn run(
             }
             if went_away(&history, options.clients) {
                 let message =
-                    "the server went away: no request at the end of a round got an answer";
+                    "the server went away: no request at the end of a round got a response";
                 return Err(GeneratedError::Undecided(message.to_owned()));
             }
         }
@@ -142,7 +142,7 @@ async fn run(
     Ok(())
 }
 
-/// Reports whether the requests of the client `own`, at the end of a round, got no answers.
+/// Reports whether the requests of the client `own`, at the end of a round, got no responses.
 fn went_away(history: &History, own: usize) -> bool {
     let mut last = history.operations.iter().filter(|operation| operation.client == own);
     last.all(|operation| matches!(operation.outcome, Outcome::Unknown(_)))

@@ -17,7 +17,7 @@ pub(super) async fn unsupported(workload: &Arc<Workload>) -> Result<Vec<LeftOut>
     let mut known = match workload.perform(0, create).await.outcome {
         Outcome::Object(state) => state,
         Outcome::Rejected(code, reason) => return Err(format!("a create returns {code} {reason}")),
-        Outcome::Unknown(why) => return Err(format!("a create got no answer: {why}")),
+        Outcome::Unknown(why) => return Err(format!("a create got no response: {why}")),
         Outcome::Deleted(_) | Outcome::Listed(..) => return Err("a create made nothing".to_owned()),
     };
     let mut without = Vec::new();

@@ -105,13 +105,13 @@ impl Watcher {
         let (end, after) = if open.is_open() {
             self.read(open, most, &mut watch.events).await
         } else {
-            self.refused(&open)
+            self.rejected(&open)
         };
         watch.end = end;
         (watch, after)
     }
 
-    fn refused(&self, open: &OpenWatch) -> (WatchEnd, After) {
+    fn rejected(&self, open: &OpenWatch) -> (WatchEnd, After) {
         let words = open.head.in_words();
         match open.head.status() {
             _ if self.is_over() => (WatchEnd::Closed(words), After::Stop),

@@ -61,9 +61,9 @@ pub(crate) fn websocket_frame(head: FrameHead, payload: &[u8]) -> Vec<u8> {
         assert_eq!(&read.payload[..], payload);
         assert_eq!((u8::from(read.opcode), read.fin), (head.opcode, head.fin));
     } else {
-        let lawful =
+        let valid =
             matches!(head.opcode, 0..=2 | 8..=10) && (head.opcode < 8 || payload.len() <= 125);
-        assert!(!lawful, "a lawful frame is not read");
+        assert!(!valid, "a valid frame is not read");
     }
     bytes.to_vec()
 }

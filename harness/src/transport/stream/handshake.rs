@@ -58,11 +58,11 @@ impl Handshake {
     }
 
     /// Returns the mistakes of a 101 response.
-    pub fn problems(&self, answer: &Received) -> Vec<String> {
+    pub fn problems(&self, response: &Received) -> Vec<String> {
         let mut problems = Vec::new();
         let values = |name: &str| {
             let found =
-                answer.headers.iter().filter(|(header, _)| header.eq_ignore_ascii_case(name));
+                response.headers.iter().filter(|(header, _)| header.eq_ignore_ascii_case(name));
             found.map(|(_, value)| value.as_str()).collect::<Vec<_>>()
         };
         let (upgrade, version) = match self.over {
@@ -105,12 +105,12 @@ impl Handshake {
     }
 
     /// Returns the chosen subprotocol; empty for none.
-    pub fn chosen(&self, answer: &Received) -> String {
+    pub fn chosen(&self, response: &Received) -> String {
         let version = match self.over {
             Carrier::Websocket => "sec-websocket-protocol",
             Carrier::Spdy => "x-stream-protocol-version",
         };
-        let found = answer.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(version));
+        let found = response.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(version));
         found.map(|(_, value)| value.clone()).unwrap_or_default()
     }
 
@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    fn answer(headers: &[(&str, &str)]) -> Received {
+    fn response(headers: &[(&str, &str)]) -> Received {
         let headers =
             headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         Received::head(101, "HTTP/1.1", headers)
@@ -161,7 +161,7 @@ mod tests {
         #[case] headers: &[(&str, &str)],
         #[case] problems: usize,
     ) {
-        let found = asked(offers).problems(&answer(&[&UPGRADE[..], headers].concat()));
+        let found = asked(offers).problems(&response(&[&UPGRADE[..], headers].concat()));
         assert_eq!(found.len(), problems, "{found:?}");
     }
 

@@ -145,7 +145,7 @@ pub enum WaitOutcome<T> {
 
 impl OpenStream {
     /// Creates a stream that did not open.
-    pub(crate) fn refused(head: Exchange, problems: Vec<String>) -> Self {
+    pub(crate) fn rejected(head: Exchange, problems: Vec<String>) -> Self {
         Self { head, problems, live: None, opened: Instant::now() }
     }
 
@@ -159,7 +159,7 @@ impl OpenStream {
     ) -> Self {
         let connection = match Connection::new(over, shape.kind, &protocol, shape.ports.clone()) {
             Ok(connection) => connection,
-            Err(error) => return Self::refused(head, vec![error.to_string()]),
+            Err(error) => return Self::rejected(head, vec![error.to_string()]),
         };
         let mut transcript = Transcript::new(protocol);
         for name in channels(shape) {
@@ -179,7 +179,7 @@ impl OpenStream {
             tokio::spawn(read(incoming, Arc::clone(&shared), writes.clone(), is_websocket)),
             tokio::spawn(write(outgoing, queue, Arc::clone(&shared))),
         ];
-        Self { live: Some(Live { shared, writes, tasks }), ..Self::refused(head, Vec::new()) }
+        Self { live: Some(Live { shared, writes, tasks }), ..Self::rejected(head, Vec::new()) }
     }
 
     /// Reports whether the stream opened.

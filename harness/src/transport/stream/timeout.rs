@@ -94,8 +94,8 @@ mod tests {
     #[case::the_deadline_is_near(1, TimeoutCause::Deadline)]
     fn silence_counts_where_there_is_time_for_it(#[case] seconds: u32, #[case] why: TimeoutCause) {
         let deadline = Instant::now() + seconds * SECOND;
-        let (end, told) = StreamTimeout::fixed(deadline, 5 * SECOND).ends();
-        assert_eq!((told, end == deadline), (why, why == TimeoutCause::Deadline));
+        let (end, cause) = StreamTimeout::fixed(deadline, 5 * SECOND).ends();
+        assert_eq!((cause, end == deadline), (why, why == TimeoutCause::Deadline));
     }
 
     #[rstest]

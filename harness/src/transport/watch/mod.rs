@@ -110,7 +110,7 @@ impl OpenWatch {
         let message = "the response has not begun".to_owned();
         let outcome = Outcome::Broken(Broken { kind: BrokenKind::Deadline, message });
         let head = Exchange { request, outcome, started, took: Duration::ZERO };
-        Self { late: Some(LateHead(tokio::spawn(response))), ..Self::refused(head) }
+        Self { late: Some(LateHead(tokio::spawn(response))), ..Self::rejected(head) }
     }
 
     /// Waits for the head of the response. Returns false if it does not arrive by the deadline.
@@ -252,7 +252,7 @@ impl OpenWatch {
     }
 
     /// Creates a watch that did not open.
-    pub(crate) fn refused(head: Exchange) -> Self {
+    pub(crate) fn rejected(head: Exchange) -> Self {
         Self {
             head,
             events: Vec::new(),
@@ -272,7 +272,7 @@ impl OpenWatch {
     /// Creates a watch with these events.
     #[cfg(test)]
     pub(crate) fn seen(head: Exchange, events: Vec<WatchEvent>) -> Self {
-        Self { events, ..Self::refused(head) }
+        Self { events, ..Self::rejected(head) }
     }
 
     /// Starts to read a watch.
@@ -290,7 +290,7 @@ impl OpenWatch {
         let task = tokio::spawn(reader::read(body, documents, sender));
         let reader = Reader { items, task, origin, budget: budget.clone(), starved };
         let isolation = Isolation::of(&head.request.target);
-        Self { reader: Some(reader), isolation, ..Self::refused(head) }
+        Self { reader: Some(reader), isolation, ..Self::rejected(head) }
     }
 }
 

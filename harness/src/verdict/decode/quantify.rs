@@ -151,7 +151,9 @@ impl View<'_> {
         let words = self.condition(condition, variable)?;
         let expected = words.strip_prefix(name.as_str()).unwrap_or(&words).trim();
         let expected = match call.func_name.as_str() {
-            operators::IN => format!("one {expected}"),
+            operators::IN => {
+                format!("one {}", expected.strip_prefix("a value ").unwrap_or(expected))
+            }
             operators::NOT_EQUALS | operators::EQUALS => expected.to_owned(),
             _ => format!("a value {expected}"),
         };

@@ -248,3 +248,11 @@ fn long_text_is_cut(#[case] length: usize, #[case] cut: bool) {
     assert_eq!(shown.ends_with("… (402 bytes)"), cut, "{shown}");
     assert_eq!(shown.chars().filter(|c| *c == 'ä').count(), length.min(200));
 }
+
+#[test]
+fn messages_name_whole_objects() {
+    let object = json!({"kind": "Pod", "metadata": {"name": "a", "resourceVersion": "3"}});
+    let mismatch = matches(&value(&json!(1)), Some(&object), &Values::new()).unwrap().unwrap_err();
+    let expected = r#"the object is the Pod "a" with resourceVersion 3, expected 1"#;
+    assert_eq!(mismatch.in_words_of("the object"), expected);
+}

@@ -122,10 +122,10 @@ impl Kubelet {
         let upgraded = forward::switch(upgrade, connection, request).await;
         match upgraded.map_err(|error| failed(error.to_string()))? {
             Upgraded::Switched(handshake) => Ok(call.switch(handshake)),
-            Upgraded::Refused(response) if response.status().as_u16() >= 400 => {
+            Upgraded::Rejected(response) if response.status().as_u16() >= 400 => {
                 Ok(forward::to_response(response, |_, value| value.clone()))
             }
-            Upgraded::Refused(response) => {
+            Upgraded::Rejected(response) => {
                 let code = response.status().as_u16();
                 Err(failed(format!("invalid upgrade response: status code {code}")))
             }

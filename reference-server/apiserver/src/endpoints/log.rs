@@ -46,7 +46,7 @@ fn open(
 ) -> Result<Chunks, ApiError> {
     let name = &call.info.name;
     let Some(kubelet) = call.api.kubelet.get() else {
-        return Err(ApiError::unreachable_node("no node of this name answers"));
+        return Err(ApiError::unreachable_node("no node of this name responds"));
     };
     kubelet.logs(&backends::pod_ref(pod), container, options).map_err(|error| {
         ApiError::bad_request(match error {

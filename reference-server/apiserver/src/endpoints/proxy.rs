@@ -111,7 +111,7 @@ where
         let upgraded = forward::switch(upgrade, connection, request).await.map_err(failed)?;
         return Ok(match upgraded {
             Upgraded::Switched(handshake) => call.switch(handshake),
-            Upgraded::Refused(response) => to_response(response, prefix),
+            Upgraded::Rejected(response) => to_response(response, prefix),
         });
     }
     let response = forward::exchange(connection, request, body).await.map_err(failed)?;

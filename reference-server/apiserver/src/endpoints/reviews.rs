@@ -47,7 +47,7 @@ pub(crate) fn complete(call: &Call, mut review: Value) -> Result<Value, ApiError
     };
     review["status"] = status;
     if question == Review::SelfSubjectRules {
-        // As in kube-apiserver, the answer lacks the question.
+        // As in kube-apiserver, the response lacks the question.
         review["spec"] = json!({});
     }
     let lacks_metadata = matches!(question, Review::SelfSubject | Review::SelfSubjectRules);

@@ -41,7 +41,7 @@ pub(super) async fn handle(mut call: Call, method: &Method) -> Result<ApiRespons
     };
     let Some(kubelet) = call.api.kubelet.get().cloned() else {
         return Err(ApiError::unreachable_node(
-            "error dialing backend: no node of this name answers",
+            "error dialing backend: no node of this name responds",
         ));
     };
     let pod = pod_ref(&pod);

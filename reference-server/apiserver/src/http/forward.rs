@@ -33,7 +33,7 @@ pub(crate) enum Upgraded {
     /// Both sides switch protocols.
     Switched(Handshake),
     /// The server responded without a switch.
-    Refused(Response<Incoming>),
+    Rejected(Response<Incoming>),
 }
 
 /// Returns the headers that go on to the next server.
@@ -91,7 +91,7 @@ pub(crate) async fn switch(
 ) -> hyper::Result<Upgraded> {
     let mut response = get(connection, request).await?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        return Ok(Upgraded::Refused(response));
+        return Ok(Upgraded::Rejected(response));
     }
     let far = hyper::upgrade::on(&mut response);
     let mut agreed = Response::new(Bytes::new());

@@ -69,7 +69,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
 /// Faults in the responses to an apply.
 fn responses(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
-        Fault::ApplyCreateAnswersOk => around(|request, next| {
+        Fault::ApplyCreateReturnsOk => around(|request, next| {
             Box::pin(async move {
                 let applies = is_apply(&request);
                 let mut response = next.send(request).await;
@@ -105,7 +105,7 @@ fn responses(fault: Fault) -> Option<Box<dyn Middleware>> {
                 }
             }
         }),
-        Fault::ApplyDuplicatesUntold => requests(|request| {
+        Fault::ApplyDuplicatesUnreported => requests(|request| {
             // Reading the document keeps the last of each field and drops the others.
             if is_apply(request) {
                 let options =

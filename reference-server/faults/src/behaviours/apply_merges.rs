@@ -33,7 +33,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::ApplyKeepsDroppedItems => keeps_dropped_items(),
         Fault::ApplyRemovesShared => removes_shared(),
         Fault::ApplyForceShares => force_shares(),
-        Fault::ApplyForgetsVersions => forgets_versions(),
+        Fault::ApplyDropsVersions => forgets_versions(),
         _ => return None,
     })
 }

@@ -108,7 +108,7 @@ fn outcomes(fault: Fault) -> Option<Box<dyn Middleware>> {
                 response.status = StatusCode::OK;
             }
         }),
-        Fault::CreateAnswersRequest => responses(|request, response| {
+        Fault::CreateReturnsTheRequest => responses(|request, response| {
             if is_create(request) && response.status == StatusCode::CREATED {
                 return_request(request, response);
             }

@@ -27,7 +27,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 edit_body(request, stringify_labels);
             }
         }),
-        Fault::NullsRefused => requests(|request| {
+        Fault::NullsRejected => requests(|request| {
             let builtin = request.target().is_resource() && !request.target().is_custom();
             if builtin
                 && is_post_or_put(request)

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::definitions::{definitions, remove};
-use crate::middleware::{Middleware, responses};
+use crate::middleware::{Middleware, objects, responses};
 use crate::set::Fault;
 
 /// The middleware of a fault of this file.
@@ -29,6 +29,14 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::ListsWithoutDeprecationWarning => responses(|request, response| {
             if request.verb() == "list" {
                 response.headers.remove(http::header::WARNING);
+            }
+        }),
+        Fault::StoredVersionsDropped => objects(|_, object| {
+            let versions = object["spec"]["versions"].as_array().into_iter().flatten();
+            let stored = versions.filter(|version| version["storage"] == true);
+            let stored: Vec<Value> = stored.map(|version| version["name"].clone()).collect();
+            if object["status"].get("storedVersions").is_some() {
+                object["status"]["storedVersions"] = stored.into();
             }
         }),
         Fault::CustomColumnsIgnored => definitions(|crd| {

@@ -133,12 +133,12 @@ fn marks(fault: Fault) -> Option<Box<dyn Middleware>> {
 /// Faults in what a deletion returns.
 fn outcomes(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
-        Fault::DeleteAnswersEmpty => responses(|request, response| {
+        Fault::DeleteReturnsAnEmptyObject => responses(|request, response| {
             if is_delete(request) && is_success_status(response) {
                 response.set_value(&json!({}));
             }
         }),
-        Fault::DeleteAnswersNothing => responses(|request, response| {
+        Fault::DeleteReturnsNothing => responses(|request, response| {
             let gone = |object: Value| document::is_object(&object) && !is_deleting(&object);
             if is_delete(request)
                 && response.status == StatusCode::OK
@@ -147,7 +147,7 @@ fn outcomes(fault: Fault) -> Option<Box<dyn Middleware>> {
                 response.set_bytes("");
             }
         }),
-        Fault::DeletionAnswersUnmarked => responses(|request, response| {
+        Fault::DeletionReturnsUnmarked => responses(|request, response| {
             if is_delete(request) {
                 response.edit_value(|object| {
                     if document::is_object(object) {

@@ -51,7 +51,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             let longest = MAX_PREFIX + SUFFIX;
             (prefix.len() > longest).then(|| prefix.chars().take(longest).collect())
         }),
-        Fault::GenerateNamePrefixMended => created(|_, object| {
+        Fault::GenerateNamePrefixFixed => created(|_, object| {
             let prefix = meta(object, "generateName");
             if !prefix.is_empty() {
                 object["metadata"]["generateName"] = valid_prefix(prefix).into();

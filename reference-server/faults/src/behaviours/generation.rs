@@ -31,7 +31,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::StatusBumpsGeneration => bumped(|request| request.target().subresource == "status"),
         Fault::GenerationFromClient => from_client(),
         Fault::ObservedByServer => observed(),
-        Fault::UidMadeAnew => new_uids(),
+        Fault::UidChangesOnUpdate => new_uids(),
         _ => return None,
     })
 }

@@ -23,8 +23,9 @@
 //! | `admission_policies` | admission policies and webhooks |
 //! | `flashes`, `unchecked`, `timeouts` | short-lived states and missing validation |
 //!
-//! `support`, `served`, `identity`, `overrides` and `overlays` have helpers for several files. Each file has a
-//! function `of`, which returns the middleware of its faults and `None` for other faults.
+//! `support`, `served`, `identity`, `overrides` and `overlays` have helpers for several files. Each
+//! other file has a function `of`, which returns the middleware of its faults and `None` for other
+//! faults.
 
 mod admission;
 mod admission_policies;

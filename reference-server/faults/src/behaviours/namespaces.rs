@@ -19,7 +19,7 @@ use crate::set::Fault;
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
         Fault::DefaultNamespaceMissing => Box::new(Hidden::new(["default".to_owned()], false)),
-        Fault::NamespacesAnswerServerError => {
+        Fault::NamespacesReturnServerError => {
             around(|request, next| Box::pin(no_namespaces(request, next)))
         }
         Fault::WatchesMissNewNamespaces => Box::new(Late::default()),

@@ -50,10 +50,10 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::AcceptParametersInOrder => {
             requests(|request| edit_accept(request, |entry| unless_first(entry, "v")))
         }
-        Fault::AcceptParametersRefused => {
+        Fault::AcceptParametersRejected => {
             requests(|request| edit_accept(request, |entry| unless_first(entry, "charset")))
         }
-        Fault::CharsetRefused => requests(|request| {
+        Fault::CharsetRejected => requests(|request| {
             let parameters = request.header("content-type").contains(';');
             if parameters && matches!(request.method, Method::POST | Method::PUT | Method::DELETE) {
                 request.headers.insert(header::CONTENT_TYPE, UNKNOWN);
@@ -152,14 +152,14 @@ mod tests {
     #[case(Fault::AcceptParametersInOrder, "a/b;v=v1;as=Table, c/d", "c/d")]
     #[case(Fault::AcceptParametersInOrder, "a/b;as=Table;v=v1", "a/b;as=Table;v=v1")]
     #[case(Fault::AcceptParametersInOrder, "a/b;v=v1", "application/x-unknown")]
-    #[case(Fault::AcceptParametersRefused, "a/b;charset=utf-8, c/d;x=y", "c/d;x=y")]
+    #[case(Fault::AcceptParametersRejected, "a/b;charset=utf-8, c/d;x=y", "c/d;x=y")]
     #[case(Fault::AcceptQualityIgnored, "a/b;q=0.1, c/d;q=0, e/f;x=y;q=1", "a/b, e/f;x=y")]
     fn entries_are_edited(#[case] fault: Fault, #[case] accept: &str, #[case] expected: &str) {
         let mut request = Request::new(Method::GET, "/api/v1/pods");
         request.headers.insert(header::ACCEPT, accept.parse().expect("a header"));
         edit_accept(&mut request, |entry| match fault {
             Fault::AcceptParametersInOrder => unless_first(entry, "v"),
-            Fault::AcceptParametersRefused => unless_first(entry, "charset"),
+            Fault::AcceptParametersRejected => unless_first(entry, "charset"),
             _ => without_quality(entry),
         });
         assert_eq!(request.header("accept"), expected);

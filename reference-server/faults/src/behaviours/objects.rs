@@ -23,7 +23,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
 /// Faults in kind and apiVersion.
 fn types(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
-        Fault::AnswersWithoutKind => shown(|_, object| {
+        Fault::ResponsesWithoutKind => shown(|_, object| {
             if object["kind"] != PARTIAL {
                 remove(object, "kind");
                 remove(object, "apiVersion");
@@ -93,7 +93,7 @@ fn metadata(fault: Fault) -> Option<Box<dyn Middleware>> {
 /// Faults in status codes, encodings and representations.
 fn encodings(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
-        Fault::ReadsAnswer203 => responses(|request, response| {
+        Fault::ReadsReturnNonAuthoritative => responses(|request, response| {
             if is_get(request) && response.status == StatusCode::OK {
                 response.status = StatusCode::NON_AUTHORITATIVE_INFORMATION;
             }
@@ -103,7 +103,7 @@ fn encodings(fault: Fault) -> Option<Box<dyn Middleware>> {
                 response.set_header(header::CACHE_CONTROL, "public, max-age=60");
             }
         }),
-        Fault::StatusAnswersItsPart => responses(|request, response| {
+        Fault::StatusReturnsItsPart => responses(|request, response| {
             if is_get(request) && request.target().subresource == "status" {
                 response.edit_value(|object| drop(remove(object, "spec")));
             }

@@ -75,7 +75,7 @@ fn tokens(fault: Fault) -> Option<Box<dyn Middleware>> {
             let start = token["start"].as_str().unwrap_or_default();
             token["start"] = start.replace('\0', "zzzz").into();
         }),
-        Fault::ContinueForgetsNamespace => edited_tokens(|token| {
+        Fault::ContinueDropsNamespace => edited_tokens(|token| {
             let start = token["start"].as_str().unwrap_or_default();
             token["start"] = start.split_once('/').map_or(start, |(_, name)| name).into();
             token["start"] = format!("/{}", token["start"].as_str().unwrap_or_default()).into();

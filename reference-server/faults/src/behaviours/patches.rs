@@ -27,7 +27,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 set_media_type(request, MERGE_PATCH);
             }
         }),
-        Fault::MergePatchRefused => around(|request, next| {
+        Fault::MergePatchRejected => around(|request, next| {
             Box::pin(async move {
                 if is_patch(&request, MERGE_PATCH) {
                     return unsupported_media_type();

@@ -88,7 +88,7 @@ fn methods(fault: Fault) -> Option<Box<dyn Middleware>> {
                 next.send(request).await
             })
         }),
-        Fault::QuestionsAnswerObjects => around(|request, next| {
+        Fault::ReviewsReturnObjects => around(|request, next| {
             Box::pin(async move {
                 let response = next.send(request.clone()).await;
                 let target = request.target();
@@ -102,7 +102,7 @@ fn methods(fault: Fault) -> Option<Box<dyn Middleware>> {
                 Response::json(StatusCode::OK, &review)
             })
         }),
-        Fault::OptionsAnswersOk => around(|request, next| {
+        Fault::OptionsReturnsOk => around(|request, next| {
             Box::pin(async move {
                 if request.method == Method::OPTIONS {
                     return Response::json(StatusCode::OK, &json!({}));

@@ -39,7 +39,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }),
         Fault::ProxyQueryLost => proxied(|request| request.raw_query.clear()),
         Fault::ProxyBodyLost => proxied(|request| request.body = Bytes::new()),
-        Fault::ProxyUpgradeRefused => proxied(|request| {
+        Fault::ProxyUpgradeRejected => proxied(|request| {
             request.headers.remove(header::UPGRADE);
             request.headers.remove(header::CONNECTION);
             request.upgrade = None;
@@ -145,7 +145,7 @@ fn without_port_name(request: &mut Request) {
 
 /// The error of a server that cannot reach the node, which has no reason.
 fn node_is_down() -> Response {
-    let message = "error dialing backend: no node of this name answers";
+    let message = "error dialing backend: no node of this name responds";
     let mut response = Response::failure(StatusCode::INTERNAL_SERVER_ERROR, "", message);
     response.edit_value(|status| {
         if let Some(status) = status.as_object_mut() {

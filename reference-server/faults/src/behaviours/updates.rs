@@ -105,8 +105,8 @@ fn contents(fault: Fault) -> Option<Box<dyn Middleware>> {
                 });
             }
         }),
-        Fault::UpdateAnswersStatus => answers_status(|request, _| request.method == Method::PUT),
-        Fault::LastFinalizerReturnsStatus => answers_status(|request, response| {
+        Fault::UpdateReturnsStatus => returns_status(|request, _| request.method == Method::PUT),
+        Fault::LastFinalizerReturnsStatus => returns_status(|request, response| {
             let updated = response.value().unwrap_or_default();
             is_update(request)
                 && is_deleting(&updated)
@@ -115,7 +115,7 @@ fn contents(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::UpdateWritesStatus => also_writes(&[""], "status", "/status"),
         Fault::StatusWritesSpec => also_writes(&["status"], "spec", ""),
         Fault::LoadBalancerIpInSpec => load_balancer_in_spec(),
-        Fault::DerivedDefaultsAnew => requests(|request| {
+        Fault::DerivedDefaultsRecomputed => requests(|request| {
             if request.method == Method::PUT && request.target().is_core("replicationcontrollers") {
                 request.edit_json(|object| {
                     let labels = object.pointer("/spec/template/metadata/labels").cloned();
@@ -128,7 +128,7 @@ fn contents(fault: Fault) -> Option<Box<dyn Middleware>> {
 }
 
 /// Returns a Status after some updates.
-fn answers_status(applies: fn(&Request, &Response) -> bool) -> Box<dyn Middleware> {
+fn returns_status(applies: fn(&Request, &Response) -> bool) -> Box<dyn Middleware> {
     around(move |request, next| {
         Box::pin(async move {
             let response = next.send(request.clone()).await;

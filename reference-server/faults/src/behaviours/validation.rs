@@ -189,7 +189,7 @@ fn reports(fault: Fault) -> Option<Box<dyn Middleware>> {
                 causes.truncate(1);
             }
         }),
-        Fault::RulesToldOneAtATime => failures(|_, status| {
+        Fault::RulesReportedOneAtATime => failures(|_, status| {
             if let Some(causes) = causes_mut(status) {
                 let mut reported = false;
                 causes.retain(|cause| {

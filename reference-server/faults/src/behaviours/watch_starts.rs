@@ -106,7 +106,7 @@ fn rejections(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::ExpiredWatchEndsInSilence => {
             around(|request, next| Box::pin(end_expired(request, next)))
         }
-        Fault::RefusedWatchIsUpgraded => {
+        Fault::RejectedWatchIsUpgraded => {
             around(|request, next| Box::pin(upgrade_rejected(request, next)))
         }
         _ => return None,

@@ -15,14 +15,14 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::UnknownFieldsAtTopOnly => {
             |_, complaint| complaint.starts_with("unknown field") && complaint.contains('.')
         }
-        Fault::DuplicatesUntold => |_, complaint| is_duplicate(complaint),
-        Fault::PutDuplicatesUntold => {
+        Fault::DuplicatesUnreported => |_, complaint| is_duplicate(complaint),
+        Fault::PutDuplicatesUnreported => {
             |request, complaint| request.method == Method::PUT && is_duplicate(complaint)
         }
         Fault::CustomMetadataNotStrict => |request, complaint| {
             request.target().is_custom() && complaint.starts_with("unknown field \"metadata.")
         },
-        Fault::YamlDuplicatesUntold => {
+        Fault::YamlDuplicatesUnreported => {
             |request, complaint| is_duplicate(complaint) && request.media_type().ends_with("yaml")
         }
         Fault::ManagersUnknownByDefault => return Some(requests(unknown_manager)),

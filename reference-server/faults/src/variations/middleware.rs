@@ -71,7 +71,7 @@ impl VariationMiddleware {
         }
         let preferences = Preferences::of(&request);
         request::change(&mut request, self.variations, self.clock, &mut random);
-        let mut response = if self.refuses_options(&request) {
+        let mut response = if self.rejects_options(&request) {
             Response::text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n")
         } else {
             next.send(request).await
@@ -92,7 +92,7 @@ impl VariationMiddleware {
     }
 
     /// Requests to a backend behind the proxy subresource are not the server's own.
-    fn refuses_options(&self, request: &Request) -> bool {
+    fn rejects_options(&self, request: &Request) -> bool {
         request.method == Method::OPTIONS
             && self.variations.on(Variation::OptionsAsText)
             && request.target().subresource != "proxy"

@@ -94,14 +94,14 @@ async fn echo(connection: DuplexStream) {
 
 async fn http(connection: DuplexStream) {
     let service = hyper::server::conn::http1::Builder::new()
-        .serve_connection(TokioIo::new(connection), service_fn(answer))
+        .serve_connection(TokioIo::new(connection), service_fn(response))
         .with_upgrades();
     // The error of a broken connection concerns the peer only.
     let _ = service.await;
 }
 
 /// Responds with a description of the request. `/status/NNN` sets the status, and `echo` upgrades.
-async fn answer(mut request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn response(mut request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let wants_echo = request.headers().get(header::UPGRADE).is_some_and(|to| to == "echo");
     if wants_echo {
         let upgrade = hyper::upgrade::on(&mut request);
@@ -134,7 +134,7 @@ async fn answer(mut request: Request<Incoming>) -> Result<Response<Full<Bytes>>,
             .map(|value| String::from_utf8_lossy(value.as_bytes()).into());
         headers.insert(name.to_string(), values.collect::<Vec<Value>>().into());
     }
-    let told = json!({
+    let text = json!({
         "method": parts.method.as_str(),
         "path": parts.uri.path(),
         "query": parts.uri.query().unwrap_or_default(),
@@ -142,7 +142,7 @@ async fn answer(mut request: Request<Incoming>) -> Result<Response<Full<Bytes>>,
         "body": String::from_utf8_lossy(&body),
         "bodyBytes": body.len(),
     });
-    let mut response = Response::new(Full::from(format!("{told}\n")));
+    let mut response = Response::new(Full::from(format!("{text}\n")));
     let asked = parts.uri.path().strip_prefix("/status/").and_then(|code| code.parse().ok());
     if let Some(status) = asked.filter(|status: &StatusCode| !status.is_informational()) {
         *response.status_mut() = status;

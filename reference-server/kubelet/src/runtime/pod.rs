@@ -113,7 +113,7 @@ impl Pod {
     /// Runs one container until it does not restart. Returns true for exit code 0.
     async fn keep(self: Arc<Self>, container: Arc<Container>) -> bool {
         let mut changes = container.changes();
-        let told = async {
+        let forwarded = async {
             while changes.changed().await.is_ok() {
                 self.changes.send_modify(|count| *count += 1);
             }
@@ -121,7 +121,7 @@ impl Pod {
         let kept = self.restart(&container);
         let ended = tokio::select! {
             ended = kept => ended,
-            () = told => false,
+            () = forwarded => false,
         };
         self.changes.send_modify(|count| *count += 1);
         ended

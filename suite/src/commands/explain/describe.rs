@@ -14,7 +14,7 @@ pub(super) fn claims(claims: &[Claim]) -> String {
 fn claim(claim: &Claim) -> String {
     match claim {
         Claim::Status(codes) => format!("status {}", codes_of(codes)),
-        Claim::Rejected(refusal) => rejected(refusal),
+        Claim::Rejected(rejection) => rejected(rejection),
         Claim::Body(body) => format!("body {}", pattern(body)),
         Claim::Header { name, value: None } => format!("no header {name}"),
         Claim::Header { name, value: Some(value) } => {
@@ -29,17 +29,18 @@ fn claim(claim: &Claim) -> String {
     }
 }
 
-fn rejected(refusal: &Rejection) -> String {
-    let reason = match refusal.reason.as_slice() {
+fn rejected(rejection: &Rejection) -> String {
+    let reason = match rejection.reason.as_slice() {
         [] => String::new(),
         reasons => format!(" {}", reasons.join(" or ")),
     };
-    let details = refusal.details.as_ref().map(|details| format!(", details {}", pattern(details)));
+    let details =
+        rejection.details.as_ref().map(|details| format!(", details {}", pattern(details)));
     let message =
-        refusal.message.as_ref().map(|message| format!(", message {}", text_pattern(message)));
+        rejection.message.as_ref().map(|message| format!(", message {}", text_pattern(message)));
     format!(
         "rejected with {}{reason}{}{}",
-        codes_of(&refusal.code),
+        codes_of(&rejection.code),
         details.unwrap_or_default(),
         message.unwrap_or_default()
     )

@@ -177,16 +177,16 @@ fn a_snapshot_moves_objects_to_etcd_and_back() {
     let before = uid(&server);
     stop(server);
     stop(start(&etcd, &["--restore", &first, "--snapshot", &second]));
-    let refused = kubeproof(&["serve", "--etcd-servers", &etcd.url, "--restore", &first]).with(2);
-    assert!(refused.stderr.contains("restore a snapshot to an empty prefix"), "{refused:?}");
+    let rejected = kubeproof(&["serve", "--etcd-servers", &etcd.url, "--restore", &first]).with(2);
+    assert!(rejected.stderr.contains("restore a snapshot to an empty prefix"), "{rejected:?}");
     let server = TestServer::start(&["--restore", &second]);
     assert_eq!((server.names(MAPS), uid(&server)), (vec!["a".to_owned()], before));
 }
 
 #[test]
 fn a_server_does_not_start_without_etcd() {
-    let refused = kubeproof(&["serve", "--etcd-servers", "127.0.0.1:1"]).with(2);
-    assert!(refused.stderr.contains("expected http://HOST:PORT"), "{refused:?}");
-    let refused = kubeproof(&["serve", "--etcd-servers", "http://x:1", "--data-dir", "d"]).with(2);
-    assert!(refused.stderr.contains("cannot be used with"), "{refused:?}");
+    let rejected = kubeproof(&["serve", "--etcd-servers", "127.0.0.1:1"]).with(2);
+    assert!(rejected.stderr.contains("expected http://HOST:PORT"), "{rejected:?}");
+    let rejected = kubeproof(&["serve", "--etcd-servers", "http://x:1", "--data-dir", "d"]).with(2);
+    assert!(rejected.stderr.contains("cannot be used with"), "{rejected:?}");
 }

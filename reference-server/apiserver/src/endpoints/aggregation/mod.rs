@@ -102,7 +102,7 @@ pub(crate) async fn forward(
             forward::ask_to_switch(&parts.headers, request.headers_mut());
             match forward::switch(upgrade, connection, request).await {
                 Ok(Upgraded::Switched(handshake)) => return api.switch(handshake),
-                Ok(Upgraded::Refused(response)) => Ok(response),
+                Ok(Upgraded::Rejected(response)) => Ok(response),
                 Err(error) => Err(error),
             }
         }

@@ -31,8 +31,8 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 });
             }
         }),
-        Fault::ExecByGetRefused => without_method(Method::GET),
-        Fault::ExecByPostRefused => without_method(Method::POST),
+        Fault::ExecByGetRejected => without_method(Method::GET),
+        Fault::ExecByPostRejected => without_method(Method::POST),
         Fault::UpgradeNotRequired => around(|request, next| {
             Box::pin(async move {
                 let applies = is_stream(&request) && protocol(&request).is_none();
@@ -53,7 +53,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 response
             })
         }),
-        Fault::AttachRunsAnew => requests(|request| {
+        Fault::AttachStartsAnotherProcess => requests(|request| {
             if is_command(request)
                 && let Some(pod) = request.path.strip_suffix("/attach")
             {

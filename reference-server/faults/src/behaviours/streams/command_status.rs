@@ -43,7 +43,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             }
         }),
         Fault::ExitReasonUnknown => exits(|status| status["reason"] = "InternalError".into()),
-        Fault::StartFailureUntold => reports(|report| match &report {
+        Fault::StartFailureUnreported => reports(|report| match &report {
             Report::Status(status)
                 if status["reason"] == "InternalError" && !is_rejection(&report) =>
             {
@@ -52,7 +52,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             Report::Text(text) if text.starts_with("Internal error occurred") => None,
             _ => Some(report),
         }),
-        Fault::NodeRefusalUntold => {
+        Fault::NodeRejectionUnreported => {
             reports(|report| if is_rejection(&report) { None } else { Some(report) })
         }
         Fault::SpdyStatusOnStdout => output(|session| {

@@ -34,7 +34,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::PortChannelsSwapped => over_channels(|channel, content, first| {
             Some((if first { channel } else { channel ^ 1 }, content))
         }),
-        Fault::PortFailureUntold => over_both(
+        Fault::PortFailureUnreported => over_both(
             |channel, content, first| {
                 (first || channel.is_multiple_of(2)).then_some((channel, content))
             },
@@ -45,7 +45,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 frame => Some(frame),
             },
         ),
-        Fault::PortEndUntold => end_untold(),
+        Fault::PortEndUnreported => end_untold(),
         Fault::PortEndIsReset => over_spdy(|frame, kind| match frame {
             Frame::Data { stream, fin: true, bytes } if kind == "data" && bytes.is_empty() => {
                 Some(cancel(stream))

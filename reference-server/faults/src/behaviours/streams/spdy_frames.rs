@@ -23,7 +23,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             Frame::SynReply { .. } => None,
             frame => Some(frame),
         }),
-        Fault::SpdyPingUnanswered => written(|frame| match frame {
+        Fault::SpdyPingIgnored => written(|frame| match frame {
             Frame::Ping(_) => None,
             frame => Some(frame),
         }),

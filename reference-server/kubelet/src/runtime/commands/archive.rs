@@ -135,20 +135,20 @@ fn extract(archive: &[u8], files: &Files, to: &str) -> Result<(), String> {
         let mut entry = entry.map_err(|error| error.to_string())?;
         let name = entry.path().map_err(|error| error.to_string())?.to_string_lossy().into_owned();
         let path = resolve(to, &format!("./{}", resolve("/", &name)));
-        let told = |error: FileError| format!("{name}: {error}");
+        let named = |error: FileError| format!("{name}: {error}");
         match entry.header().entry_type() {
-            EntryType::Directory => files.make_directories(&path).map_err(told)?,
+            EntryType::Directory => files.make_directories(&path).map_err(named)?,
             EntryType::Regular | EntryType::Continuous => {
                 if let Some((parent, _)) =
                     path.rsplit_once('/').filter(|(parent, _)| !parent.is_empty())
                 {
-                    files.make_directories(parent).map_err(told)?;
+                    files.make_directories(parent).map_err(named)?;
                 }
                 let mut content = Vec::new();
                 entry.read_to_end(&mut content).map_err(|error| error.to_string())?;
                 let mut node = Node::file(BytesMut::from(content.as_slice()));
                 node.mode = entry.header().mode().unwrap_or(node.mode);
-                files.put(&path, node).map_err(told)?;
+                files.put(&path, node).map_err(named)?;
             }
             other => return Err(format!("{name}: entries of type {other:?} are not known here")),
         }

@@ -226,8 +226,8 @@ pub(super) async fn wc(program: Program) -> Outcome {
             }
         }
         let all = [('l', lines), ('w', words), ('c', bytes)];
-        let told = all.iter().filter(|(name, _)| wanted(*name));
-        let mut fields: Vec<String> = told.map(|(_, count)| count.to_string()).collect();
+        let chosen = all.iter().filter(|(name, _)| wanted(*name));
+        let mut fields: Vec<String> = chosen.map(|(_, count)| count.to_string()).collect();
         fields.extend(paths.get(index).cloned());
         program.io.stdout.write(format!("{}\n", fields.join(" ")).as_bytes()).await?;
     }
