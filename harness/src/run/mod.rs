@@ -24,6 +24,7 @@ mod shown;
 mod steps;
 mod stream_data;
 mod stream_steps;
+mod stream_waits;
 mod watch_resume;
 mod watch_steps;
 

@@ -1,29 +1,26 @@
-//! Steps that open streams, send on them and read from them.
+//! Steps that open streams and send on them.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kubeproof_cases::case::{
-    Arrival, Creation, Finish, Outbound, Payload, Receiving, Sending, Stream,
-};
-use kubeproof_cases::case::{Close, Level};
+use kubeproof_cases::case::{Close, Creation, Level, Outbound, Payload, Sending, Stream};
 use kubeproof_cases::protocol::{Carrier, StreamKind, TUNNEL};
 use kubeproof_cases::template::Template;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::request::{self, BuildError};
 use super::scope::{Ended, Flow, Scope};
 use super::steps::ALL_SLOW;
-use super::stream_data::{Source, arrived, asked_for, port_name, seen};
+use super::stream_data::{Source, asked_for, port_name};
 use crate::event::{CheckResult, Symptom, Verdict};
-use crate::exchange::{FrameError, StreamEnd, Transcript};
+use crate::exchange::FrameError;
 use crate::transport::stream::{
-    Handshake, OpenStream, SendError, Shape, StreamTimeout, StreamWrite, TimeoutCause, WaitOutcome,
+    Handshake, OpenStream, SendError, Shape, StreamTimeout, StreamWrite, TimeoutCause,
 };
 use crate::transport::{Outgoing, Upgrade};
 use crate::values::Undefined;
-use crate::verdict::{curl, describe, failed_at, text_in_words};
+use crate::verdict::{curl, failed_at};
 
 /// A handshake, ready to send.
 struct Opening {
@@ -287,90 +284,6 @@ impl Scope<'_> {
         }
     }
 
-    pub(super) async fn receive_on_stream(&mut self, receiving: &Receiving) -> Flow {
-        let (id, open) = (&receiving.stream, self.stream(&receiving.stream)?);
-        let mut undefined = None;
-        let (until, values) = (&receiving.until, &self.values);
-        let mut timeout = self.timeout();
-        let waited = open
-            .wait(&mut timeout, |transcript, seen| match arrived(until, transcript, seen, values) {
-                Ok(true) => Some(()),
-                Ok(false) => None,
-                Err(error) => {
-                    undefined = Some(error);
-                    Some(())
-                }
-            })
-            .await;
-        self.deadline = timeout.deadline;
-        if let Some(undefined) = undefined {
-            return Err(self.undefined(&receiving.id, &undefined));
-        }
-        self.refresh_stream(id, &open);
-        let mut check = self.stream_check(&receiving.id, id, &open);
-        check.expected = self.awaited(until).unwrap_or_default();
-        if waited == WaitOutcome::Arrived(()) {
-            self.pass(check);
-            return Ok(());
-        }
-        let snapshot = open.snapshot();
-        let transcript =
-            snapshot.response().and_then(|response| response.stream.clone()).unwrap_or_default();
-        let mut also = "";
-        if let WaitOutcome::TimedOut(why) = waited {
-            (check.verdict, also) = self.timed_out(why, check.level).await;
-        }
-        check.actual = seen(until, &transcript);
-        let why = in_words(&waited, &transcript);
-        check.message = format!("the data does not arrive: {why}{also}");
-        self.record.check(check);
-        Err(Ended)
-    }
-
-    /// Returns what a step waits for, for reports.
-    fn awaited(&self, until: &Arrival) -> Result<Value, Undefined> {
-        Ok(match until {
-            Arrival::Text { channel, text } => json!({channel: text_in_words(text, &self.values)?}),
-            Arrival::Bytes { channel, bytes } => json!({channel: format!("{bytes} bytes")}),
-            Arrival::End { channel } => json!({channel: "its end"}),
-            Arrival::Frame(pattern) => json!({"frame": describe(pattern, &self.values)?}),
-        })
-    }
-
-    pub(super) async fn finish_stream(&mut self, finish: &Finish) -> Flow {
-        let (id, open) = (&finish.stream, self.stream(&finish.stream)?);
-        if open.is_open() {
-            let mut timeout = self.timeout();
-            let waited = open.finish(&mut timeout).await;
-            self.deadline = timeout.deadline;
-            let mut check = self.stream_check(&finish.id, id, &open);
-            check.expected = json!("the server ends the stream");
-            let snapshot = open.snapshot();
-            let transcript = snapshot
-                .response()
-                .and_then(|response| response.stream.clone())
-                .unwrap_or_default();
-            match &waited {
-                WaitOutcome::Arrived(StreamEnd::Server) => self.pass(check),
-                WaitOutcome::Arrived(StreamEnd::Dropped(_)) if finish.dropped => self.pass(check),
-                waited => {
-                    let mut also = "";
-                    if let WaitOutcome::TimedOut(why) = waited {
-                        (check.verdict, also) = self.timed_out(*why, check.level).await;
-                    }
-                    check.actual = broken_code(&transcript);
-                    let why = in_words(waited, &transcript);
-                    check.message = format!("the stream does not end: {why}{also}");
-                    self.record.check(check);
-                }
-            }
-            open.hang_up();
-        }
-        self.refresh_stream(id, &open);
-        self.judge(&finish.expect, id, None, &[]);
-        Ok(())
-    }
-
     pub(super) fn close_stream(&mut self, close: &Close) -> Flow {
         let open = self.stream(&close.of)?;
         open.hang_up();
@@ -380,13 +293,17 @@ impl Scope<'_> {
 
     /// A slow server sends data now and then. A stream stalls after half the case timeout without
     /// data.
-    fn timeout(&self) -> StreamTimeout {
+    pub(super) fn timeout(&self) -> StreamTimeout {
         self.stream_timeout(self.session.fair_wait())
     }
 
     /// Returns the verdict on a timeout, and an addition to its message. A stalled server is wrong.
     /// A server that makes progress too slowly, or is slow everywhere, is not at fault.
-    async fn timed_out(&self, why: TimeoutCause, level: Level) -> (Verdict, &'static str) {
+    pub(super) async fn timed_out(
+        &self,
+        why: TimeoutCause,
+        level: Level,
+    ) -> (Verdict, &'static str) {
         match why {
             TimeoutCause::Deadline => (Verdict::Error, ""),
             TimeoutCause::Stalled(_) if self.session.is_slow().await => (Verdict::Error, ALL_SLOW),
@@ -394,7 +311,7 @@ impl Scope<'_> {
         }
     }
 
-    fn stream(&mut self, id: &str) -> Result<Arc<OpenStream>, Ended> {
+    pub(super) fn stream(&mut self, id: &str) -> Result<Arc<OpenStream>, Ended> {
         match self.streams.get(id) {
             Some(open) => Ok(Arc::clone(open)),
             None => Err(self.stuck(id, format!("the stream `{id}` is not open here"))),
@@ -402,7 +319,7 @@ impl Scope<'_> {
     }
 
     /// Creates a check of a stream that has failed so far.
-    fn stream_check(&self, check: &str, id: &str, open: &OpenStream) -> CheckResult {
+    pub(super) fn stream_check(&self, check: &str, id: &str, open: &OpenStream) -> CheckResult {
         let mut check = self.own_check(check, id);
         check.verdict = failed_at(check.level);
         check.curl = Some(curl::line(&open.head.request, &self.session.judging.server));
@@ -410,34 +327,10 @@ impl Scope<'_> {
         check
     }
 
-    fn pass(&mut self, mut check: CheckResult) {
+    pub(super) fn pass(&mut self, mut check: CheckResult) {
         check.verdict = Verdict::Pass;
         check.symptom = None;
         check.curl = None;
         self.record.check(check);
-    }
-}
-
-/// Returns the code of a framing error, for reports.
-fn broken_code(transcript: &Transcript) -> Value {
-    match &transcript.end {
-        Some(StreamEnd::Broken(error)) => json!({"code": error.code()}),
-        _ => Value::Null,
-    }
-}
-
-fn in_words<T>(waited: &WaitOutcome<T>, transcript: &Transcript) -> String {
-    match (waited, &transcript.end) {
-        (WaitOutcome::TimedOut(why), _) => why.to_string(),
-        (_, Some(StreamEnd::Server)) => "the server ended the stream".to_owned(),
-        (_, Some(StreamEnd::Client)) => "the client hung up".to_owned(),
-        (_, Some(StreamEnd::Dropped(why))) => {
-            format!("the connection ended without a close: {why}")
-        }
-        (_, Some(StreamEnd::Broken(why))) => format!("the data is invalid: {why}"),
-        (_, None) => match transcript.violations.first() {
-            Some(violation) => violation.clone(),
-            None => "the stream was not opened".to_owned(),
-        },
     }
 }

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_response_gives_back_what_it_held_when_its_last_copy_goes() {
+    async fn a_response_gives_back_what_it_held_when_its_last_copy_goes() {
         let budget = MemoryBudget::new(MEBIBYTE, MEBIBYTE);
         let mut first = body(&budget);
         first.push(&vec![b'['; 300 << 10], soon()).await.expect("there is room");
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_response_waits_for_another_to_go() {
+    async fn a_response_waits_for_another_to_go() {
         let budget = MemoryBudget::new(MEBIBYTE, MEBIBYTE);
         let held = budget.hold_beyond(&mut 0, MEBIBYTE).await.expect("all of it");
         let mut waiting = body(&budget);

@@ -19,7 +19,7 @@ use self::claims::Evidence;
 pub(crate) use self::decode::{Explanation, explain, missing_member, missing_variable, short};
 use self::diff::diff;
 pub(crate) use self::pattern::{Mismatch, describe, matches};
-pub(crate) use self::pattern::{text_in_words, text_matches};
+pub(crate) use self::pattern::{noun_in_words, text_in_words, text_matches};
 pub(crate) use self::reported::{Defect, Reported};
 use self::reported::{Tolerance, matches_but_reported};
 use crate::event::{CheckResult, Symptom, Verdict};

@@ -8,7 +8,7 @@ use kubeproof_cases::template::Template;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-pub(crate) use self::words::text_in_words;
+pub(crate) use self::words::{noun_in_words, text_in_words};
 use super::decode::short;
 use crate::event::Symptom;
 use crate::values::{Segment, Undefined, Values, dotted, segments};

@@ -293,7 +293,7 @@ async fn loops_and_branches_have_results_and_scopes_of_their_own() {
 )]
 #[case::never(
     "until: {id: event, type: DELETED}",
-    "the expected DELETED event does not arrive: the server run the watch"
+    "the expected DELETED event does not arrive: the server ended the watch"
 )]
 #[tokio::test]
 async fn an_event_that_is_not_the_one_fails_and_ends_the_case(

@@ -262,7 +262,7 @@ impl RunInProgress {
                 return;
             }
         }
-        panic!("the run run before");
+        panic!("the run ended before");
     }
 
     /// Returns the starts and the ends of cases in their order.

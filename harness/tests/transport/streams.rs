@@ -175,8 +175,9 @@ async fn a_connection_that_ends_inside_a_frame_is_dropped() {
 }
 
 #[tokio::test]
-async fn an_response_that_does_not_fit_the_key_opens_nothing() {
-    let response = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+async fn a_response_that_does_not_fit_the_key_opens_nothing() {
+    let response = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
+                  Upgrade: websocket\r\n\
                   Sec-WebSocket-Accept: bm9ib2R5\r\n\
                   Sec-WebSocket-Protocol: v4.channel.k8s.io\r\n\r\n";
     let peer = Peer::start(vec![Act::Head, send(response), Act::Hang]).await;
@@ -195,7 +196,8 @@ async fn a_rejection_without_a_body_is_a_response() {
 /// `czNjcjN0LXQwa2Vu` is the token in base64.
 #[tokio::test]
 async fn a_token_among_the_subprotocols_is_sent_and_not_recorded() {
-    let response = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+    let response = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
+                  Upgrade: websocket\r\n\
                   Sec-WebSocket-Protocol: \
                   base64url.bearer.authorization.k8s.io.czNjcjN0LXQwa2Vu\r\n\r\n";
     let mut peer = Peer::start(vec![Act::Head, send(response), Act::Hang]).await;

@@ -64,7 +64,7 @@ fn client(addr: SocketAddr) -> Client {
 #[case::status(STATUS, 409)]
 #[case::after_an_interim_response(INTERIM, 204)]
 #[tokio::test]
-async fn an_response_is_whole_or_broken(
+async fn a_response_is_whole_or_broken(
     #[case] response: &str,
     #[case] status: u16,
     #[values(get("/x"), exact("/x"))] outgoing: Outgoing,
@@ -88,7 +88,7 @@ const FRAMES: &[u8] = b"\0\0\x01\x01\0\0\0\0\x01\x88\0\0\x05\x09\x04\0\0\0\x01\x
                         \0\0\x06\0\0\0\0\0\x01{\"kind\0\0\x06\0\x01\0\0\0\x01\":\"a\"}";
 
 #[tokio::test]
-async fn an_response_in_frames_is_whole_or_broken() {
+async fn a_response_in_frames_is_whole_or_broken() {
     let server = TlsServer::start(Setup { growing: Some(FRAMES), ..Setup::default() }).await;
     let mut config = TargetConfig::new(&format!("https://{}", server.addr)).unwrap();
     config.tls =
@@ -97,7 +97,7 @@ async fn an_response_in_frames_is_whole_or_broken() {
         // A separate client, because a request on a closed connection would get lost.
         let client = Client::new(&config, Limits::default()).unwrap();
         let Outcome::Broken(broken) = client.send(get("/x"), ample()).await.outcome else {
-            panic!("{length} bytes are an response")
+            panic!("{length} bytes are a response")
         };
         assert_eq!(broken.kind, BrokenKind::Protocol, "{length}: {broken:?}");
         assert_eq!(server.connections(), length + 1);

@@ -156,7 +156,7 @@ mod tests {
     )]
     #[case::wrong_accept(&[], &[("Sec-WebSocket-Accept", "dGhlIHNhbXBsZSBub25jZQ==")], 1)]
     #[case::extension(&[], &[ACCEPT, ("Sec-WebSocket-Extensions", "permessage-deflate")], 1)]
-    fn an_response_is_held_against_what_was_asked(
+    fn a_response_is_held_against_what_was_asked(
         #[case] offers: &[&str],
         #[case] headers: &[(&str, &str)],
         #[case] problems: usize,

@@ -25,7 +25,7 @@ pub struct StreamTimeout {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum TimeoutCause {
     /// No progress for this long.
-    #[error("nothing more for {} s", .0.as_secs_f64())]
+    #[error("no progress for {} s", .0.as_secs_f64())]
     Stalled(Duration),
     /// The deadline expired during progress, or soon after it.
     #[error("the case timeout (--case-timeout) expired before the stream was silent for long")]

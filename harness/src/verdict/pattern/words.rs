@@ -29,15 +29,26 @@ pub(super) fn in_words(pattern: &Pattern, values: &Values) -> Result<String, Und
     })
 }
 
+/// Describes something that matches a pattern, by its noun: `a frame with type "PING"`.
+pub(crate) fn noun_in_words(
+    noun: &str,
+    pattern: &Pattern,
+    values: &Values,
+) -> Result<String, Undefined> {
+    match pattern {
+        Pattern::Object(members) => with_members(noun, &[], members, values),
+        _ => Ok(format!("{noun} that is {}", in_words(pattern, values)?)),
+    }
+}
+
 /// Describes an item of a list: `an item with kind "Pod"`.
 pub(super) fn item(pattern: &Pattern, values: &Values) -> Result<String, Undefined> {
     Ok(match pattern {
-        Pattern::Object(members) => with_members("an item", &[], members, values)?,
         Pattern::Match(TextPattern::Regex(text)) => {
             format!("an item matching /{}/", values.render_regex(text)?)
         }
         Pattern::Value(_) | Pattern::Match(_) => format!("the item {}", in_words(pattern, values)?),
-        _ => format!("an item that is {}", in_words(pattern, values)?),
+        _ => noun_in_words("an item", pattern, values)?,
     })
 }
 

@@ -11,7 +11,8 @@
 //! | `status_parts`, `status_writes`, `subresource_writes` | writes to subresources |
 //! | `apply`, `configurations` | server-side apply |
 //! | `admission` | admission plugins |
-//! | `deletion`, `delete_options`, `collections`, `garbage`, `evictions`, `namespaces` | deletions |
+//! | `deletion`, `delete_options`, `collections` | deletions |
+//! | `garbage`, `evictions`, `namespaces` | what follows a deletion |
 //! | `watches`, `watch_starts`, `watch_streams`, `selections` | watches |
 //! | `objects`, `timestamps`, `values`, `uids`, `statuses`, `config_maps` | stored objects |
 //! | `definitions`, `definition_versions`, `conversion` | custom resource definitions |

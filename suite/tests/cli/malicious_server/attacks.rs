@@ -188,7 +188,7 @@ pub(super) fn websocket() -> Vec<Attack> {
     };
     let stdout = [&b"\x82\x7e\x40\x00\x01"[..], &[b'x'; 0x3fff]].concat();
     vec![
-        after("sends nothing", vec![Action::Hang], &["nothing more for 2.5 s"]),
+        after("sends nothing", vec![Action::Hang], &["no progress for 2.5 s"]),
         after("closes", vec![], &["the connection ended without a close"]),
         after(
             "a length of all there is",
@@ -239,7 +239,7 @@ pub(super) fn spdy() -> Vec<Attack> {
     // A zlib block with the dictionary id and invalid data.
     let broken = b"\x80\x03\0\x02\0\0\0\x0c\0\0\0\x01\x78\xf9\xe3\xc6\xa7\xc2\xff\xff".to_vec();
     vec![
-        after("sends nothing", vec![Action::Hang], &["nothing more for 2.5 s"]),
+        after("sends nothing", vec![Action::Hang], &["no progress for 2.5 s"]),
         after(
             "a long frame",
             vec![send(b"\0\0\0\x01\0\xff\xff\xff"), Action::Hang],
