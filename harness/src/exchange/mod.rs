@@ -168,12 +168,15 @@ impl Exchange {
         self.response()?.json.as_deref()
     }
 
-    /// Keeps the start of a body that is longer than a limit in bytes. The rest has no JSON.
+    /// Keeps the start of a body that is longer than a limit in bytes. The start has no JSON, and
+    /// ends before the first character that does not fit.
     pub(crate) fn shorten_body(&mut self, limit: usize) {
         if let Outcome::Response(received) = &mut self.outcome
             && received.body.len() > limit
         {
-            received.body = Bytes::copy_from_slice(&received.body[..limit]);
+            let starts_character = |at: &usize| received.body[*at] & 0xC0 != 0x80;
+            let end = (0..=limit).rev().find(starts_character).unwrap_or(limit);
+            received.body = Bytes::copy_from_slice(&received.body[..end]);
             received.json = None;
         }
     }

@@ -84,7 +84,7 @@ impl<'a> Scope<'a> {
             let flow = round.steps(&until.steps).await;
             let has_timed_out = flow.is_err() && round.is_cut_off();
             if has_timed_out && self.excuse(&rounds, true).is_none() && rounds.last.is_some() {
-                self.record.append(round.into_results().0.without_checks());
+                self.record.append(round.into_results().0.superseded());
                 return self.never_true(until, &rounds, None);
             }
             let holds_now = evaluate(&until.condition, &round.values) == Ok(Value::Bool(true));
@@ -114,7 +114,7 @@ impl<'a> Scope<'a> {
                 self.record.check(check);
                 return Ok(());
             }
-            self.record.append(record.without_checks());
+            self.record.append(record.superseded());
             rounds.pause(pause).await;
         }
         Ok(())

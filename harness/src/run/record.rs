@@ -16,6 +16,9 @@ use crate::verdict::failed_at;
 /// Limit on the steps of a check that iterations add.
 const MOST_STEPS: usize = 6;
 
+/// Limit on the bytes of a body of a superseded round. Most reports show no more.
+const LONGEST_BODY: usize = 64 << 10;
+
 /// A watch that several iterations read.
 pub(super) type SharedWatch = Arc<Mutex<OpenWatch>>;
 
@@ -174,9 +177,14 @@ impl Record {
         self.blocked = self.blocked.take().or_else(|| other.blocked.take());
     }
 
-    /// Drops the checks of a round that another round follows.
-    pub(super) fn without_checks(mut self) -> Self {
+    /// Drops what a later round replaces: the checks, and the rest of long bodies.
+    pub(super) fn superseded(mut self) -> Self {
         self.checks.clear();
+        for named in &mut self.exchanges {
+            if named.exchange.response().is_some_and(|it| it.body.len() > LONGEST_BODY) {
+                Arc::make_mut(&mut named.exchange).shorten_body(LONGEST_BODY);
+            }
+        }
         self
     }
 
@@ -357,12 +365,25 @@ mod tests {
         iteration.check(check_result("a", Verdict::Pass));
         record.append(iteration);
         assert_eq!(record.checks.len(), 1);
-        let (checks, exchanges) = record.without_checks().finish().await;
+        let (checks, exchanges) = record.superseded().finish().await;
         assert_eq!(checks.len(), 0);
         let steps: Vec<&str> = exchanges.iter().map(|named| named.step.as_str()).collect();
         assert_eq!(steps, ["first", "second", "third", "fourth"]);
         // Reports read the bytes.
         assert!(exchanges[2].exchange.json().is_none());
+    }
+
+    #[test]
+    fn superseded_rounds_keep_the_start_of_long_bodies() {
+        let body = format!("a{}", "é".repeat(LONGEST_BODY));
+        let outcome = Outcome::Response(Received { body: body.into(), ..received(200) });
+        let mut record = Record::default();
+        record.sent("a".to_owned(), exchange("/x", outcome));
+        record.check(check_result("a", Verdict::Fail));
+        let record = record.superseded();
+        assert!(record.checks.is_empty());
+        let body = &record.exchanges[0].exchange.response().unwrap().body;
+        assert_eq!(str::from_utf8(body).unwrap().len(), LONGEST_BODY - 1);
     }
 
     #[test]

@@ -72,8 +72,9 @@ impl Scope<'_> {
             Arrival::Text { channel, text } => {
                 format!("{} on {channel} does", text_in_words(text, &self.values)?)
             }
+            Arrival::Bytes { channel, bytes: 1 } => format!("a byte on {channel} does"),
             Arrival::Bytes { channel, bytes } => format!("{bytes} bytes on {channel} do"),
-            Arrival::End { channel } => format!("the end of {channel} does"),
+            Arrival::End { channel } => format!("the end of the channel {channel} does"),
             Arrival::Frame(pattern) => {
                 format!("{} does", noun_in_words("a frame", pattern, &self.values)?)
             }

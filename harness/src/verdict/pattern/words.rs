@@ -45,7 +45,7 @@ pub(crate) fn noun_in_words(
 pub(super) fn item(pattern: &Pattern, values: &Values) -> Result<String, Undefined> {
     Ok(match pattern {
         Pattern::Match(TextPattern::Regex(text)) => {
-            format!("an item matching /{}/", values.render_regex(text)?)
+            format!("an item matching /{}/", regex(text, values)?)
         }
         Pattern::Value(_) | Pattern::Match(_) => format!("the item {}", in_words(pattern, values)?),
         _ => noun_in_words("an item", pattern, values)?,
@@ -56,8 +56,13 @@ pub(super) fn item(pattern: &Pattern, values: &Values) -> Result<String, Undefin
 pub(crate) fn text_in_words(pattern: &TextPattern, values: &Values) -> Result<String, Undefined> {
     Ok(match pattern {
         TextPattern::Equal(text) => format!("{:?}", values.render(text)?),
-        TextPattern::Regex(text) => format!("text matching /{}/", values.render_regex(text)?),
+        TextPattern::Regex(text) => format!("text matching /{}/", regex(text, values)?),
     })
+}
+
+/// Renders a regular expression on one line.
+fn regex(text: &Template, values: &Values) -> Result<String, Undefined> {
+    Ok(values.render_regex(text)?.replace('\n', "\\n").replace('\r', "\\r"))
 }
 
 fn all(patterns: &[Pattern], values: &Values) -> Result<Vec<String>, Undefined> {
@@ -105,7 +110,7 @@ fn member(path: &str, pattern: &Pattern, values: &Values) -> Result<String, Unde
         Pattern::Type(kind) => format!("{path} of type {}", type_name(*kind)),
         Pattern::Size(size) => format!("{path} of length {size}"),
         Pattern::Match(TextPattern::Regex(text)) => {
-            format!("{path} matching /{}/", values.render_regex(text)?)
+            format!("{path} matching /{}/", regex(text, values)?)
         }
         Pattern::Not(inner) => format!("{path} other than {}", in_words(inner, values)?),
         Pattern::Value(_) | Pattern::Exactly(_) | Pattern::Match(_) => {
@@ -151,7 +156,7 @@ mod tests {
         Pattern::OneOf(vec![string("a"), string("b"), string("c")]),
         r#""a", "b" or "c""#
     )]
-    #[case(other_than(matching("^a")), "anything but text matching /^a/")]
+    #[case(other_than(matching("^a\n")), r"anything but text matching /^a\n/")]
     #[case(Pattern::Some(vec![string("a")]), r#"a list with the item "a""#)]
     #[case(
         Pattern::Some(vec![object(vec![("field", matching("max")), ("reason", string("a"))])]),
