@@ -272,8 +272,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::exchange::Received;
-    use crate::exchange::Transcript;
+    use crate::exchange::{Received, Transcript};
     use crate::testing::{check_result, exchange, received};
 
     #[test]

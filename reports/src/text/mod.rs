@@ -27,15 +27,13 @@ impl Limits {
     pub(crate) const NONE: Self = Self { lines: usize::MAX, columns: usize::MAX };
 }
 
-/// Shortens a line to `columns` characters, and appends the number of missing characters.
+/// Shortens a line to `columns` characters, and appends the number of missing characters. A line
+/// that would not get shorter stays whole.
 pub(crate) fn shorten(line: &str, columns: usize) -> String {
-    match line.char_indices().nth(columns) {
-        None => line.to_owned(),
-        Some((cut, _)) => {
-            let more = plural(line[cut..].chars().count(), "more character");
-            format!("{}... ({more})", &line[..cut])
-        }
-    }
+    let Some((cut, _)) = line.char_indices().nth(columns) else { return line.to_owned() };
+    let missing = line[cut..].chars().count();
+    let note = format!("... ({})", plural(missing, "more character"));
+    if missing <= note.len() { line.to_owned() } else { format!("{}{note}", &line[..cut]) }
 }
 
 /// Shortens a title to `columns` characters.
@@ -60,4 +58,26 @@ pub(crate) fn printable(text: &str) -> String {
         }
         safe
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(0)]
+    #[case(24)]
+    fn lines_that_would_not_get_shorter_stay_whole(#[case] beyond: usize) {
+        let line = "é".repeat(10 + beyond);
+        assert_eq!(shorten(&line, 10), line);
+    }
+
+    #[test]
+    fn long_lines_end_with_the_number_of_missing_characters() {
+        let line = "é".repeat(40);
+        let start = "é".repeat(10);
+        assert_eq!(shorten(&line, 10), format!("{start}... (30 more characters)"));
+    }
 }

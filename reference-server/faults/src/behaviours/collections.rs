@@ -41,7 +41,7 @@ fn deleting(select: fn(&mut Vec<Value>)) -> Box<dyn Middleware> {
     around(move |request, next| Box::pin(delete(request, next, select)))
 }
 
-async fn delete(mut request: Request, next: Next<'_>, select: fn(&mut Vec<Value>)) -> Response {
+async fn delete(request: Request, next: Next<'_>, select: fn(&mut Vec<Value>)) -> Response {
     // Only a valid request deletes something.
     let mut trial = request.clone();
     trial.edit_query(|query| query.set("dryRun", "All"));
@@ -52,8 +52,6 @@ async fn delete(mut request: Request, next: Next<'_>, select: fn(&mut Vec<Value>
         return response;
     }
     let target = request.target();
-    request.method = Method::GET;
-    request.body.clear();
     let Some(mut list) = server.read(&format!("{}?{}", request.path, request.query())).await else {
         return response;
     };
