@@ -94,7 +94,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_body: 32 << 20,
-            max_held: 128 << 20,
+            max_held: 96 << 20,
             max_event: 8 << 20,
             max_watch_bytes: 32 << 20,
             max_rps: None,

@@ -234,7 +234,7 @@ pub(in crate::args) struct Execution {
     pub(in crate::args) case_timeout: Duration,
 
     /// Memory for responses in MiB; larger responses end in errors
-    #[arg(long, value_name = "MIB", default_value_t = 128, value_parser = positive::<u32>)]
+    #[arg(long, value_name = "MIB", default_value_t = 96, value_parser = positive::<u32>)]
     pub(in crate::args) response_memory: u32,
 
     /// Seed for the order of the cases and for generated names [default: random]

@@ -9,7 +9,7 @@ const CHUNKED: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\
 
 /// Either the response is too large, or the shared memory is used up.
 pub(super) const TOO_MUCH: &[&str] =
-    &["the body is longer than 33554432 bytes", "need more than 128 MiB of memory"];
+    &["the body is longer than 33554432 bytes", "need more than 96 MiB of memory"];
 const CUT: &[&str] =
     &["connection closed", "end of file before message length reached", "unexpected EOF"];
 pub(super) const LATE: &[&str] = &["the deadline passed while"];
