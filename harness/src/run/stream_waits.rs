@@ -63,7 +63,7 @@ impl Scope<'_> {
         })
     }
 
-    /// Names what a step waits for, in a sentence about what does not happen.
+    /// Returns the start of a message about missing data, such as `a byte on stdout does`.
     fn awaited_in_words(&self, until: &Arrival) -> Result<String, Undefined> {
         Ok(match until {
             Arrival::Text { channel, text: TextPattern::Equal(text) } => {

@@ -24,7 +24,6 @@ use crate::servers::TOKEN;
 pub(crate) const HOST: &str = "127.0.0.1";
 
 /// Opens connections, and verifies the certificate that all servers have.
-#[derive(Clone)]
 pub(crate) struct Client {
     tls: TlsConnector,
     host: ServerName<'static>,

@@ -8,7 +8,7 @@ use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, only, requests, uncompressed};
 use crate::set::Fault;
 
-/// The objects that a deletion of a page removes.
+/// The maximum number of objects that a deletion removes.
 const PAGE: usize = 30;
 
 /// The middleware of a fault of this file.
