@@ -51,7 +51,7 @@ pub struct ApiServer {
     /// Deletions return the object instead of a Status.
     pub(crate) deletion_returns_object: bool,
     pub(crate) documents: Documents,
-    pub(crate) metrics: Metrics,
+    pub(crate) metrics: Arc<Metrics>,
     /// The audit log, if the server has one.
     pub(crate) audit: Option<Arc<AuditLog>>,
     pub(crate) publisher: Publisher,
@@ -86,8 +86,14 @@ impl ApiServer {
     ) -> Result<Self, KeyError> {
         let quotas = Arc::new(PendingRequests::default());
         let metrics = Metrics::new(options.version.numbers(), &git_version(options.version));
-        let storage = metrics.storage.clone();
-        store.observe(Box::new(move |request| storage.count(request)));
+        let metrics = Arc::new(metrics);
+        let observer = metrics.clone();
+        store.observe(Box::new(move |request| observer.storage.count(request)));
+        let observer = metrics.clone();
+        // Requests for health endpoints have no resource.
+        registry.observe_removals(Box::new(move |catalogue| {
+            observer.retain(|group, plural| plural.is_empty() || catalogue.has(group, plural));
+        }));
         Ok(Self {
             version: options.version,
             store: Arc::new(store),

@@ -234,6 +234,47 @@ async fn metrics_count_the_requests_to_the_storage() {
 }
 
 #[tokio::test]
+async fn the_metrics_of_a_custom_resource_end_with_its_definition() {
+    let server = TestServer::start().await;
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let schema = json!({"openAPIV3Schema": {"type": "object"}});
+    let definition = json!({
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Cluster",
+            "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+        },
+    });
+    let widgets = "/apis/example.com/v1/widgets";
+    server.post(definitions, &definition).await.expect(201);
+    let widget =
+        json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}});
+    server.post(widgets, &widget).await.expect(201);
+    server.watch(&format!("{widgets}?watch=1")).await.next().await.expect("an event");
+    let metrics = server.get("/metrics").await.expect(200).text;
+    for name in [
+        "apiserver_request_total",
+        "apiserver_request_duration_seconds_count",
+        "apiserver_longrunning_requests",
+        "apiserver_watch_events_total",
+        "etcd_request_duration_seconds_count",
+        "etcd_requests_total",
+    ] {
+        let has_series = |line: &str| line.starts_with(name) && line.contains("\"widgets\"");
+        assert!(metrics.lines().any(has_series), "{name} in {metrics}");
+    }
+
+    let definition = format!("{definitions}/widgets.example.com");
+    server.delete(&definition, "").await.expect(200);
+    server.until(&definition, |reply| reply.status == 404).await;
+    let metrics = server.get("/metrics").await.expect(200).text;
+    let rest: Vec<_> = metrics.lines().filter(|line| line.contains("widgets")).collect();
+    assert!(rest.is_empty(), "{rest:#?}");
+    assert!(metrics.contains(r#"resource="customresourcedefinitions""#), "{metrics}");
+}
+
+#[tokio::test]
 async fn metrics_have_the_names_of_kube_apiserver() {
     let server = TestServer::start().await;
     server.post(CONFIG_MAPS, &config_map("a")).await.expect(201);

@@ -79,7 +79,6 @@ fn openid(api: &ApiServer, method: &Method, path: &str) -> Result<ApiResponse, A
     Ok(response.header(header::CACHE_CONTROL, cached))
 }
 
-/// Serves the documents about groups, versions and resources.
 fn metrics_text(api: &ApiServer) -> String {
     let tables = api.store.counts();
     let objects = tables.iter().map(|(table, count)| {
@@ -94,6 +93,7 @@ fn metrics_text(api: &ApiServer) -> String {
     })
 }
 
+/// Serves the documents about groups, versions and resources.
 fn discovery(
     api: &ApiServer,
     method: &Method,

@@ -18,19 +18,17 @@ mod selectable;
 pub(crate) mod services;
 pub(crate) mod strategy;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use self::builtin::{BuiltinType, Column, Hooks, NameRule, Scale};
-pub(crate) use self::catalogue::{Catalogue, Lookup};
+pub(crate) use self::catalogue::{Catalogue, Lookup, Registry};
 pub(crate) use self::conversion::Conversion;
 pub(crate) use self::schema::LazySchema;
 pub(crate) use self::selectable::Selectable;
 use self::strategy::Strategy;
 use crate::config::KubernetesVersion;
-use crate::config::disabled::DisabledCapabilities;
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::object::validation::metadata::MetaRules;
 use kubeproof_apimachinery::schema::{CauseReason, FieldError};
@@ -407,50 +405,3 @@ pub(crate) fn table_name(group: &str, plural: &str) -> String {
 
 /// The schema of a built-in type that is stored as another type, which has schema 0.
 const OTHER_VERSION: u64 = 1;
-
-/// The current catalogue, which is replaced as a whole.
-#[derive(Debug)]
-pub(crate) struct Registry {
-    /// The disabled capabilities.
-    disabled_capabilities: DisabledCapabilities,
-    current: RwLock<Arc<Catalogue>>,
-    next_schema: AtomicU64,
-}
-
-impl Registry {
-    /// Creates a registry with the built-in resources.
-    pub(crate) fn new(version: KubernetesVersion, disabled: DisabledCapabilities) -> Self {
-        let mut catalogue = Catalogue::default();
-        let types = builtin::types().into_iter();
-        let types = types.filter_map(|ty| ResourceType::built_in(ty, version));
-        for ty in types.filter_map(|ty| disabled.trim(ty)) {
-            catalogue.add(Arc::new(ty));
-        }
-        Self {
-            disabled_capabilities: disabled,
-            current: RwLock::new(Arc::new(catalogue)),
-            next_schema: AtomicU64::new(OTHER_VERSION + 1),
-        }
-    }
-
-    /// Returns the types at this moment.
-    pub(crate) fn current(&self) -> Arc<Catalogue> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Replaces every version of a resource. An empty list removes the resource.
-    pub(crate) fn replace(&self, group: &str, plural: &str, types: Vec<ResourceType>) {
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        let mut next = Catalogue::clone(&current);
-        next.remove(group, plural);
-        for ty in types.into_iter().filter_map(|ty| self.disabled_capabilities.trim(ty)) {
-            next.add(Arc::new(ty));
-        }
-        *current = Arc::new(next);
-    }
-
-    /// Returns an identifier for the schema of a new type.
-    pub(crate) fn new_schema_id(&self) -> u64 {
-        self.next_schema.fetch_add(1, Ordering::Relaxed)
-    }
-}

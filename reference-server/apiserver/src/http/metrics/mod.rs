@@ -1,12 +1,13 @@
 //! The metrics of `/metrics`, under the names of kube-apiserver.
 //!
-//! Only requests for served resources and health endpoints are counted. So the number of series is
-//! bounded, whatever names clients send.
+//! Only requests for served resources and health endpoints are counted, and the series of a resource
+//! end with it. So the number of series is bounded, whatever names clients send and define.
 
 mod admission;
 mod audit;
 mod counts;
 mod families;
+mod resource_family;
 mod storage;
 
 use std::time::Instant;
@@ -21,6 +22,7 @@ pub(crate) use self::admission::{Admission, AdmissionMetrics};
 use self::audit::AuditMetrics;
 pub(crate) use self::counts::Counts;
 use self::families::{REQUEST_BUCKETS, counters, gauges, histograms, known, register};
+use self::resource_family::ResourceFamily;
 pub(crate) use self::storage::{StorageMetrics, group_and_resource};
 
 /// The media type of the text.
@@ -30,11 +32,11 @@ pub(crate) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
-    requests: IntCounterVec,
-    durations: HistogramVec,
+    requests: ResourceFamily<IntCounterVec>,
+    durations: ResourceFamily<HistogramVec>,
     in_flight: IntGaugeVec,
-    long_running: IntGaugeVec,
-    watch_events: IntCounterVec,
+    long_running: ResourceFamily<IntGaugeVec>,
+    watch_events: ResourceFamily<IntCounterVec>,
     objects: IntGaugeVec,
     /// What the storage reports.
     pub(crate) storage: StorageMetrics,
@@ -76,32 +78,32 @@ impl Metrics {
         #[cfg(target_os = "linux")]
         register(&registry, prometheus::process_collector::ProcessCollector::for_self());
         let metrics = Self {
-            requests: counters(
+            requests: ResourceFamily::new(counters(
                 "apiserver_request_total",
                 "Requests by verb, resource, scope and code.",
                 &with(&["component", "code", "system_client"]),
-            ),
-            durations: histograms(
+            )),
+            durations: ResourceFamily::new(histograms(
                 "apiserver_request_duration_seconds",
                 "Time until the response, without watches and connections.",
                 &with(&["component"]),
                 &REQUEST_BUCKETS,
-            ),
+            )),
             in_flight: gauges(
                 "apiserver_current_inflight_requests",
                 "Requests that run now, without watches and connections.",
                 &["request_kind"],
             ),
-            long_running: gauges(
+            long_running: ResourceFamily::new(gauges(
                 "apiserver_longrunning_requests",
                 "Watches and connections that run now.",
                 &running,
-            ),
-            watch_events: counters(
+            )),
+            watch_events: ResourceFamily::new(counters(
                 "apiserver_watch_events_total",
                 "Events that watches sent.",
                 &["group", "version", "resource"],
-            ),
+            )),
             objects: gauges(
                 "apiserver_resource_objects",
                 "Stored objects by resource.",
@@ -118,11 +120,11 @@ impl Metrics {
 
     fn register_all(&self) {
         let registry = &self.registry;
-        register(registry, self.requests.clone());
-        register(registry, self.durations.clone());
+        register(registry, self.requests.family());
+        register(registry, self.durations.family());
         register(registry, self.in_flight.clone());
-        register(registry, self.long_running.clone());
-        register(registry, self.watch_events.clone());
+        register(registry, self.long_running.family());
+        register(registry, self.watch_events.family());
         register(registry, self.objects.clone());
     }
 
@@ -131,10 +133,11 @@ impl Metrics {
         let code = code.to_string();
         let common = labels.common();
         let all = [&common[..], &[&code, ""]].concat();
-        self.requests.with_label_values(&all).inc();
+        let resource = labels.resource();
+        self.requests.series(resource, &all).inc();
         if !labels.is_long_running() {
             let seconds = since.elapsed().as_secs_f64();
-            self.durations.with_label_values(&common).observe(seconds);
+            self.durations.series(resource, &common).observe(seconds);
         }
     }
 
@@ -144,7 +147,7 @@ impl Metrics {
             let [verb, _, group, version, resource, subresource, scope, component] =
                 labels.common();
             let values = [verb, group, version, resource, subresource, scope, component];
-            self.long_running.with_label_values(&values)
+            self.long_running.series(labels.resource(), &values)
         } else {
             let kind = if matches!(labels.verb, "GET" | "LIST") { "readOnly" } else { "mutating" };
             self.in_flight.with_label_values(&[kind])
@@ -155,7 +158,17 @@ impl Metrics {
 
     /// Returns the counter of the events of a resource.
     pub(crate) fn watch_events(&self, group: &str, version: &str, resource: &str) -> IntCounter {
-        self.watch_events.with_label_values(&[group, version, resource])
+        self.watch_events.series((group, resource), &[group, version, resource])
+    }
+
+    /// Removes the series of the resources that `is_served` is false for. It gets the group and the
+    /// resource.
+    pub(crate) fn retain(&self, is_served: impl Fn(&str, &str) -> bool) {
+        self.requests.retain(&is_served);
+        self.durations.retain(&is_served);
+        self.long_running.retain(&is_served);
+        self.watch_events.retain(&is_served);
+        self.storage.retain(&is_served);
     }
 
     /// Returns the text of all metrics.
@@ -217,6 +230,11 @@ impl RequestLabels {
     /// Returns whether the request is a watch or a connection.
     fn is_long_running(&self) -> bool {
         matches!(self.verb, "WATCH" | "CONNECT")
+    }
+
+    /// Returns the group and the resource.
+    fn resource(&self) -> (&str, &str) {
+        (&self.group, &self.resource)
     }
 
     fn common(&self) -> [&str; 8] {

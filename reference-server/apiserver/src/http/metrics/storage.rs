@@ -5,13 +5,14 @@ use prometheus::{HistogramVec, IntCounterVec, IntGaugeVec, Registry};
 
 use super::counts::Counts;
 use super::families::{REQUEST_BUCKETS, counters, gauges, histograms, register};
+use super::resource_family::ResourceFamily;
 
 /// The metrics of requests to the storage.
 #[derive(Clone, Debug)]
 pub(crate) struct StorageMetrics {
-    durations: HistogramVec,
-    requests: IntCounterVec,
-    errors: IntCounterVec,
+    durations: ResourceFamily<HistogramVec>,
+    requests: ResourceFamily<IntCounterVec>,
+    errors: ResourceFamily<IntCounterVec>,
     /// The number of objects under the older name.
     objects: IntGaugeVec,
     size: IntGaugeVec,
@@ -21,18 +22,22 @@ impl StorageMetrics {
     pub(super) fn new(registry: &Registry) -> Self {
         let labels = ["operation", "group", "resource"];
         let metrics = Self {
-            durations: histograms(
+            durations: ResourceFamily::new(histograms(
                 "etcd_request_duration_seconds",
                 "Time of requests to the storage.",
                 &labels,
                 &REQUEST_BUCKETS,
-            ),
-            requests: counters("etcd_requests_total", "Requests to the storage.", &labels),
-            errors: counters(
+            )),
+            requests: ResourceFamily::new(counters(
+                "etcd_requests_total",
+                "Requests to the storage.",
+                &labels,
+            )),
+            errors: ResourceFamily::new(counters(
                 "etcd_request_errors_total",
                 "Requests to the storage that failed.",
                 &labels,
-            ),
+            )),
             objects: gauges(
                 "apiserver_storage_objects",
                 "Stored objects by resource. Replaced by apiserver_resource_objects.",
@@ -46,9 +51,9 @@ impl StorageMetrics {
         };
         register(registry, metrics.objects.clone());
         register(registry, metrics.size.clone());
-        register(registry, metrics.durations.clone());
-        register(registry, metrics.requests.clone());
-        register(registry, metrics.errors.clone());
+        register(registry, metrics.durations.family());
+        register(registry, metrics.requests.family());
+        register(registry, metrics.errors.family());
         metrics
     }
 
@@ -67,11 +72,18 @@ impl StorageMetrics {
     pub(crate) fn count(&self, request: Request<'_>) {
         let (resource, group) = group_and_resource(request.table);
         let values = [request.operation, group, resource];
-        self.durations.with_label_values(&values).observe(request.duration.as_secs_f64());
-        self.requests.with_label_values(&values).inc();
+        let resource = (group, resource);
+        self.durations.series(resource, &values).observe(request.duration.as_secs_f64());
+        self.requests.series(resource, &values).inc();
         if request.is_failed {
-            self.errors.with_label_values(&values).inc();
+            self.errors.series(resource, &values).inc();
         }
+    }
+
+    pub(super) fn retain(&self, is_served: impl Fn(&str, &str) -> bool) {
+        self.durations.retain(&is_served);
+        self.requests.retain(&is_served);
+        self.errors.retain(&is_served);
     }
 }
 
