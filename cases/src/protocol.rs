@@ -15,6 +15,15 @@ pub enum Carrier {
     Websocket,
     /// SPDY/3.1.
     Spdy,
+    /// The body of a response of HTTP, without an upgrade. It has one direction and no protocol.
+    Http,
+}
+
+impl Carrier {
+    /// Returns the status code with which a server opens a stream.
+    pub fn opening_status(self) -> u16 {
+        if self == Self::Http { 200 } else { 101 }
+    }
 }
 
 impl fmt::Display for Carrier {
@@ -22,6 +31,7 @@ impl fmt::Display for Carrier {
         f.write_str(match self {
             Self::Websocket => "websocket",
             Self::Spdy => "spdy",
+            Self::Http => "http",
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Streams: connections that are upgraded to WebSocket or SPDY.
+//! Streams: connections that are upgraded to WebSocket or SPDY, and bodies that arrive over time.
 //!
 //! A case names channels (`stdin`, `stdout`, `data`), so that one case runs over every protocol.
 //! The harness maps a channel to a byte before each message or to a SPDY stream of its own.

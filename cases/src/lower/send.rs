@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::Lowering;
 use super::stream::Shape;
 use crate::case::{Creation, FrameHead, Outbound, Payload, Sending};
+use crate::protocol::Carrier;
 use crate::raw::{RawFrame, RawOpenStream, RawPing, RawReset, RawSend, RawStep};
 use crate::yaml::Located;
 
@@ -41,6 +42,11 @@ impl Lowering<'_> {
             self.open_stream(&bytes.stream, false);
             (&bytes.stream, Outbound::Raw(self.hex(&bytes.hex)))
         };
+        let over = self.streams.get(&stream.value).and_then(|shape| shape.over);
+        if over == Some(Carrier::Http) {
+            self.error(&stream.place, "unfit-protocol", "the body of a response takes no data")
+                .set_help("send on a stream over WebSocket or SPDY");
+        }
         let span = self.source.span(place.start);
         Some(Sending { stream: stream.value.clone(), what, span })
     }

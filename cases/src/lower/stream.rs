@@ -26,6 +26,8 @@ pub(super) struct Shape {
     pub(super) websocket: bool,
     /// All possible protocols can end one side of a channel.
     pub(super) half_closes: bool,
+    /// The carrier, if the step names it.
+    pub(super) over: Option<Carrier>,
 }
 
 impl Lowering<'_> {
@@ -83,6 +85,10 @@ impl Lowering<'_> {
             self.error(place, "missing-key", "this stream has no carrier").set_help(
                 "add `over: websocket` or `over: spdy`, or `protocols: [command]` to the case",
             );
+        }
+        if raw.over == Some(Carrier::Http) && (raw.kind != StreamKind::Plain || offers.is_some()) {
+            self.error(place, "unfit-protocol", "a stream over HTTP has one channel, `data`")
+                .set_help("add `kind: plain`, and remove `protocols`");
         }
         let ports = self.ports(raw, place);
         let shape = self.shape(raw, offers.as_deref(), ports.len());
@@ -168,12 +174,16 @@ impl Lowering<'_> {
                 .iter()
                 .any(|offer| matches!(offer.parts.as_slice(), [Part::Text(name)] if name == TUNNEL))
         });
-        match raw.over {
+        let over = raw.over;
+        match over {
             Some(Carrier::Spdy) => {
-                Shape { channels, spdy: true, websocket: false, half_closes: true }
+                Shape { channels, spdy: true, websocket: false, half_closes: true, over }
             }
             Some(Carrier::Websocket) => {
-                Shape { channels, spdy: tunnelled, websocket: true, half_closes: true }
+                Shape { channels, spdy: tunnelled, websocket: true, half_closes: true, over }
+            }
+            Some(Carrier::Http) => {
+                Shape { channels, spdy: false, websocket: false, half_closes: false, over }
             }
             None => Shape {
                 channels,
@@ -183,6 +193,7 @@ impl Lowering<'_> {
                     .iter()
                     .all(|protocol| protocol.over == Carrier::Websocket),
                 half_closes: self.protocols.iter().all(Protocol::half_closes),
+                over,
             },
         }
     }

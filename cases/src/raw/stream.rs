@@ -9,7 +9,7 @@ use crate::case::Identity;
 use crate::protocol::{Carrier, StreamKind};
 use crate::yaml::Located;
 
-/// A connection that is upgraded to WebSocket or SPDY.
+/// A connection that is upgraded to WebSocket or SPDY, or the body of a response while it arrives.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawStream {
@@ -20,12 +20,13 @@ pub(crate) struct RawStream {
     /// The kind of its channels. The default is `command`.
     #[serde(default)]
     pub(crate) kind: StreamKind,
-    /// The carrier of the connection. The default is that of the case's protocol.
+    /// The carrier of the connection. `http` is the body of a response, which has `kind: plain`. The
+    /// default is the carrier of the case's protocol.
     pub(crate) over: Option<Carrier>,
     /// The subprotocols that the client offers, the best first; `[]` offers none. The default is
     /// the case's protocol.
     pub(crate) protocols: Option<Vec<Located<String>>>,
-    /// The default is GET for WebSocket and POST for SPDY.
+    /// The default is POST for SPDY, and GET for the others.
     pub(crate) method: Option<Located<String>>,
     /// Query parameters. A list repeats a parameter.
     pub(crate) query: Option<Entries<Texts>>,
@@ -43,7 +44,7 @@ pub(crate) struct RawStream {
     #[serde(rename = "as", default)]
     pub(crate) identity: Identity,
     /// Checks of the response to the handshake. Without `status` or `rejected` in it, the response
-    /// must be a valid 101.
+    /// must be a valid 101, or a 200 over HTTP.
     #[serde(default)]
     pub(crate) expect: Vec<Located<RawCheck>>,
 }

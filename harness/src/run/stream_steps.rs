@@ -36,7 +36,7 @@ impl Scope<'_> {
             Ok(opening) => opening,
             Err(error) => return Err(self.not_built(id, &error)),
         };
-        let target = outgoing.target.clone();
+        let (target, over) = (outgoing.target.clone(), handshake.over);
         let client = &self.session.client;
         let token_in_protocols = stream.token_in_protocols;
         let upgrade = Upgrade { handshake: &handshake, shape: &shape, token_in_protocols };
@@ -49,20 +49,23 @@ impl Scope<'_> {
         self.require_response(id, &head)?;
 
         let mut check = self.stream_check(&format!("{id}-opens"), id, &open);
-        check.expected = json!({"status": 101});
+        let expected = over.opening_status();
+        check.expected = json!({"status": expected});
         if open.is_open() {
             self.pass(check);
-        } else if head.status() == 101 || !stream.judges_response() {
+        } else if head.status() == expected || !stream.judges_response() {
             check.actual = json!({"status": head.status(), "problems": open.problems});
-            if head.status() != 101 {
+            if head.status() != expected {
                 check.symptom = Some(Symptom::StatusCode {
                     request: head.request.verb(),
-                    expected: vec![101],
+                    expected: vec![expected],
                     got: head.status(),
                 });
             }
             check.message = match open.problems.as_slice() {
-                [] => format!("expected HTTP 101 for the handshake, got {}", head.in_words()),
+                [] => {
+                    format!("expected HTTP {expected} for the handshake, got {}", head.in_words())
+                }
                 problems => {
                     format!("the response to the handshake is invalid: {}", problems.join("; "))
                 }

@@ -30,6 +30,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper_util::rt::TokioIo;
 use kubeproof_cases::case::Identity;
+use kubeproof_cases::protocol::Carrier;
 use tokio::time::Instant;
 
 use crate::exchange::{Broken, Exchange, Outcome, Sent};
@@ -309,8 +310,8 @@ impl Client {
         }
     }
 
-    /// Requests an upgrade over its own connection. Retries after 429 with Retry-After. Without a
-    /// valid 101, the stream is not open.
+    /// Opens a stream over its own connection. Retries after 429 with Retry-After. Without a valid
+    /// 101, or a 200 for the body of a response, the stream is not open.
     pub async fn stream(
         &self,
         outgoing: Outgoing,
@@ -340,11 +341,16 @@ impl Client {
         };
         let response = match head {
             Err(broken) => return rejected(Outcome::Broken(broken)),
-            Ok(response) if response.status() != 101 => {
+            Ok(response) if response.status() != handshake.over.opening_status() => {
                 return rejected(response.read(deadline, &self.shared.budget).await);
             }
             Ok(response) => response,
         };
+        if handshake.over == Carrier::Http {
+            let (received, body) = response.into_parts();
+            let head = self.exchange(sent, started, Outcome::Response(received));
+            return OpenStream::of_body(body, head, shape, self.origin);
+        }
         let (mut received, upgraded) = response.upgraded(deadline).await;
         // A server may echo the token, which reports must not show.
         if let Some(token) = token {

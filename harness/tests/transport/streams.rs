@@ -7,6 +7,7 @@ use kubeproof_harness::transport::stream::{
     Handshake, OpenStream, SendError, Shape, StreamTimeout, StreamWrite, TimeoutCause, WaitOutcome,
 };
 use kubeproof_harness::transport::{Outgoing, Upgrade};
+use rstest::rstest;
 use tokio::time::{Duration, Instant};
 
 use crate::scripted_peer::{Act, Peer, TOKEN, ample, exact, send, soon};
@@ -49,6 +50,15 @@ async fn open(peer: &Peer, over: Carrier, token_in_protocols: bool) -> OpenStrea
     peer.client().stream(request, upgrade, ample()).await
 }
 
+/// Opens the body of a response.
+async fn body(peer: &Peer) -> OpenStream {
+    let handshake = Handshake::new(Carrier::Http, Vec::new());
+    let request = Outgoing { headers: handshake.headers(Vec::new()), ..exact("/log?follow=true") };
+    let shape = Shape { kind: StreamKind::Plain, ports: Vec::new() };
+    let upgrade = Upgrade { handshake: &handshake, shape: &shape, token_in_protocols: false };
+    peer.client().stream(request, upgrade, ample()).await
+}
+
 async fn create(stream: &OpenStream, channel: &str) {
     let sent = StreamWrite::Create {
         channel: channel.to_owned(),
@@ -77,6 +87,43 @@ async fn a_recorded_session_is_parsed_byte_by_byte() {
     let seen = transcript(&stream);
     assert_eq!(seen.channels["stdout"].received.text(), "hi\n");
     assert_eq!(seen.channels["error"].received.text(), r#"{"status":"Success"}"#);
+}
+
+#[tokio::test]
+async fn the_body_of_a_response_is_read_while_it_arrives() {
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\none\n\r\n";
+    let peer = Peer::start(vec![Act::Head, send(head), Act::Hang]).await;
+    let stream = body(&peer).await;
+    let arrived = |transcript: &Transcript, _: &mut usize| {
+        (transcript.channels["data"].received.text() == "one\n").then_some(())
+    };
+    assert_eq!(stream.wait(&mut timeout(ample()), arrived).await, WaitOutcome::Arrived(()));
+    let waited = stream.finish(&mut StreamTimeout::fixed(ample(), short())).await;
+    assert_eq!(waited, WaitOutcome::TimedOut(TimeoutCause::Stalled(short())));
+    let sent =
+        StreamWrite::Data { channel: "data".to_owned(), bytes: Bytes::from("two"), end: false };
+    assert_eq!(stream.send(sent, &mut timeout(ample())).await, Err(SendError::Ended));
+}
+
+#[rstest]
+#[case::complete("4\r\none\n\r\n0\r\n\r\n", true)]
+#[case::cut("4\r\non", false)]
+#[tokio::test]
+async fn a_body_ends_with_its_last_chunk(#[case] chunks: &str, #[case] is_complete: bool) {
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let peer = Peer::start(vec![Act::Head, send(format!("{head}{chunks}"))]).await;
+    let stream = body(&peer).await;
+    let end = stream.finish(&mut timeout(ample())).await;
+    assert_eq!(end == WaitOutcome::Arrived(StreamEnd::Server), is_complete, "{end:?}");
+}
+
+#[tokio::test]
+async fn only_a_success_opens_a_body() {
+    let head = "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}";
+    let peer = Peer::start(vec![Act::Head, send(head)]).await;
+    let stream = body(&peer).await;
+    assert!(!stream.is_open());
+    assert_eq!(stream.head.status(), 404);
 }
 
 #[tokio::test]

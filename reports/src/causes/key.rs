@@ -29,6 +29,8 @@ pub(super) enum Key<'a> {
     Rejection { request: &'a str, expected: &'a [u16], got: u16 },
     /// A kind of request gets no response, in any case.
     NoResponse { request: &'a str },
+    /// The streams of a subresource lack data, in any case.
+    NoData { subresource: &'a str },
     /// One check of one case, on any subject.
     Check { case: &'a str, check: &'a str },
     /// The case ended before its first check.
@@ -57,7 +59,10 @@ impl<'a> Key<'a> {
                 Some(Self::WrongField { field: without_indexes(field), value })
             }
             Symptom::NoResponse { request } | Symptom::Setup { request, got: 0 } => {
-                Some(Self::NoResponse { request: verb(request) })
+                Some(match stream(request) {
+                    Some(subresource) => Self::NoData { subresource },
+                    None => Self::NoResponse { request: verb(request) },
+                })
             }
             Symptom::Setup { request, got } => {
                 let request = if OF_CONTENT.contains(got) { request } else { verb(request) };
@@ -90,6 +95,7 @@ impl fmt::Display for Key<'_> {
                 write!(f, "rejection {request} {} {got}", codes(expected))
             }
             Self::NoResponse { request } => write!(f, "no-response {request}"),
+            Self::NoData { subresource } => write!(f, "no-data {subresource}"),
             Self::Check { case, check } => write!(f, "check {case} {check}"),
             Self::Reason(reason) => write!(f, "error {reason}"),
         }
@@ -104,6 +110,12 @@ pub(super) fn codes(codes: &[u16]) -> String {
 /// Returns the first word of a kind of request: `create` of `create configmaps`.
 fn verb(request: &str) -> &str {
     request.split_whitespace().next().unwrap_or(request)
+}
+
+/// Returns the subresource that a request streams.
+fn stream(request: &str) -> Option<&str> {
+    let (_, subresource) = request.split_once(' ')?;
+    matches!(subresource, "attach" | "exec" | "log" | "portforward").then_some(subresource)
 }
 
 /// Returns the path of a member without the indexes of lists.

@@ -147,6 +147,23 @@ fn a_wrong_value_is_one_cause_if_other_objects_have_it_too() {
 }
 
 #[test]
+fn streams_are_named_after_their_subresource() {
+    let no_response = |request: &str| Symptom::NoResponse { request: request.to_owned() };
+    let results = [
+        failing("exec/a", "x", no_response("get exec")),
+        failing("exec/b", "x", no_response("create exec")),
+        failing("get/a", "x", no_response("get")),
+    ];
+    assert_eq!(
+        summary(&results),
+        [
+            row("exec streams lack expected data, or do not end", "exec/a @ x, exec/b @ x", ""),
+            row("get gets no valid response", "get/a @ x", ""),
+        ]
+    );
+}
+
+#[test]
 fn blocked_results_belong_to_the_cause_of_the_case_that_blocks_them() {
     let results = [
         failing("get/a", "x", status("get", 200, 404)),

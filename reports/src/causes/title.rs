@@ -48,6 +48,9 @@ pub(super) fn of(
             "a watch lacks an expected event, or does not end".to_owned()
         }
         Key::NoResponse { request } => format!("{request} gets no valid response"),
+        Key::NoData { subresource } => {
+            format!("{subresource} streams lack expected data, or do not end")
+        }
         Key::Check { .. } if example.summary.is_empty() => example.reason.clone(),
         Key::Check { .. } => format!("broken rule: {}", example.summary),
     };

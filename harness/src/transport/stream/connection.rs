@@ -74,6 +74,10 @@ impl Connection {
         {
             return Ok(session.feed(bytes, (transcript, at))?);
         }
+        if self.over == Carrier::Http {
+            self.framing.receive(bytes, &self.ports, transcript);
+            return Ok(Vec::new());
+        }
         self.pending.extend_from_slice(bytes);
         let mut replies = Vec::new();
         while let Some(frame) = websocket::next(&mut self.pending)? {
@@ -368,6 +372,20 @@ mod tests {
             .feed(b"\x88\x02\x03\xe8\x82\x02\x01x", (&mut transcript, AT))
             .expect("it can be read");
         assert_eq!(transcript.violations.len(), 1);
+    }
+
+    #[test]
+    fn the_body_of_a_response_has_no_frames() {
+        let mut connection =
+            Connection::new(Carrier::Http, StreamKind::Plain, "", vec![]).expect("a connection");
+        let mut transcript = Transcript::default();
+        for piece in [&b"\x82\x01"[..], b"one\n"] {
+            let replies = connection.feed(piece, (&mut transcript, AT)).expect("it has no form");
+            assert!(replies.is_empty());
+        }
+        assert_eq!(transcript.channels["data"].received.messages, 2);
+        assert_eq!(transcript.channels["data"].received.size, 6);
+        assert!(!connection.is_inside_frame());
     }
 
     #[test]

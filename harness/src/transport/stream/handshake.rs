@@ -48,6 +48,7 @@ impl Handshake {
                 );
                 own
             }
+            Carrier::Http => Vec::new(),
         };
         let named = |name: &str| given.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
         let own = own.into_iter().filter(|(name, _)| !named(name));
@@ -57,7 +58,7 @@ impl Handshake {
         headers
     }
 
-    /// Returns the mistakes of a 101 response.
+    /// Returns the mistakes of the response that opens the stream.
     pub fn problems(&self, response: &Received) -> Vec<String> {
         let mut problems = Vec::new();
         let values = |name: &str| {
@@ -68,6 +69,7 @@ impl Handshake {
         let (upgrade, version) = match self.over {
             Carrier::Websocket => ("websocket", "sec-websocket-protocol"),
             Carrier::Spdy => ("spdy/3.1", "x-stream-protocol-version"),
+            Carrier::Http => return problems,
         };
         if !values("upgrade").iter().any(|value| value.eq_ignore_ascii_case(upgrade)) {
             problems.push(format!("Upgrade is {:?}, not {upgrade}", values("upgrade").join(", ")));
@@ -109,6 +111,7 @@ impl Handshake {
         let version = match self.over {
             Carrier::Websocket => "sec-websocket-protocol",
             Carrier::Spdy => "x-stream-protocol-version",
+            Carrier::Http => return String::new(),
         };
         let found = response.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(version));
         found.map(|(_, value)| value.clone()).unwrap_or_default()

@@ -26,8 +26,9 @@ use tokio::time::Instant;
 
 use self::connection::Connection;
 pub use self::handshake::Handshake;
-use self::tasks::{QueuedWrite, read, write};
+use self::tasks::{QueuedWrite, read, read_body, write};
 pub use self::timeout::{StreamTimeout, TimeoutCause};
+use super::exact::OpenBody;
 use crate::exchange::{Exchange, FrameError, Outcome, StreamEnd, Transcript};
 
 /// Limit on queued writes. Senders wait beyond.
@@ -57,7 +58,7 @@ pub struct Shape {
 struct Live {
     shared: Arc<Shared>,
     writes: mpsc::Sender<QueuedWrite>,
-    tasks: [JoinHandle<()>; 2],
+    tasks: Vec<JoinHandle<()>>,
 }
 
 impl Drop for Live {
@@ -157,28 +158,29 @@ impl OpenStream {
         shape: &Shape,
         origin: Instant,
     ) -> Self {
-        let connection = match Connection::new(over, shape.kind, &protocol, shape.ports.clone()) {
-            Ok(connection) => connection,
+        let shared = match Shared::new((over, protocol), shape, origin) {
+            Ok(shared) => Arc::new(shared),
             Err(error) => return Self::rejected(head, vec![error.to_string()]),
         };
-        let mut transcript = Transcript::new(protocol);
-        for name in channels(shape) {
-            transcript.channel(&name);
-        }
-        let state = State { connection, transcript, seen: 0 };
-        let shared = Arc::new(Shared {
-            state: Mutex::new(state),
-            news: Notify::new(),
-            taken: Notify::new(),
-            origin,
-        });
         let (writes, queue) = mpsc::channel(BACKLOG);
         let (incoming, outgoing) = tokio::io::split(io);
         let is_websocket = over == Carrier::Websocket;
-        let tasks = [
+        let tasks = vec![
             tokio::spawn(read(incoming, Arc::clone(&shared), writes.clone(), is_websocket)),
             tokio::spawn(write(outgoing, queue, Arc::clone(&shared))),
         ];
+        Self { live: Some(Live { shared, writes, tasks }), ..Self::rejected(head, Vec::new()) }
+    }
+
+    /// Creates a stream over the body of a response. The client cannot send on it.
+    pub(crate) fn of_body(body: OpenBody, head: Exchange, shape: &Shape, origin: Instant) -> Self {
+        let shared = match Shared::new((Carrier::Http, String::new()), shape, origin) {
+            Ok(shared) => Arc::new(shared),
+            Err(error) => return Self::rejected(head, vec![error.to_string()]),
+        };
+        // Without its other end, the queue accepts nothing.
+        let (writes, _) = mpsc::channel(1);
+        let tasks = vec![tokio::spawn(read_body(body, Arc::clone(&shared)))];
         Self { live: Some(Live { shared, writes, tasks }), ..Self::rejected(head, Vec::new()) }
     }
 
@@ -312,6 +314,20 @@ impl OpenStream {
 }
 
 impl Shared {
+    fn new(
+        (over, protocol): (Carrier, String),
+        shape: &Shape,
+        origin: Instant,
+    ) -> Result<Self, FrameError> {
+        let connection = Connection::new(over, shape.kind, &protocol, shape.ports.clone())?;
+        let mut transcript = Transcript::new(protocol);
+        for name in channels(shape) {
+            transcript.channel(&name);
+        }
+        let state = Mutex::new(State { connection, transcript, seen: 0 });
+        Ok(Self { state, news: Notify::new(), taken: Notify::new(), origin })
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
+use http_body_util::BodyExt as _;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
 
+use super::super::exact::OpenBody;
 use super::{Shared, State};
 use crate::exchange::{FrameError, StreamEnd};
 
@@ -52,15 +54,44 @@ pub(super) async fn read(
                 state.receive(&buffer[..count], total, at, &replies).err().map(StreamEnd::Broken)
             }
         };
-        let ended = end.is_some();
-        if let Some(end) = end {
-            state.transcript.end.get_or_insert(end);
-        }
         drop(state);
-        shared.news.notify_waiters();
-        if ended {
+        if shared.report(end) {
             return;
         }
+    }
+}
+
+/// Reads the body of a response as the only channel.
+pub(super) async fn read_body(mut body: OpenBody, shared: Arc<Shared>) {
+    // There is nothing to reply to.
+    let (replies, _) = mpsc::channel(1);
+    let mut total = 0_u64;
+    loop {
+        let end = match body.incoming.frame().await {
+            None => Some(StreamEnd::Server),
+            Some(Err(error)) => Some(StreamEnd::Dropped(error.to_string())),
+            Some(Ok(frame)) => frame.into_data().ok().and_then(|data| {
+                total += data.len() as u64;
+                let at = shared.origin.elapsed();
+                let received = shared.lock().receive(&data, total, at, &replies);
+                received.err().map(StreamEnd::Broken)
+            }),
+        };
+        if shared.report(end) {
+            return;
+        }
+    }
+}
+
+impl Shared {
+    /// Wakes the steps that wait. Returns whether the stream has ended.
+    fn report(&self, end: Option<StreamEnd>) -> bool {
+        let has_ended = end.is_some();
+        if let Some(end) = end {
+            self.lock().transcript.end.get_or_insert(end);
+        }
+        self.news.notify_waiters();
+        has_ended
     }
 }
 

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use http::header::SEC_WEBSOCKET_PROTOCOL;
 use kubeproof_apimachinery::request::Query;
 
@@ -28,6 +28,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::LogBytesAsTextOverWebsocket => {
             return Some(as_text(|response| matches!(response.body, Body::Upgraded(_))));
         }
+        Fault::LogInOnePiece => return Some(in_one_piece()),
         Fault::LogOptionsUnchecked => return Some(options(without_invalid)),
         _ => return None,
     };
@@ -57,6 +58,19 @@ fn as_text(applies: fn(&Response) -> bool) -> Box<dyn Middleware> {
                 vec![BASE64_STANDARD.encode(text(&decoded)).into()]
             }),
             Body::Upgraded(_) => frames::edit_messages(response, |message| vec![text(&message)]),
+        }
+    })
+}
+
+/// Collects a log that arrives over time.
+fn in_one_piece() -> Box<dyn Middleware> {
+    responses(|request, response| {
+        if let Body::Stream(stream) = &mut response.body
+            && is_log(request)
+        {
+            let chunks = std::mem::replace(stream, futures_util::stream::empty().boxed());
+            let whole = chunks.collect::<Vec<Bytes>>().map(|chunks| Bytes::from(chunks.concat()));
+            *stream = futures_util::stream::once(whole).boxed();
         }
     })
 }

@@ -1,20 +1,22 @@
 //! Families of metrics whose series belong to resources.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prometheus::core::{MetricVec, MetricVecBuilder};
 
 /// Separates the values of the labels of a series. No value contains it.
-const SEPARATOR: char = '\0';
+const SEPARATOR: &str = "\0";
 
 /// A family of metrics that removes the series of a resource with the resource.
 #[derive(Clone, Debug)]
 pub(super) struct ResourceFamily<F> {
     family: F,
-    /// The label values of the series, by group and resource.
-    series: Arc<Mutex<HashMap<String, HashMap<String, HashSet<String>>>>>,
+    series: Arc<Mutex<KnownSeries>>,
 }
+
+/// The label values of the series, by group and resource.
+type KnownSeries = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
 impl<B: MetricVecBuilder> ResourceFamily<MetricVec<B>> {
     pub(super) fn new(family: MetricVec<B>) -> Self {
@@ -28,7 +30,7 @@ impl<B: MetricVecBuilder> ResourceFamily<MetricVec<B>> {
 
     /// Returns the series with these values of all labels. It is one of a group and resource.
     pub(super) fn series(&self, (group, resource): (&str, &str), values: &[&str]) -> B::M {
-        let labels = values.join(&SEPARATOR.to_string());
+        let labels = values.join(SEPARATOR);
         let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
         let known = series.get(group).and_then(|resources| resources.get(resource));
         if !known.is_some_and(|known| known.contains(&labels)) {
@@ -44,11 +46,13 @@ impl<B: MetricVecBuilder> ResourceFamily<MetricVec<B>> {
         let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
         for (group, resources) in series.iter_mut() {
             resources.retain(|resource, known| {
-                let is_served = is_served(group, resource);
-                if !is_served {
-                    known.iter().for_each(|labels| self.remove(labels));
+                if is_served(group, resource) {
+                    return true;
                 }
-                is_served
+                for labels in &*known {
+                    self.remove(labels);
+                }
+                false
             });
         }
         series.retain(|_, resources| !resources.is_empty());
@@ -64,6 +68,7 @@ impl<B: MetricVecBuilder> ResourceFamily<MetricVec<B>> {
 #[cfg(test)]
 mod tests {
     use prometheus::core::Collector as _;
+    use prometheus::proto::MetricFamily;
 
     use super::super::families::counters;
     use super::*;
@@ -79,7 +84,7 @@ mod tests {
         family.retain(|_, resource| resource != "widgets");
 
         let families = family.family().collect();
-        let series = families.iter().flat_map(|family| family.get_metric());
+        let series = families.iter().flat_map(MetricFamily::get_metric);
         let resources: Vec<_> = series.map(|series| series.get_label()[0].value()).collect();
         assert_eq!(resources.len(), 2, "{resources:?}");
         assert!(!resources.contains(&"widgets"), "{resources:?}");
