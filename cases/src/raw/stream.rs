@@ -20,8 +20,8 @@ pub(crate) struct RawStream {
     /// The kind of its channels. The default is `command`.
     #[serde(default)]
     pub(crate) kind: StreamKind,
-    /// The carrier of the connection. `http` is the body of a response, which has `kind: plain`. The
-    /// default is the carrier of the case's protocol.
+    /// The carrier of the connection. `http` is the body of a response, and needs `kind: plain`.
+    /// The default is the carrier of the case's protocol.
     pub(crate) over: Option<Carrier>,
     /// The subprotocols that the client offers, the best first; `[]` offers none. The default is
     /// the case's protocol.

@@ -1,7 +1,8 @@
 //! The metrics of `/metrics`, under the names of kube-apiserver.
 //!
-//! Only requests for served resources and health endpoints are counted, and the series of a resource
-//! end with it. So the number of series is bounded, whatever names clients send and define.
+//! Only requests for served resources and health endpoints are counted, and the series of a
+//! resource end with it. So the number of series is bounded, whatever names clients send and
+//! define.
 
 mod admission;
 mod audit;
