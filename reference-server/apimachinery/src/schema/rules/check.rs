@@ -229,10 +229,10 @@ impl<'s> Checker<'s> {
         };
         arguments.extend(self.infer_all(&call.args)?);
         self.formats -= formats;
-        check_literal(&name, call)?;
-        self.check_format(&name, call)?;
         let types: Vec<Type<'s>> = arguments.iter().map(|argument| argument.ty.clone()).collect();
         let ty = signatures::call(&name, &types)?;
+        check_literal(&name, call)?;
+        self.check_format(&name, call)?;
         Ok(self.called(&name, ty, &arguments))
     }
 

@@ -52,6 +52,7 @@ mod tests {
     #[case("string(0.00001) == '1e-05' && string(0.0001) == '0.0001' && string(-1.5) == '-1.5'")]
     #[case("string(1) == '1' && string(true) == 'true' && string(duration('90s')) == '90s'")]
     #[case("string(quantity('1Gi').isInteger()) == 'true' && string(ip('::1')) == '::1'")]
+    #[case("timestamp(86400) == timestamp('1970-01-02T00:00:00Z') && int(timestamp(-1)) == -1")]
     #[case("bool('T') && bool('1') && !bool('False') && bool(true)")]
     fn values_are_converted_like_in_kubernetes(#[case] text: &str) {
         let program = env().compile(text).expect("an expression");

@@ -85,6 +85,7 @@ const TABLE: &str = "
     string(duration) string
     bytes(string) bytes
     bytes(bytes) bytes
+    timestamp(int) timestamp
     timestamp(string) timestamp
     timestamp(timestamp) timestamp
     duration(string) duration
