@@ -51,6 +51,7 @@ mod discovery;
 mod dry_runs;
 mod evictions;
 mod flashes;
+mod framing;
 mod garbage;
 mod generated_names;
 mod generation;
@@ -127,6 +128,7 @@ const PARTS: &[Part] = &[
     configurations::of,
     conversion::of,
     flashes::of,
+    framing::of,
     overlays::of,
     uids::of,
     watch_starts::of,
