@@ -64,7 +64,7 @@ impl Scope<'_> {
             }
             check.message = match open.problems.as_slice() {
                 [] => {
-                    format!("expected HTTP {expected} for the handshake, got {}", head.in_words())
+                    format!("expected HTTP {expected} to open the stream, got {}", head.in_words())
                 }
                 problems => {
                     format!("the response to the handshake is invalid: {}", problems.join("; "))

@@ -1,4 +1,4 @@
-//! Bodies that HTTP sends in another way than at once and with their length.
+//! Requests that announce their body, or send it in chunks.
 
 use http::StatusCode;
 
