@@ -4,9 +4,9 @@
 //! resource it covers only `metadata`. Schema validation checks the types of the other fields.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use super::format::base64;
 use super::{Format, Kind, Path, Schema, quantity};
 
 /// A value of the wrong JSON type.
@@ -75,7 +75,7 @@ impl Schema {
         match (self.format.as_ref(), value.as_str()) {
             (Some(Format::Byte), Some(text)) => check_base64(text, path),
             (Some(format @ (Format::DateTime | Format::MicroTime)), Some(text))
-                if !format.accepts(text) =>
+                if !format.decodes(text) =>
             {
                 Err(error(
                     path,
@@ -125,7 +125,7 @@ fn check_quantity(value: &Value, path: Path<'_>) -> Result<(), TypeError> {
 }
 
 fn check_base64(text: &str, path: Path<'_>) -> Result<(), TypeError> {
-    STANDARD.decode(text).map(drop).map_err(|reason| {
+    base64().decode(text).map(drop).map_err(|reason| {
         let offset = match reason {
             base64::DecodeError::InvalidByte(offset, _)
             | base64::DecodeError::InvalidLastSymbol(offset, _)

@@ -117,14 +117,14 @@ impl Walk {
             Some(Err(error)) => Err(Violation::Failed(format!(
                 "{} evaluating rule: {}",
                 evaluation_error(&error),
-                rule.text
+                rule.subject()
             ))),
             None => {
                 self.is_over = true;
                 Err(Violation::Failed(format!(
                     "'operation cancelled: actual cost limit exceeded': no further validation \
                      rules will be run due to call cost exceeds limit for rule: {}",
-                    rule.text
+                    rule.subject()
                 )))
             }
         }
@@ -198,6 +198,11 @@ impl Violation {
 }
 
 impl Rule {
+    /// Returns what stands for the rule in errors.
+    fn subject(&self) -> &str {
+        self.message.as_deref().unwrap_or(&self.text)
+    }
+
     /// Returns the value of `oldSelf`.
     fn old(&self, before: Option<Cel>) -> Cel {
         match before {

@@ -11,10 +11,9 @@ use cel::common::types::{INT_TYPE, STRING_TYPE, Type};
 use cel::common::value::CowVal;
 use cel::objects::{Key, Map, Opaque, OptionalValue};
 use cel::{DeclarationError, Env, ExecutionError, Value as Cel};
-use http::Uri;
 use ipnet::IpNet;
-use percent_encoding::percent_decode_str;
 
+use super::super::format::uri::Uri;
 use super::super::{Format, quantity};
 use super::library::{Result, argument, give, give_value, string};
 use crate::object::validation::names;
@@ -26,11 +25,7 @@ type Declared = std::result::Result<(), DeclarationError>;
 struct Quantity(i128);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Url {
-    uri: Uri,
-    /// Empty if the URL has no path.
-    path: String,
-}
+struct Url(Uri);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Address(IpAddr);
@@ -177,59 +172,33 @@ fn sum<'b, 'v>(one: Quantity, other: Option<i128>) -> Result<CowVal<'b, 'v>> {
 
 fn urls(env: &mut Env) -> Declared {
     env.add_overload("url", "string_to_url", vec![STRING_TYPE], |arguments| {
-        let url = Url::parse(&string(&arguments, 0)?);
+        let url = Uri::parse(&string(&arguments, 0)?).map(Url);
         give(url.ok_or_else(|| ExecutionError::function_error("url", "no URL"))?)
     })?;
     env.add_member_overload("getScheme", "url_scheme", Url::ty(), vec![], |arguments| {
-        give(Url::of(&arguments, 0)?.uri.scheme_str().unwrap_or_default().to_owned())
+        give(Url::of(&arguments, 0)?.0.scheme)
     })?;
     env.add_member_overload("getHost", "url_host", Url::ty(), vec![], |arguments| {
-        let url = Url::of(&arguments, 0)?.uri;
-        let authority = url.authority().map(http::uri::Authority::as_str).unwrap_or_default();
-        give(authority.rsplit('@').next().unwrap_or_default().to_owned())
+        give(Url::of(&arguments, 0)?.0.host)
     })?;
     env.add_member_overload("getHostname", "url_hostname", Url::ty(), vec![], |arguments| {
-        let url = Url::of(&arguments, 0)?.uri;
-        give(url.host().unwrap_or_default().trim_matches(['[', ']']).to_owned())
+        give(Url::of(&arguments, 0)?.0.hostname().to_owned())
     })?;
     env.add_member_overload("getPort", "url_port", Url::ty(), vec![], |arguments| {
-        give(
-            Url::of(&arguments, 0)?
-                .uri
-                .port()
-                .map(|port| port.as_str().to_owned())
-                .unwrap_or_default(),
-        )
+        give(Url::of(&arguments, 0)?.0.port().to_owned())
     })?;
     env.add_member_overload("getEscapedPath", "url_path", Url::ty(), vec![], |arguments| {
-        give(Url::of(&arguments, 0)?.path)
+        give(Url::of(&arguments, 0)?.0.escaped_path().into_owned())
     })?;
     env.add_member_overload("getQuery", "url_query", Url::ty(), vec![], |arguments| {
-        let url = Url::of(&arguments, 0)?.uri;
         let mut values: HashMap<Key, Vec<Cel>> = HashMap::new();
-        for pair in url.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            values.entry(Key::from(decoded(key))).or_default().push(decoded(value).into());
+        for (key, value) in Url::of(&arguments, 0)?.0.parameters() {
+            values.entry(Key::from(key)).or_default().push(value.into());
         }
         let map =
             values.into_iter().map(|(key, values)| (key, Cel::List(Arc::new(values)))).collect();
         give_value(Cel::Map(Map { map: Arc::new(map) }))
     })
-}
-
-impl Url {
-    fn parse(text: &str) -> Option<Self> {
-        let uri: Uri = text.parse().ok().filter(|_| Format::Uri.accepts(text))?;
-        let behind_scheme = text.split_once("://").map_or(text, |(_, rest)| rest);
-        let has_path =
-            behind_scheme.split(['?', '#']).next().is_some_and(|rest| rest.contains('/'));
-        let path = if has_path { uri.path().to_owned() } else { String::new() };
-        Some(Self { uri, path })
-    }
-}
-
-fn decoded(text: &str) -> String {
-    percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 
 fn addresses(env: &mut Env) -> Declared {

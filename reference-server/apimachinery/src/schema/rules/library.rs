@@ -9,9 +9,11 @@ use cel::common::types::{INT_TYPE, LIST_TYPE, STRING_TYPE};
 use cel::common::value::{CowVal, Val};
 use cel::objects::OptionalValue;
 use cel::{DeclarationError, Env, ExecutionError, Value as Cel, extensions};
+use ipnet::IpNet;
 use regex::Regex;
 
-use super::super::{Format, pattern, quantity};
+use super::super::format::uri::Uri;
+use super::super::{pattern, quantity};
 use super::{authorizer, conversions, format, kinds, meter, pairs, semver};
 
 /// The name of `matches` in evaluated expressions. The function of the library has the syntax of
@@ -124,11 +126,10 @@ fn declare(env: &mut Env) -> std::result::Result<(), DeclarationError> {
         give(string(&arguments, 0)?.parse::<IpAddr>().is_ok())
     })?;
     env.add_overload("isCIDR", "is_cidr", vec![STRING_TYPE], |arguments| {
-        give(Format::Cidr.accepts(&string(&arguments, 0)?))
+        give(string(&arguments, 0)?.parse::<IpNet>().is_ok())
     })?;
     env.add_overload("isURL", "is_url", vec![STRING_TYPE], |arguments| {
-        let text = string(&arguments, 0)?;
-        give(text.starts_with('/') || Format::Uri.accepts(&text))
+        give(Uri::is_valid(&string(&arguments, 0)?))
     })?;
     env.add_overload("isQuantity", "is_quantity", vec![STRING_TYPE], |arguments| {
         give(quantity::canonical(&string(&arguments, 0)?).is_some())

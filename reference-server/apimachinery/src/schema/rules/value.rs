@@ -13,6 +13,7 @@ use cel::objects::{Key, Map};
 use chrono::{DateTime, TimeDelta};
 use serde_json::{Number, Value};
 
+use super::super::format::{base64, duration};
 use super::super::{Format, Kind, Schema, whole_number};
 
 /// Reserved words of CEL, which cannot be field names.
@@ -115,43 +116,12 @@ fn formatted(format: &Format, text: &str) -> Option<Cel> {
         Format::Date => {
             DateTime::parse_from_rfc3339(&format!("{text}T00:00:00Z")).ok().map(Cel::Timestamp)
         }
-        Format::Duration => duration(text).map(Cel::Duration),
-        Format::Byte => STANDARD.decode(text).ok().map(|bytes| Cel::Bytes(Arc::new(bytes))),
+        Format::Duration => {
+            duration::nanoseconds(text).map(TimeDelta::nanoseconds).map(Cel::Duration)
+        }
+        Format::Byte => base64().decode(text).ok().map(|bytes| Cel::Bytes(Arc::new(bytes))),
         _ => None,
     }
-}
-
-/// Parses a duration in the syntax of Go: `1h30m`, `-1.5s`.
-fn duration(text: &str) -> Option<TimeDelta> {
-    let (sign, mut rest) = match text.strip_prefix('-') {
-        Some(rest) => (-1, rest),
-        None => (1, text),
-    };
-    let mut total = 0_i64;
-    while !rest.is_empty() {
-        let (amount, tail) = rest.split_at(rest.find(|c: char| c != '.' && !c.is_ascii_digit())?);
-        let (unit, tail) = tail
-            .split_at(tail.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(tail.len()));
-        let nanoseconds = match unit {
-            "h" => 3_600_000_000_000,
-            "m" => 60_000_000_000,
-            "s" => 1_000_000_000,
-            "ms" => 1_000_000,
-            "us" | "µs" => 1_000,
-            "ns" => 1,
-            _ => return None,
-        };
-        let (whole, fraction) = amount.split_once('.').unwrap_or((amount, ""));
-        let mut part = whole.parse::<i64>().unwrap_or(0).checked_mul(nanoseconds)?;
-        let mut place = nanoseconds;
-        for digit in fraction.chars().filter_map(|digit| digit.to_digit(10)) {
-            place /= 10;
-            part = part.checked_add(i64::from(digit) * place)?;
-        }
-        total = total.checked_add(part)?;
-        rest = tail;
-    }
-    Some(TimeDelta::nanoseconds(sign * total))
 }
 
 /// Converts a value without a schema.
@@ -232,17 +202,6 @@ mod tests {
     #[case("", None)]
     fn field_names_are_escaped(#[case] name: &str, #[case] expected: Option<&str>) {
         assert_eq!(escaped(name).as_deref(), expected);
-    }
-
-    #[rstest]
-    #[case("1h30m", Some(5_400_000))]
-    #[case("-1.5s", Some(-1_500))]
-    #[case("250ms", Some(250))]
-    #[case("5", None)]
-    #[case("5 s", None)]
-    #[case("9999999999h", None)]
-    fn durations_have_the_syntax_of_go(#[case] text: &str, #[case] milliseconds: Option<i64>) {
-        assert_eq!(duration(text).map(|amount| amount.num_milliseconds()), milliseconds);
     }
 
     #[test]
