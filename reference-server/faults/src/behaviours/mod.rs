@@ -16,7 +16,7 @@
 //! | `watches`, `watch_starts`, `watch_streams`, `selections` | watches |
 //! | `objects`, `timestamps`, `values`, `uids`, `statuses`, `config_maps` | stored objects |
 //! | `definitions`, `definition_versions`, `conversion` | custom resource definitions |
-//! | `schemas`, `rules`, `rule_costs` | the schemas of custom resources |
+//! | `schemas`, `rules`, `rule_costs`, `formats` | the schemas of custom resources |
 //! | `discovery`, `openapi`, `caches`, `paths`, `routing` | discovery and paths |
 //! | `health` | the health endpoints |
 //! | `authentication`, `authorization`, `reviews`, `tokens` | users and permissions |
@@ -51,6 +51,7 @@ mod discovery;
 mod dry_runs;
 mod evictions;
 mod flashes;
+mod formats;
 mod framing;
 mod garbage;
 mod generated_names;
@@ -167,6 +168,7 @@ const PARTS: &[Part] = &[
     reviews::of,
     routing::of,
     rule_costs::of,
+    formats::of,
     rules::of,
     scale::of,
     schemas::of,

@@ -36,6 +36,14 @@ fn ignored_values(fault: Fault) -> Option<Ignores> {
         Fault::FormatIgnored => {
             |_, cause| wanted_type(cause).is_some_and(|name| !is_json_type(name))
         }
+        Fault::FormatsCheckedRoughly => |request, cause| {
+            let text = value(request, cause).and_then(|value| Some(value.as_str()?.to_owned()));
+            wanted_type(cause).zip(text).is_some_and(|(format, text)| match format {
+                "uri" => text.contains("://"),
+                "email" => text.contains('@'),
+                _ => false,
+            })
+        },
         Fault::WrongTypesAccepted => |_, cause| wanted_type(cause).is_some_and(is_json_type),
         Fault::IntOrStringUnchecked => {
             |_, cause| wanted_type(cause).is_some_and(|name| name.contains("integer,"))
