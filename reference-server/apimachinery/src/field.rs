@@ -43,6 +43,19 @@ impl CauseReason {
             Self::FieldValueTooMany => "FieldValueTooMany",
         }
     }
+
+    /// Reports whether an object with such a mistake has not the structure that the rules of its
+    /// schema need.
+    pub const fn is_structural(self) -> bool {
+        matches!(
+            self,
+            Self::FieldValueRequired
+                | Self::FieldValueTypeInvalid
+                | Self::FieldValueNotSupported
+                | Self::FieldValueTooLong
+                | Self::FieldValueTooMany
+        )
+    }
 }
 
 /// One mistake in an object, as `Status.details.causes` lists it.

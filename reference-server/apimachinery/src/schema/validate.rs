@@ -52,6 +52,7 @@ impl Walk {
                 self.push(FieldError::invalid(path, &Value::from("<value omitted>"), why));
             } else {
                 self.wrong_type(schema, value, path);
+                self.enumeration(schema, value, path);
             }
             return;
         }
@@ -59,9 +60,7 @@ impl Walk {
         for error in schema.constraints.errors(value, path) {
             self.push(error);
         }
-        if !schema.enumeration.is_empty() && !schema.enumerates(value) {
-            self.push(FieldError::not_supported(path.to_string(), value, &schema.enumeration));
-        }
+        self.enumeration(schema, value, path);
         match value {
             Value::Object(fields) => self.object(schema, fields, old, (path, typed)),
             Value::Array(items) if schema.constraints.stops_at(items) => {}
@@ -85,6 +84,12 @@ impl Walk {
         let place = path.to_string();
         let detail = format!("{} must be of type {expected}: \"{found}\"", in_body(&place));
         self.push(FieldError::wrong_type(place, found, &detail));
+    }
+
+    fn enumeration(&mut self, schema: &Schema, value: &Value, path: Path<'_>) {
+        if !schema.enumeration.is_empty() && !schema.enumerates(value) {
+            self.push(FieldError::not_supported(path.to_string(), value, &schema.enumeration));
+        }
     }
 
     fn object(

@@ -17,6 +17,7 @@ mod schema;
 mod selectable;
 pub(crate) mod services;
 pub(crate) mod strategy;
+mod validation;
 
 use std::sync::Arc;
 
@@ -31,7 +32,6 @@ use self::strategy::Strategy;
 use crate::config::KubernetesVersion;
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::object::validation::metadata::MetaRules;
-use kubeproof_apimachinery::schema::{CauseReason, FieldError};
 use kubeproof_apimachinery::serializer::json;
 use kubeproof_apimachinery::serializer::protobuf;
 use kubeproof_apimachinery::status::Subject;
@@ -271,63 +271,6 @@ impl ResourceType {
         let is_lenient = LENIENT_GROUPS.contains(&self.group.as_str())
             || self.group.is_empty() && self.plural == "events";
         MetaRules { name: self.name_rule, qualified_finalizers: !self.custom && !is_lenient }
-    }
-
-    pub(crate) fn validate(&self, object: &Value) -> Vec<FieldError> {
-        let mut errors = self.schema.validate(object, None);
-        errors.extend(self.check_rules(&errors, object, None));
-        errors.extend((self.hooks.validate)(object));
-        errors.extend((self.hooks.validate_create)(object));
-        self.schema.sort(&mut errors);
-        errors
-    }
-
-    pub(crate) fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
-        if !self.hooks.checks_updates {
-            return (self.hooks.validate_update)(new, old);
-        }
-        let mut errors = self.schema.validate(new, Some(old));
-        errors.extend(self.check_rules(&errors, new, Some(old)));
-        errors.extend((self.hooks.validate)(new));
-        errors.extend((self.hooks.validate_update)(new, old));
-        self.schema.sort(&mut errors);
-        errors
-    }
-
-    /// Returns the errors of a new status. Controllers write it, so that of a built-in type has
-    /// only the ranges of its numbers in its schema.
-    pub(crate) fn validate_status(&self, new: &Value, old: &Value) -> Vec<FieldError> {
-        let mut errors = (self.hooks.validate_status)(new, old);
-        if self.custom {
-            errors.extend(self.validate_update(new, old));
-            return errors;
-        }
-        let fields = self.schema.properties.get("status").into_iter();
-        for (name, field) in fields.flat_map(|status| &status.properties) {
-            let value = &new["status"][name];
-            if let Some(minimum) = field.limits.minimum
-                && value.as_f64().is_some_and(|number| number < minimum)
-            {
-                let why = format!("must be greater than or equal to {minimum}");
-                errors.push(FieldError::invalid(format!("status.{name}"), value, &why));
-            }
-        }
-        errors
-    }
-
-    /// Returns the violated rules. If the structure is wrong, rules are not evaluated.
-    fn check_rules(
-        &self,
-        wrong: &[FieldError],
-        new: &Value,
-        old: Option<&Value>,
-    ) -> Vec<FieldError> {
-        let structural = |error: &FieldError| error.reason != CauseReason::FieldValueInvalid;
-        if wrong.iter().any(structural) {
-            Vec::new()
-        } else {
-            self.schema.rule_violations(new, old)
-        }
     }
 
     /// Returns whether an update is a new generation.

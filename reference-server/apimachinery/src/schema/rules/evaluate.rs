@@ -1,7 +1,8 @@
 //! Evaluation of the rules on an object.
 //!
 //! Unchanged parts are not evaluated again, unless a rule uses `oldSelf`. Only items of a list map
-//! have an old value, because their keys identify them.
+//! have an old value, because their keys identify them. Those of another list are unchanged if the
+//! whole list is.
 
 use cel::objects::OptionalValue;
 use cel::{Context, Value as Cel};
@@ -27,7 +28,7 @@ impl Schema {
         at: Path<'_>,
     ) -> Vec<FieldError> {
         let mut walk = Walk { errors: Vec::new(), budget: meter::PER_OBJECT, is_over: false };
-        walk.node(self, value, old, at);
+        walk.node(self, value, (old, false), at);
         walk.errors
     }
 }
@@ -41,12 +42,21 @@ struct Walk {
 }
 
 impl Walk {
-    fn node(&mut self, schema: &Schema, value: &Value, old: Option<&Value>, path: Path<'_>) {
+    /// Evaluates the rules of a value and of its parts. `within_unchanged` says that the closest
+    /// parent with an old value is the same as before.
+    fn node(
+        &mut self,
+        schema: &Schema,
+        value: &Value,
+        (old, within_unchanged): (Option<&Value>, bool),
+        path: Path<'_>,
+    ) {
         // Rules about the presence of a field belong to its parent.
         if !schema.has_rules || value.is_null() || self.is_over {
             return;
         }
-        self.rules(schema, value, old, path);
+        let unchanged = old.map_or(within_unchanged, |old| old == value);
+        self.rules(schema, value, (old, unchanged), path);
         match value {
             Value::Object(fields) => {
                 for (name, field) in fields {
@@ -57,7 +67,7 @@ impl Walk {
                         } else {
                             path.key(name)
                         };
-                        self.node(child, field, old, path);
+                        self.node(child, field, (old, unchanged), path);
                     }
                 }
             }
@@ -67,15 +77,20 @@ impl Walk {
                 let counterparts = Counterparts::new(schema, old);
                 for (index, item) in items.iter().enumerate() {
                     let before = counterparts.get(schema, item);
-                    self.node(child, item, before, path.index(index));
+                    self.node(child, item, (before, unchanged), path.index(index));
                 }
             }
             _ => {}
         }
     }
 
-    fn rules(&mut self, schema: &Schema, value: &Value, old: Option<&Value>, path: Path<'_>) {
-        let unchanged = old == Some(value);
+    fn rules(
+        &mut self,
+        schema: &Schema,
+        value: &Value,
+        (old, unchanged): (Option<&Value>, bool),
+        path: Path<'_>,
+    ) {
         let due = |rule: &Arc<Rule>| match old {
             _ if !rule.looks_back => !unchanged,
             Some(_) => true,
@@ -280,6 +295,12 @@ mod tests {
                             ],
                         },
                     },
+                    "set": {
+                        "type": "array", "x-kubernetes-list-type": "set",
+                        "items": {
+                            "type": "integer", "x-kubernetes-validations": rule("self > 0"),
+                        },
+                    },
                     "map": {
                         "type": "object",
                         "additionalProperties": {
@@ -328,6 +349,8 @@ mod tests {
         json!({"list": [{"name": "b", "n": 1}, {"name": "a", "n": 4}]}),
         &["spec.list[1]"]
     )]
+    #[case(json!({"set": [0]}), json!({"set": [0], "low": 1, "high": 2}), &[])]
+    #[case(json!({"set": [0]}), json!({"set": [0, 1]}), &["spec.set[0]"])]
     fn rules_apply_to_the_changed_parts(
         #[case] old: Value,
         #[case] new: Value,

@@ -1,0 +1,89 @@
+//! Validation of objects: their schema, its rules, and the checks of their kind.
+
+use kubeproof_apimachinery::schema::FieldError;
+use serde_json::Value;
+
+use super::ResourceType;
+
+/// Why the rules of a custom resource were not evaluated.
+const RULES_SKIPPED: &str = "some validation rules were not checked because the object was \
+                             invalid; correct the existing errors to complete validation";
+
+impl ResourceType {
+    pub(crate) fn validate(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = self.schema.validate(object, None);
+        errors.extend(self.check_rules(&errors, object, None));
+        errors.extend((self.hooks.validate)(object));
+        errors.extend((self.hooks.validate_create)(object));
+        self.schema.sort(&mut errors);
+        self.name_root(&mut errors);
+        errors
+    }
+
+    pub(crate) fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+        if !self.hooks.checks_updates {
+            return (self.hooks.validate_update)(new, old);
+        }
+        let mut errors = self.schema.validate(new, Some(old));
+        errors.extend(self.check_rules(&errors, new, Some(old)));
+        errors.extend((self.hooks.validate)(new));
+        errors.extend((self.hooks.validate_update)(new, old));
+        self.schema.sort(&mut errors);
+        self.name_root(&mut errors);
+        errors
+    }
+
+    /// Returns the errors of a new status. Controllers write it, so that of a built-in type has
+    /// only the ranges of its numbers in its schema.
+    pub(crate) fn validate_status(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+        let mut errors = (self.hooks.validate_status)(new, old);
+        if self.custom {
+            let mut found = self.validate_update(new, old);
+            found.iter_mut().for_each(in_status);
+            errors.extend(found);
+            return errors;
+        }
+        let fields = self.schema.properties.get("status").into_iter();
+        for (name, field) in fields.flat_map(|status| &status.properties) {
+            let value = &new["status"][name];
+            if let Some(minimum) = field.limits.minimum
+                && value.as_f64().is_some_and(|number| number < minimum)
+            {
+                let why = format!("must be greater than or equal to {minimum}");
+                errors.push(FieldError::invalid(format!("status.{name}"), value, &why));
+            }
+        }
+        errors
+    }
+
+    /// Returns the violated rules. If the structure is wrong, rules are not evaluated.
+    fn check_rules(
+        &self,
+        wrong: &[FieldError],
+        new: &Value,
+        old: Option<&Value>,
+    ) -> Vec<FieldError> {
+        if !wrong.iter().any(|error| error.reason.is_structural()) {
+            return self.schema.rule_violations(new, old);
+        }
+        if self.custom && self.schema.has_rules {
+            return vec![FieldError::invalid("", &Value::Null, RULES_SKIPPED)];
+        }
+        Vec::new()
+    }
+
+    /// Names the object itself in errors, as kube-apiserver does for custom resources.
+    fn name_root(&self, errors: &mut [FieldError]) {
+        for error in errors.iter_mut().filter(|error| self.custom && error.field.is_empty()) {
+            error.field = "<nil>".to_owned();
+        }
+    }
+}
+
+/// Shortens the path in the message to that inside of the status. The field stays complete.
+fn in_status(error: &mut FieldError) {
+    if let Some(inside) = error.field.strip_prefix("status.") {
+        let place = format!("{} in body", error.field);
+        error.message = error.message.replacen(&place, &format!("{inside} in body"), 1);
+    }
+}
