@@ -30,7 +30,7 @@ use serde_json::Value;
 
 pub use self::constraints::{Check, Constraints};
 pub use self::decode::TypeError;
-pub use self::format::Format;
+pub use self::format::{Format, go_duration};
 pub use self::order::Union;
 pub use self::pattern::Pattern;
 pub use self::rules::Rule;

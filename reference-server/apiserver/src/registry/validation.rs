@@ -75,7 +75,7 @@ impl ResourceType {
     /// Names the object itself in errors, as kube-apiserver does for custom resources.
     fn name_root(&self, errors: &mut [FieldError]) {
         for error in errors.iter_mut().filter(|error| self.custom && error.field.is_empty()) {
-            error.field = "<nil>".to_owned();
+            "<nil>".clone_into(&mut error.field);
         }
     }
 }

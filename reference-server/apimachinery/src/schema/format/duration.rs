@@ -20,25 +20,11 @@ static AMOUNTS: LazyLock<Regex> = LazyLock::new(|| super::regex(r"([0-9]+)\s*([A
 
 /// Returns the nanoseconds of a duration, or `None` for another text.
 pub(crate) fn nanoseconds(text: &str) -> Option<i64> {
-    of_go(text).or_else(|| of_scala(text))
+    go_duration(text).or_else(|| of_scala(text))
 }
 
-/// Adds up all amounts with a unit. What is between them does not count.
-fn of_scala(text: &str) -> Option<i64> {
-    let mut total: Option<i64> = None;
-    for amount in AMOUNTS.captures_iter(text) {
-        let count: i64 = amount[1].parse().ok()?;
-        let unit = amount[2].to_lowercase();
-        let known =
-            UNITS.iter().find(|(names, word, _)| names.contains(&&*unit) || unit.starts_with(word));
-        if let Some((_, _, nanoseconds)) = known {
-            total = Some(total.unwrap_or(0).wrapping_add(count.wrapping_mul(*nanoseconds)));
-        }
-    }
-    total
-}
-
-fn of_go(text: &str) -> Option<i64> {
+/// Returns the nanoseconds of a duration in the syntax of Go, or `None` for another text.
+pub fn go_duration(text: &str) -> Option<i64> {
     let (sign, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
         None => (1, text.strip_prefix('+').unwrap_or(text)),
@@ -57,6 +43,21 @@ fn of_go(text: &str) -> Option<i64> {
         }
         rest = tail;
     }
+}
+
+/// Adds up all amounts with a unit. What is between them does not count.
+fn of_scala(text: &str) -> Option<i64> {
+    let mut total: Option<i64> = None;
+    for amount in AMOUNTS.captures_iter(text) {
+        let count: i64 = amount[1].parse().ok()?;
+        let unit = amount[2].to_lowercase();
+        let known =
+            UNITS.iter().find(|(names, word, _)| names.contains(&&*unit) || unit.starts_with(word));
+        if let Some((_, _, nanoseconds)) = known {
+            total = Some(total.unwrap_or(0).wrapping_add(count.wrapping_mul(*nanoseconds)));
+        }
+    }
+    total
 }
 
 /// Returns the nanoseconds of an amount with a fraction.

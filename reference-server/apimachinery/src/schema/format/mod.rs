@@ -21,6 +21,8 @@ mod email;
 mod network;
 pub(super) mod uri;
 
+pub use self::duration::go_duration;
+
 /// A format of OpenAPI, or one that only typed objects use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -213,8 +215,11 @@ static UUID: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"^(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?([0-9a-f]{4})-?([0-9a-f]{4})-?[0-9a-f]{12}$")
 });
 
+/// Reports whether a text has a format.
+type Accepts = fn(&str) -> bool;
+
 /// The rare formats, with their checks.
-const RARE: [(&str, fn(&str) -> bool); 13] = [
+const RARE: [(&str, Accepts); 13] = [
     ("bsonobjectid", |text| text.len() == 24 && text.bytes().all(|byte| byte.is_ascii_hexdigit())),
     ("uuid3", |text| is_uuid(text, Some('3'))),
     ("uuid4", |text| is_uuid(text, Some('4'))),

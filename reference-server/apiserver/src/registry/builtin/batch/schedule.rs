@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
-use kubeproof_apimachinery::schema::Format;
+use kubeproof_apimachinery::schema::go_duration;
 use kubeproof_apimachinery::table::human_duration;
 
 /// The fields of a schedule: the lowest and the highest value, and the names from the lowest value.
@@ -25,7 +25,7 @@ pub(super) fn mistake(schedule: &str) -> Option<String> {
         return Some("cannot use TZ or CRON_TZ in schedule, use timeZone field instead".to_owned());
     }
     if let Some(duration) = schedule.strip_prefix("@every ") {
-        let is_valid = Format::Duration.accepts(duration);
+        let is_valid = go_duration(duration).is_some();
         return (!is_valid).then(|| format!("failed to parse duration {schedule}"));
     }
     if schedule.starts_with('@') {
