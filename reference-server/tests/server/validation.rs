@@ -171,3 +171,83 @@ async fn a_review_has_owners(#[case] path: &str, #[case] spec: Value, #[case] is
         reply.expect(201);
     }
 }
+
+/// The messages are those of kube-apiserver: rules are skipped if the structure is wrong, the
+/// object itself is `<nil>`, and a write to the status names paths inside of the status.
+#[tokio::test]
+async fn causes_of_custom_resources_follow_kube_apiserver() {
+    const DOORS: &str = "/apis/example.com/v1/namespaces/default/doors";
+    let server = TestServer::start().await;
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    server.post(definitions, &doors()).await.expect(201);
+    server.until(DOORS, |reply| reply.status == 200).await;
+    let door = |spec: &Value| {
+        json!({
+            "apiVersion": "example.com/v1", "kind": "Door",
+            "metadata": {"name": "a"}, "spec": spec,
+        })
+    };
+
+    let reply = server.post(DOORS, &door(&json!({"color": 5}))).await;
+    let skipped = "Invalid value: null: some validation rules were not checked because the object \
+                   was invalid; correct the existing errors to complete validation";
+    let expected = [
+        (
+            "spec.color",
+            r#"Invalid value: "integer": spec.color in body must be of type string: "integer""#,
+        ),
+        ("spec.color", r#"Unsupported value: 5: supported values: "red", "blue""#),
+        ("<nil>", skipped),
+    ];
+    assert_eq!(causes(&reply.rejected(422, "Invalid")), owned(&expected));
+
+    let reply = server.post(DOORS, &door(&json!({"color": "blue"}))).await;
+    let expected = [
+        ("<nil>", "Invalid value: a door named a is red"),
+        ("spec", r#"Invalid value: "object": no such key: size evaluating rule: has a size"#),
+    ];
+    assert_eq!(causes(&reply.rejected(422, "Invalid")), owned(&expected));
+
+    let mut stored = server.post(DOORS, &door(&json!({"color": "red", "size": 1}))).await.json;
+    stored["status"] = json!({"lock": "rusty"});
+    let reply = server.put(&format!("{DOORS}/a/status"), &stored).await;
+    let why = r#"Invalid value: "rusty": lock in body should match '^(open|closed)$'"#;
+    assert_eq!(causes(&reply.rejected(422, "Invalid")), owned(&[("status.lock", why)]));
+}
+
+fn owned(causes: &[(&str, &str)]) -> Vec<(String, String)> {
+    causes.iter().map(|(field, message)| ((*field).to_owned(), (*message).to_owned())).collect()
+}
+
+fn doors() -> Value {
+    let spec = json!({
+        "type": "object",
+        "properties": {
+            "color": {"type": "string", "enum": ["red", "blue"]}, "size": {"type": "integer"},
+        },
+        "x-kubernetes-validations": [{"rule": "self.size > 0", "message": "has a size"}],
+    });
+    let status = json!({
+        "type": "object",
+        "properties": {"lock": {"type": "string", "pattern": "^(open|closed)$"}},
+    });
+    let schema = json!({
+        "type": "object",
+        "properties": {"spec": spec, "status": status},
+        "x-kubernetes-validations": [{
+            "rule": "self.metadata.name != 'a' || self.spec.color == 'red'",
+            "message": "a door named a is red",
+        }],
+    });
+    json!({
+        "metadata": {"name": "doors.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "doors", "kind": "Door"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}},
+            }],
+        },
+    })
+}
