@@ -9,7 +9,7 @@ use std::net::Ipv6Addr;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// What a path does not escape if the server has to write it again.
+/// All characters except those that a path contains without an escape.
 const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
@@ -71,7 +71,7 @@ impl Uri {
         Cow::Owned(utf8_percent_encode(&plain, IN_PATH).to_string())
     }
 
-    /// Returns the parameters in their order, without those that are not valid.
+    /// Returns the valid parameters in their order.
     pub(crate) fn parameters(&self) -> impl Iterator<Item = (String, String)> {
         self.query
             .split('&')
