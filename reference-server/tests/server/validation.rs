@@ -215,6 +215,30 @@ async fn causes_of_custom_resources_follow_kube_apiserver() {
     assert_eq!(causes(&reply.rejected(422, "Invalid")), owned(&[("status.lock", why)]));
 }
 
+#[tokio::test]
+async fn a_violation_in_an_unchanged_part_is_a_warning() {
+    const DOORS: &str = "/apis/example.com/v1/namespaces/default/doors";
+    const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let server = TestServer::start().await;
+    let mut definition = server.post(DEFINITIONS, &doors()).await.expect(201).json;
+    server.until(DOORS, |reply| reply.status == 200).await;
+    let door = json!({
+        "apiVersion": "example.com/v1", "kind": "Door",
+        "metadata": {"name": "a"}, "spec": {"color": "red", "size": 1},
+    });
+    server.post(DOORS, &door).await.expect(201);
+    let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["properties"]["spec"]["x-kubernetes-validations"] =
+        json!([{"rule": "self.size > 5", "message": "too small"}]);
+    server.put(&format!("{DEFINITIONS}/doors.example.com"), &definition).await.expect(200);
+
+    let path = format!("{DOORS}/a");
+    let reply = server.merge(&path, &json!({"metadata": {"labels": {"a": "b"}}})).await.expect(200);
+    assert_eq!(reply.headers["warning"], r#"299 - "spec: Invalid value: too small""#);
+    let reply = server.merge(&path, &json!({"spec": {"size": 2}})).await.rejected(422, "Invalid");
+    assert_eq!(causes(&reply), owned(&[("spec", "Invalid value: too small")]));
+}
+
 fn owned(causes: &[(&str, &str)]) -> Vec<(String, String)> {
     causes.iter().map(|(field, message)| ((*field).to_owned(), (*message).to_owned())).collect()
 }

@@ -33,7 +33,7 @@ pub use self::decode::TypeError;
 pub use self::format::{Format, go_duration};
 pub use self::order::Union;
 pub use self::pattern::Pattern;
-pub use self::rules::Rule;
+pub use self::rules::{Judgement, Rule};
 pub use self::rules_file::{Rules, RulesError};
 pub use crate::field::{CauseReason, FieldError, Path};
 

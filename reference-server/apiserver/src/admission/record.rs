@@ -22,9 +22,12 @@ struct Contents {
 }
 
 impl Record {
-    /// Adds a warning, which the response contains as a header.
+    /// Adds a warning, which the response contains as a header. Equal warnings count once.
     pub(crate) fn warn(&self, text: impl Into<String>) {
-        self.contents().warnings.push(text.into());
+        let (mut contents, text) = (self.contents(), text.into());
+        if !contents.warnings.contains(&text) {
+            contents.warnings.push(text);
+        }
     }
 
     /// Adds an annotation for the audit log. As in kube-apiserver, the first value of a key stays.

@@ -295,16 +295,11 @@ fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), A
     }
     errors.extend(metadata::validate_changed(new, ty.meta_rules()));
     errors.extend(new_finalizers(new, old));
-    errors.extend(match part {
-        Part::Status => ty.validate_status(new, old),
-        Part::Whole => ty.validate_update(new, old),
-        Part::Subresource(hooks) => {
-            let mut errors = ty.schema.validate(new, Some(old));
-            errors.extend((hooks.validate)(new, old));
-            errors
-        }
-        Part::Binding => Vec::new(),
-    });
+    let judgement = part.judge(ty, new, old);
+    errors.extend(judgement.errors);
+    for warning in judgement.warnings {
+        call.record.warn(warning.to_string());
+    }
     if !errors.is_empty() {
         return Err(ApiError::invalid(ty.subject(), &call.info.name, &errors));
     }

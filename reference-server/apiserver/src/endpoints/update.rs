@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 use hyper::body::Incoming;
+use serde_json::Value;
 
 use super::Call;
 use super::admit::Admission;
@@ -13,8 +14,10 @@ use crate::endpoints::present;
 use crate::http::negotiate::Target;
 use crate::http::query::WriteOptions;
 use crate::http::respond::ApiResponse;
+use crate::registry::ResourceType;
 use crate::registry::builtin::PartHooks;
 use kubeproof_apimachinery::object::Object;
+use kubeproof_apimachinery::schema::Judgement;
 use kubeproof_apimachinery::status::ApiError;
 
 /// The part of an object that an endpoint writes.
@@ -27,6 +30,22 @@ pub(super) enum Part {
     Binding,
     /// The part of another subresource, which has hooks for it.
     Subresource(&'static PartHooks),
+}
+
+impl Part {
+    /// Validates an object in which the part has changed.
+    pub(super) fn judge(self, ty: &ResourceType, new: &Value, old: &Value) -> Judgement {
+        match self {
+            Self::Status => ty.validate_status(new, old),
+            Self::Whole => ty.validate_update(new, old),
+            Self::Subresource(hooks) => {
+                let mut errors = ty.schema.validate(new, Some(old));
+                errors.extend((hooks.validate)(new, old));
+                Judgement { errors, ..Judgement::default() }
+            }
+            Self::Binding => Judgement::default(),
+        }
+    }
 }
 
 pub(super) async fn handle(

@@ -1,6 +1,6 @@
 //! Validation of objects: their schema, its rules, and the checks of their kind.
 
-use kubeproof_apimachinery::schema::FieldError;
+use kubeproof_apimachinery::schema::{FieldError, Judgement};
 use serde_json::Value;
 
 use super::ResourceType;
@@ -12,7 +12,7 @@ const RULES_SKIPPED: &str = "some validation rules were not checked because the 
 impl ResourceType {
     pub(crate) fn validate(&self, object: &Value) -> Vec<FieldError> {
         let mut errors = self.schema.validate(object, None);
-        errors.extend(self.check_rules(&errors, object, None));
+        errors.extend(self.check_rules(&errors, object, None).errors);
         errors.extend((self.hooks.validate)(object));
         errors.extend((self.hooks.validate_create)(object));
         self.schema.sort(&mut errors);
@@ -20,28 +20,32 @@ impl ResourceType {
         errors
     }
 
-    pub(crate) fn validate_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+    pub(crate) fn validate_update(&self, new: &Value, old: &Value) -> Judgement {
         if !self.hooks.checks_updates {
-            return (self.hooks.validate_update)(new, old);
+            return only_errors((self.hooks.validate_update)(new, old));
         }
         let mut errors = self.schema.validate(new, Some(old));
-        errors.extend(self.check_rules(&errors, new, Some(old)));
+        let mut judgement = self.check_rules(&errors, new, Some(old));
+        errors.append(&mut judgement.errors);
         errors.extend((self.hooks.validate)(new));
         errors.extend((self.hooks.validate_update)(new, old));
         self.schema.sort(&mut errors);
         self.name_root(&mut errors);
-        errors
+        self.name_root(&mut judgement.warnings);
+        Judgement { errors, ..judgement }
     }
 
     /// Returns the errors of a new status. Controllers write it, so that of a built-in type has
     /// only the ranges of its numbers in its schema.
-    pub(crate) fn validate_status(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+    pub(crate) fn validate_status(&self, new: &Value, old: &Value) -> Judgement {
         let mut errors = (self.hooks.validate_status)(new, old);
         if self.custom {
-            let mut found = self.validate_update(new, old);
-            found.iter_mut().for_each(in_status);
-            errors.extend(found);
-            return errors;
+            let mut judgement = self.validate_update(new, old);
+            for error in &mut judgement.errors {
+                in_status(error);
+            }
+            errors.append(&mut judgement.errors);
+            return Judgement { errors, ..judgement };
         }
         let fields = self.schema.properties.get("status").into_iter();
         for (name, field) in fields.flat_map(|status| &status.properties) {
@@ -53,23 +57,17 @@ impl ResourceType {
                 errors.push(FieldError::invalid(format!("status.{name}"), value, &why));
             }
         }
-        errors
+        only_errors(errors)
     }
 
     /// Returns the violated rules. If the structure is wrong, rules are not evaluated.
-    fn check_rules(
-        &self,
-        wrong: &[FieldError],
-        new: &Value,
-        old: Option<&Value>,
-    ) -> Vec<FieldError> {
+    fn check_rules(&self, wrong: &[FieldError], new: &Value, old: Option<&Value>) -> Judgement {
         if !wrong.iter().any(|error| error.reason.is_structural()) {
-            return self.schema.rule_violations(new, old);
+            return self.schema.judge(new, old);
         }
-        if self.custom && self.schema.has_rules {
-            return vec![FieldError::invalid("", &Value::Null, RULES_SKIPPED)];
-        }
-        Vec::new()
+        let is_custom = self.custom && self.schema.has_rules;
+        let skipped = is_custom.then(|| FieldError::invalid("", &Value::Null, RULES_SKIPPED));
+        only_errors(skipped.into_iter().collect())
     }
 
     /// Names the object itself in errors, as kube-apiserver does for custom resources.
@@ -78,6 +76,10 @@ impl ResourceType {
             "<nil>".clone_into(&mut error.field);
         }
     }
+}
+
+fn only_errors(errors: Vec<FieldError>) -> Judgement {
+    Judgement { errors, warnings: Vec::new() }
 }
 
 /// Shortens the path in the message to that inside of the status. The field stays complete.

@@ -1,8 +1,8 @@
 //! Evaluation of the rules on an object.
 //!
-//! Unchanged parts are not evaluated again, unless a rule uses `oldSelf`. Only items of a list map
-//! have an old value, because their keys identify them. Those of another list are unchanged if the
-//! whole list is.
+//! A violation in an unchanged part is a warning, unless the rule uses `oldSelf`. Only items of a
+//! list map have an old value, because their keys identify them. Those of another list are
+//! unchanged if the whole list is.
 
 use cel::objects::OptionalValue;
 use cel::{Context, Value as Cel};
@@ -14,27 +14,36 @@ use super::super::{CauseReason, FieldError, Kind, Path, Schema};
 use super::errors::evaluation_error;
 use super::{Rule, library, meter, value};
 
+/// What the rules say about an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Judgement {
+    /// The reasons to reject the object.
+    pub errors: Vec<FieldError>,
+    /// Violations in the parts that an update does not change. The server accepts them.
+    pub warnings: Vec<FieldError>,
+}
+
 impl Schema {
-    /// Returns every rule that `value` violates. `old` is the value before the change.
-    pub fn rule_violations(&self, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        self.rule_violations_at(value, old, Path::Root)
+    /// Evaluates the rules on `value`. `old` is the value before the change.
+    pub fn judge(&self, value: &Value, old: Option<&Value>) -> Judgement {
+        self.judge_at(value, old, Path::Root)
     }
 
-    /// Evaluates the rules on a value at the path `at` of an object.
-    pub fn rule_violations_at(
-        &self,
-        value: &Value,
-        old: Option<&Value>,
-        at: Path<'_>,
-    ) -> Vec<FieldError> {
-        let mut walk = Walk { errors: Vec::new(), budget: meter::PER_OBJECT, is_over: false };
+    /// Returns every rule that a new value at the path `at` of an object violates.
+    pub fn rule_violations_at(&self, value: &Value, at: Path<'_>) -> Vec<FieldError> {
+        self.judge_at(value, None, at).errors
+    }
+
+    fn judge_at(&self, value: &Value, old: Option<&Value>, at: Path<'_>) -> Judgement {
+        let judgement = Judgement::default();
+        let mut walk = Walk { judgement, budget: meter::PER_OBJECT, is_over: false };
         walk.node(self, value, (old, false), at);
-        walk.errors
+        walk.judgement
     }
 }
 
 struct Walk {
-    errors: Vec<FieldError>,
+    judgement: Judgement,
     /// The remaining cost for the object.
     budget: u64,
     /// An evaluation exceeded a limit, so no more rules are evaluated.
@@ -91,11 +100,7 @@ impl Walk {
         (old, unchanged): (Option<&Value>, bool),
         path: Path<'_>,
     ) {
-        let due = |rule: &Arc<Rule>| match old {
-            _ if !rule.looks_back => !unchanged,
-            Some(_) => true,
-            None => rule.optional_old,
-        };
+        let due = |rule: &Arc<Rule>| !rule.looks_back || old.is_some() || rule.optional_old;
         let mut due = schema.rules.iter().filter(|rule| due(rule)).peekable();
         if due.peek().is_none() {
             return;
@@ -108,11 +113,17 @@ impl Walk {
             if rule.looks_back {
                 context.add_variable_from_value("oldSelf", rule.old(before.clone()));
             }
-            if let Err(violation) = self.evaluate(rule, &context)
-                && self.errors.len() < MAX_ERRORS
-            {
-                let kind = schema.kind.map_or("", Kind::as_str);
-                self.errors.push(violation.error(rule, value, kind, path));
+            if let Err(violation) = self.evaluate(rule, &context) {
+                let is_tolerated = unchanged && !rule.looks_back && !violation.is_failure();
+                let found = if is_tolerated {
+                    &mut self.judgement.warnings
+                } else {
+                    &mut self.judgement.errors
+                };
+                if found.len() < MAX_ERRORS {
+                    let kind = schema.kind.map_or("", Kind::as_str);
+                    found.push(violation.error(rule, value, kind, path));
+                }
             }
             if self.is_over {
                 return;
@@ -200,6 +211,10 @@ enum Violation {
 }
 
 impl Violation {
+    fn is_failure(&self) -> bool {
+        matches!(self, Self::Failed(_))
+    }
+
     /// Returns the error about a value. `kind` is the type that the schema declares.
     fn error(&self, rule: &Rule, value: &Value, kind: &str, path: Path<'_>) -> FieldError {
         match self {
@@ -250,197 +265,4 @@ impl Rule {
 }
 
 #[cfg(test)]
-mod tests {
-    use rstest::rstest;
-    use serde_json::json;
-
-    use super::*;
-    use crate::schema::meta::with_type_meta;
-
-    fn schema() -> Schema {
-        let rule = |text: &str| json!([{"rule": text}]);
-        let document = json!({
-            "type": "object",
-            "x-kubernetes-validations": [{
-                "rule": "self.metadata.name != 'bad'", "message": "must be good",
-            }],
-            "properties": {"spec": {
-                "type": "object",
-                "x-kubernetes-validations": [{
-                    "rule": "!has(self.low) || self.low < self.high",
-                    "messageExpression": "'must be below ' + 'high'",
-                    "reason": "FieldValueForbidden", "fieldPath": ".low",
-                }],
-                "properties": {
-                    "low": {"type": "integer"},
-                    "high": {"type": "integer"},
-                    "fixed": {
-                        "type": "string", "x-kubernetes-validations": rule("self == oldSelf"),
-                    },
-                    "counter": {"type": "integer", "x-kubernetes-validations": [
-                        {"rule": "self >= oldSelf.orValue(5)", "optionalOldSelf": true},
-                    ]},
-                    "maybe": {
-                        "type": "string", "nullable": true,
-                        "x-kubernetes-validations": rule("self.size() > 1"),
-                    },
-                    "list": {
-                        "type": "array", "x-kubernetes-list-type": "map",
-                        "x-kubernetes-list-map-keys": ["name"],
-                        "items": {
-                            "type": "object",
-                            "properties": {"name": {"type": "string"}, "n": {"type": "integer"}},
-                            "x-kubernetes-validations": [
-                                {"rule": "self.n >= oldSelf.n"}, {"rule": "self.n < 9"},
-                            ],
-                        },
-                    },
-                    "set": {
-                        "type": "array", "x-kubernetes-list-type": "set",
-                        "items": {
-                            "type": "integer", "x-kubernetes-validations": rule("self > 0"),
-                        },
-                    },
-                    "map": {
-                        "type": "object",
-                        "additionalProperties": {
-                            "type": "integer", "x-kubernetes-validations": rule("self > 0"),
-                        },
-                    },
-                },
-            }},
-        });
-        with_type_meta(Schema::from_openapi(&document).expect("a schema"))
-    }
-
-    /// Returns the fields with violated rules.
-    fn broken(new: &Value, old: Option<&Value>) -> Vec<String> {
-        let object = |spec: &Value| json!({"metadata": {"name": "good"}, "spec": spec});
-        let old = old.map(object);
-        let errors = schema().rule_violations(&object(new), old.as_ref());
-        errors.into_iter().map(|error| error.field).collect()
-    }
-
-    #[rstest]
-    #[case(json!({"low": 1, "high": 2}), &[])]
-    #[case(json!({"low": 3, "high": 2}), &["spec.low"])]
-    #[case(json!({"low": 3}), &["spec"])]
-    #[case(json!({"fixed": "a"}), &[])]
-    #[case(json!({"counter": 4}), &["spec.counter"])]
-    #[case(json!({"counter": 5}), &[])]
-    #[case(json!({"maybe": null}), &[])]
-    #[case(json!({"maybe": "a"}), &["spec.maybe"])]
-    #[case(json!({"list": [{"name": "a", "n": 1}, {"name": "b", "n": 9}]}), &["spec.list[1]"])]
-    #[case(json!({"map": {"a": 1, "b": 0}}), &["spec.map[b]"])]
-    fn rules_apply_to_a_new_object(#[case] spec: Value, #[case] fields: &[&str]) {
-        assert_eq!(broken(&spec, None), fields);
-    }
-
-    #[rstest]
-    #[case(json!({"fixed": "a"}), json!({"fixed": "b"}), &["spec.fixed"])]
-    #[case(json!({"fixed": "a"}), json!({}), &[])]
-    #[case(json!({"counter": 7}), json!({"counter": 6}), &["spec.counter"])]
-    #[case(json!({"low": 3, "high": 2}), json!({"low": 3, "high": 2}), &[])]
-    #[case(json!({"low": 3, "high": 2}), json!({"low": 4, "high": 2}), &["spec.low"])]
-    #[case(json!({"list": [{"name": "a", "n": 5}, {"name": "b", "n": 2}]}),
-           json!({"list": [{"name": "b", "n": 2}, {"name": "a", "n": 5}]}), &[])]
-    #[case(
-        json!({"list": [{"name": "a", "n": 5}]}),
-        json!({"list": [{"name": "b", "n": 1}, {"name": "a", "n": 4}]}),
-        &["spec.list[1]"]
-    )]
-    #[case(json!({"set": [0]}), json!({"set": [0], "low": 1, "high": 2}), &[])]
-    #[case(json!({"set": [0]}), json!({"set": [0, 1]}), &["spec.set[0]"])]
-    fn rules_apply_to_the_changed_parts(
-        #[case] old: Value,
-        #[case] new: Value,
-        #[case] fields: &[&str],
-    ) {
-        assert_eq!(broken(&new, Some(&old)), fields);
-    }
-
-    #[test]
-    fn patterns_have_the_syntax_of_go() {
-        let schema = |rule: &str| {
-            let rules = json!([{ "rule": rule }]);
-            let document = json!({
-                "type": "object", "x-kubernetes-validations": rules,
-                "properties": {"a": {"type": "string", "maxLength": 20}},
-            });
-            Schema::from_openapi(&document)
-        };
-        for rule in ["self.a.matches('(?x)a')", "matches(self.a, 'a**')", "self.a.find('[')=='b'"] {
-            let errors = schema(rule).expect("a schema").broken_rules;
-            assert!(errors[0].message.contains("argument: error parsing"), "{errors:?}");
-        }
-        let schema = schema("'b'.matches(self.a)").expect("a schema");
-        assert_eq!(schema.rule_violations(&json!({"a": r"\p{Letter}"}), None), []);
-        let errors = schema.rule_violations(&json!({"a": r"\h"}), None);
-        assert!(errors[0].message.contains("invalid escape sequence"), "{errors:?}");
-    }
-
-    #[test]
-    fn an_expensive_evaluation_is_rejected() {
-        let document = json!({
-            "type": "object",
-            "x-kubernetes-validations": [
-                {"rule": "self.items.all(x, self.items.all(y, x + y >= 0))"},
-                {"rule": "false"},
-            ],
-            "properties": {
-                "items": {"type": "array", "maxItems": 1000, "items": {"type": "integer"}},
-            },
-        });
-        let schema = Schema::from_openapi(&document).expect("a schema");
-        let messages = |count: usize| {
-            let errors = schema.rule_violations(&json!({"items": vec![1; count]}), None);
-            errors.into_iter().map(|error| error.message).collect::<Vec<_>>()
-        };
-        assert_eq!(messages(10), ["Invalid value: failed rule: false"]);
-        let expensive = messages(1000);
-        assert_eq!(expensive.len(), 1, "{expensive:?}");
-        assert!(expensive[0].contains("call cost exceeds limit for rule: self.items"));
-    }
-
-    #[test]
-    fn an_object_has_a_budget() {
-        let document = json!({
-            "type": "array",
-            "items": {
-                "type": "string", "maxLength": 3000,
-                "x-kubernetes-validations": [{"rule": "self.contains(self)"}],
-            },
-        });
-        let schema = Schema::from_openapi(&document).expect("a schema");
-        let violations =
-            |count: usize| schema.rule_violations(&json!(vec!["x".repeat(3000); count]), None);
-        assert_eq!(violations(111), []);
-        let errors = violations(200);
-        assert_eq!(errors.len(), 1);
-        assert!(errors[0].message.contains("running out of cost budget"), "{errors:?}");
-        assert_eq!(errors[0].field, "[111]");
-    }
-
-    #[test]
-    fn a_violation_has_a_field_a_reason_and_a_message() {
-        let object =
-            json!({"metadata": {"name": "bad"}, "spec": {"low": 3, "high": 2, "map": {"a": 0}}});
-        let errors = schema().rule_violations(&object, None);
-        let reported: Vec<_> = errors
-            .iter()
-            .map(|error| (error.field.as_str(), error.reason, error.message.as_str()))
-            .collect();
-        assert_eq!(
-            reported,
-            [
-                ("", CauseReason::FieldValueInvalid, "Invalid value: must be good"),
-                ("spec.low", CauseReason::FieldValueForbidden, "Forbidden: must be below high"),
-                (
-                    "spec.map[a]",
-                    CauseReason::FieldValueInvalid,
-                    "Invalid value: 0: failed rule: self > 0"
-                ),
-            ]
-        );
-    }
-}
+mod tests;

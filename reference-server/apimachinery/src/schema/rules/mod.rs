@@ -35,6 +35,7 @@ use serde_json::Value;
 
 use self::check::check;
 use self::counted::counted;
+pub use self::evaluate::Judgement;
 pub use self::size::{cardinality, multiplicity};
 use super::meta::with_type_meta;
 use super::{CauseReason, FieldError, Path, Schema};

@@ -288,7 +288,7 @@ impl Check {
             let mut filled = default.clone();
             schema.apply_defaults(&mut filled);
             self.errors.extend(schema.validate_at(&filled, None, at));
-            self.errors.extend(schema.rule_violations_at(&filled, None, at));
+            self.errors.extend(schema.rule_violations_at(&filled, at));
             let unknown = schema.unknown_fields(default);
             if !unknown.is_empty() {
                 let why = format!("must not have unknown fields: {}", unknown.join(", "));
