@@ -3,10 +3,9 @@
 //! Like a decoder, the check stops at the first mismatch, and the response is 400. In a custom
 //! resource it covers only `metadata`. Schema validation checks the types of the other fields.
 
-use base64::Engine as _;
 use serde_json::Value;
 
-use super::format::base64;
+use super::format::decode_base64;
 use super::{Format, Kind, Path, Schema, quantity};
 
 /// A value of the wrong JSON type.
@@ -125,7 +124,7 @@ fn check_quantity(value: &Value, path: Path<'_>) -> Result<(), TypeError> {
 }
 
 fn check_base64(text: &str, path: Path<'_>) -> Result<(), TypeError> {
-    base64().decode(text).map(drop).map_err(|reason| {
+    decode_base64(text).map(drop).map_err(|reason| {
         let offset = match reason {
             base64::DecodeError::InvalidByte(offset, _)
             | base64::DecodeError::InvalidLastSymbol(offset, _)

@@ -132,6 +132,7 @@ impl Schema {
             }
             (Some(Format::DateTime), Value::String(text)) => format::canonical_time(text),
             (Some(Format::MicroTime), Value::String(text)) => format::canonical_micro_time(text),
+            (Some(Format::Byte), Value::String(text)) => format::canonical_base64(text),
             _ => None,
         };
         if let Some(canonical) = canonical {

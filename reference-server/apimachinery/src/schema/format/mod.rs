@@ -6,9 +6,8 @@
 use std::str::FromStr;
 use std::sync::LazyLock;
 
-use base64::Engine as _;
-use base64::alphabet;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+use base64::{DecodeError, Engine as _, alphabet};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use regex::Regex;
@@ -117,7 +116,7 @@ impl Format {
     /// Reports whether a string of a custom resource has this format.
     pub fn accepts(&self, text: &str) -> bool {
         match self {
-            Self::Byte => !text.is_empty() && base64().decode(text).is_ok(),
+            Self::Byte => !text.is_empty() && BASE64.decode(text).is_ok(),
             Self::Date => is_date(text),
             Self::DateTime => is_date_time(text),
             Self::MicroTime => self.decodes(text),
@@ -168,11 +167,30 @@ pub(super) fn canonical_micro_time(text: &str) -> Option<String> {
     Timestamp::from_str(text).ok().map(|time| time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string())
 }
 
-/// Returns the decoder of base64, which ignores the unused bits of the last character.
-pub(super) fn base64() -> GeneralPurpose {
-    let config = GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true);
-    GeneralPurpose::new(&alphabet::STANDARD, config)
+/// Base64 that ignores the unused bits of the last character.
+pub(super) static BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
+
+/// Decodes the base64 of a typed object, which may have line breaks.
+pub(super) fn decode_base64(text: &str) -> Result<Vec<u8>, DecodeError> {
+    if text.contains(LINE_BREAKS) {
+        BASE64.decode(text.replace(LINE_BREAKS, ""))
+    } else {
+        BASE64.decode(text)
+    }
 }
+
+/// Returns base64 as objects store it, without line breaks and unused bits. Returns `None` for
+/// other texts.
+pub(super) fn canonical_base64(text: &str) -> Option<String> {
+    let may_differ = text.ends_with('=') || text.contains(LINE_BREAKS);
+    let bytes = may_differ.then(|| decode_base64(text).ok()).flatten()?;
+    Some(BASE64.encode(bytes))
+}
+
+const LINE_BREAKS: [char; 2] = ['\r', '\n'];
 
 fn is_date(text: &str) -> bool {
     Date::from_str(text).is_ok() && text.len() == "2006-01-02".len()
@@ -355,6 +373,19 @@ mod tests {
         assert!(!Format::MicroTime.accepts("2024-01-02T03:04:05+02:00"));
         let utc = canonical_micro_time("2024-01-02T03:04:05.000000+02:00");
         assert_eq!(utc.as_deref(), Some("2024-01-02T01:04:05.000000Z"));
+    }
+
+    #[rstest]
+    #[case("YWI=", Some("YWI="))]
+    #[case("YWJ=", Some("YWI="))]
+    #[case("YW\r\nJj", Some("YWJj"))]
+    #[case("YWJj", None)]
+    #[case("!=", None)]
+    fn base64_is_stored_without_unused_bits_and_line_breaks(
+        #[case] text: &str,
+        #[case] canonical: Option<&str>,
+    ) {
+        assert_eq!(canonical_base64(text).as_deref(), canonical);
     }
 
     #[test]

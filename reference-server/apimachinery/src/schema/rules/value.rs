@@ -13,7 +13,7 @@ use cel::objects::{Key, Map};
 use chrono::{DateTime, TimeDelta};
 use serde_json::{Number, Value};
 
-use super::super::format::{base64, duration};
+use super::super::format::{BASE64, duration};
 use super::super::{Format, Kind, Schema, whole_number};
 
 /// Reserved words of CEL, which cannot be field names.
@@ -119,7 +119,7 @@ fn formatted(format: &Format, text: &str) -> Option<Cel> {
         Format::Duration => {
             duration::nanoseconds(text).map(TimeDelta::nanoseconds).map(Cel::Duration)
         }
-        Format::Byte => base64().decode(text).ok().map(|bytes| Cel::Bytes(Arc::new(bytes))),
+        Format::Byte => BASE64.decode(text).ok().map(|bytes| Cel::Bytes(Arc::new(bytes))),
         _ => None,
     }
 }
