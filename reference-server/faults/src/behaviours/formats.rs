@@ -1,26 +1,18 @@
 //! Formats of strings that the server checks too strictly.
 
-use http::StatusCode;
 use serde_json::Value;
 
-use super::support::{everywhere, is_create};
-use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, around};
+use super::support::{everywhere, is_create, rejecting};
+use crate::exchange::Request;
+use crate::middleware::Middleware;
 use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     match fault {
-        Fault::DurationsInWordsRejected => Some(around(|request, next| {
-            Box::pin(async move {
-                if has_duration_in_words(&request) {
-                    let message = "spec in body must be of type duration";
-                    let code = StatusCode::UNPROCESSABLE_ENTITY;
-                    return Response::failure(code, "Invalid", message);
-                }
-                next.send(request).await
-            })
-        })),
+        Fault::DurationsInWordsRejected => {
+            Some(rejecting("spec in body must be of type duration", has_duration_in_words))
+        }
         _ => None,
     }
 }

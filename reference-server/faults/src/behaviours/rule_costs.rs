@@ -1,26 +1,18 @@
 //! Costs of rules that the server estimates too high.
 
-use http::StatusCode;
 use serde_json::Value;
 
-use super::support::{everywhere, is_create};
-use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, around};
+use super::support::{everywhere, is_create, rejecting};
+use crate::exchange::Request;
+use crate::middleware::Middleware;
 use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     match fault {
-        Fault::CheapRulesRejected => Some(around(|request, next| {
-            Box::pin(async move {
-                if sizes_long_texts(&request) {
-                    let message = "estimated rule cost exceeds budget";
-                    let code = StatusCode::UNPROCESSABLE_ENTITY;
-                    return Response::failure(code, "Invalid", message);
-                }
-                next.send(request).await
-            })
-        })),
+        Fault::CheapRulesRejected => {
+            Some(rejecting("estimated rule cost exceeds budget", sizes_long_texts))
+        }
         _ => None,
     }
 }

@@ -7,7 +7,7 @@ use rand::RngExt as _;
 use serde_json::{Map, Value, json};
 
 use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, requests};
+use crate::middleware::{Middleware, around, requests};
 use crate::upstream::Upstream;
 
 /// The letters of generated names.
@@ -21,6 +21,18 @@ pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";
 pub(super) fn unsupported_media_type() -> Response {
     let message = "the body of the request was in an unknown format";
     Response::failure(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+}
+
+/// Rejects requests as invalid.
+pub(super) fn rejecting(message: &'static str, of: fn(&Request) -> bool) -> Box<dyn Middleware> {
+    around(move |request, next| {
+        Box::pin(async move {
+            if of(&request) {
+                return Response::failure(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message);
+            }
+            next.send(request).await
+        })
+    })
 }
 
 /// Returns whether a request creates an object that the server stores.
