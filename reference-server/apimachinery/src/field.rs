@@ -44,8 +44,8 @@ impl CauseReason {
         }
     }
 
-    /// Reports whether an object with such a mistake has not the structure that the rules of its
-    /// schema need.
+    /// Reports whether the server skips the rules of a schema after such a mistake, because the
+    /// object has another structure.
     pub const fn is_structural(self) -> bool {
         matches!(
             self,

@@ -102,6 +102,15 @@ async fn absent_policies_have_defaults_and_empty_ones_are_rejected() {
 }
 
 #[tokio::test]
+async fn base64_may_have_line_breaks_and_unused_bits() {
+    let server = TestServer::start().await;
+    let secret = json!({"metadata": {"name": "a"}, "data": {"a": "YWJ=", "b": "aGVs\nbG8="}});
+    let path = "/api/v1/namespaces/default/secrets";
+    let created = server.post(path, &secret).await.expect(201).json;
+    assert_eq!(created["data"], json!({"a": "YWI=", "b": "aGVsbG8="}));
+}
+
+#[tokio::test]
 async fn absent_lists_are_null() {
     let server = TestServer::start().await;
     let role = json!({"metadata": {"name": "a"}, "rules": []});

@@ -45,7 +45,7 @@ pub fn go_duration(text: &str) -> Option<i64> {
     }
 }
 
-/// Adds up all amounts with a unit. What is between them does not count.
+/// Adds up all amounts with a unit, and skips the text between them.
 fn of_scala(text: &str) -> Option<i64> {
     let mut total: Option<i64> = None;
     for amount in AMOUNTS.captures_iter(text) {

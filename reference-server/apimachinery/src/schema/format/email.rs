@@ -70,7 +70,7 @@ impl Rest<'_> {
         if self.0.starts_with('[') { self.literal() } else { self.atom(true) }
     }
 
-    /// Reads words, of which a name consists.
+    /// Reads the words of a name.
     fn phrase(&mut self) -> bool {
         let mut count = 0;
         loop {

@@ -197,7 +197,7 @@ fn is_date(text: &str) -> bool {
 }
 
 /// Reports whether a text has a date and a time. The server does not check the offset, and ignores
-/// what follows another `t`.
+/// the text after another `t`.
 fn is_date_time(text: &str) -> bool {
     let lower = text.to_lowercase();
     let mut parts = lower.split('t');
@@ -217,7 +217,7 @@ fn is_uuid(text: &str, version: Option<char>) -> bool {
 fn regex(pattern: &str) -> Regex {
     #[expect(
         clippy::expect_used,
-        reason = "the patterns are literals of this file and a test compiles them all"
+        reason = "the patterns are literals of this module and the tests compile them all"
     )]
     Regex::new(pattern).expect("a literal pattern")
 }

@@ -1,16 +1,16 @@
-//! URIs in the way of Go's `net/url`, which kube-apiserver uses for the format `uri`, and for the
+//! URIs as Go's `net/url` parses them. kube-apiserver uses it for the format `uri`, and for the
 //! URLs of CEL rules.
 //!
-//! It differs from the URL standard of browsers: `https:///path`, `mailto:a@b`, `/path` and `*` are
-//! valid, and a space in the path is, too.
+//! Browsers follow another standard. Here, `https:///path`, `mailto:a@b`, `/path` and `*` are
+//! valid, and a path may have spaces.
 
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// All characters except those that a path contains without an escape.
-const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC
+/// The characters that the server escapes if it writes a path again.
+const ESCAPED_IN_PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
     .remove(b'.')
@@ -25,16 +25,18 @@ const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'=')
     .remove(b'@');
 
-/// A parsed URI.
+/// A parsed URI. Equal URIs have the same parts, also those without a method.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Uri {
     /// The scheme in lower case. Empty for a path.
     pub(crate) scheme: String,
-    /// The host without user, with the port.
+    /// The host with the port.
     pub(crate) host: String,
+    user: String,
     path: String,
     query: String,
-    /// Another text than a path behind the scheme.
+    fragment: String,
+    /// The text after the scheme if it is not a path.
     opaque: String,
 }
 
@@ -48,7 +50,8 @@ impl Uri {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         Self::read(text, true)?;
         let (rest, fragment) = text.split_once('#').unwrap_or((text, ""));
-        Self::read(rest, false).filter(|_| is_escaped(fragment))
+        let uri = Self::read(rest, false).filter(|_| is_escaped(fragment))?;
+        Some(Self { fragment: fragment.to_owned(), ..uri })
     }
 
     /// Returns the host without brackets and port.
@@ -68,7 +71,7 @@ impl Uri {
             return Cow::Borrowed(&self.path);
         }
         let plain = percent_decode_str(&self.path).decode_utf8_lossy();
-        Cow::Owned(utf8_percent_encode(&plain, IN_PATH).to_string())
+        Cow::Owned(utf8_percent_encode(&plain, ESCAPED_IN_PATH).to_string())
     }
 
     /// Returns the valid parameters in their order.
@@ -118,7 +121,7 @@ impl Uri {
         let mut path = rest;
         if let Some(behind) = rest.strip_prefix("//").filter(|_| may_have_authority) {
             let end = behind.find('/').unwrap_or(behind.len());
-            uri.host = authority(&uri.scheme, &behind[..end])?;
+            (uri.user, uri.host) = authority(&uri.scheme, &behind[..end])?;
             path = &behind[end..];
         }
         is_escaped(path).then(|| Self { path: path.to_owned(), ..uri })
@@ -140,8 +143,8 @@ fn split_scheme(text: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Returns the host and port of an authority.
-fn authority(scheme: &str, text: &str) -> Option<String> {
+/// Returns the user of an authority, and its host with the port.
+fn authority(scheme: &str, text: &str) -> Option<(String, String)> {
     let (user, host) = match text.rsplit_once('@') {
         Some((user, host)) => (user, host),
         None => ("", text),
@@ -150,6 +153,10 @@ fn authority(scheme: &str, text: &str) -> Option<String> {
     if !user.chars().all(is_user) || !is_escaped(user) {
         return None;
     }
+    Some((user.to_owned(), host_and_port(scheme, host)?))
+}
+
+fn host_and_port(scheme: &str, host: &str) -> Option<String> {
     match host.rfind('[') {
         Some(0) => {
             let (address, port) = host[1..].rsplit_once(']')?;
@@ -251,6 +258,15 @@ mod tests {
         let parameters: Vec<_> = uri.parameters().collect();
         let expected = [("a", "1"), ("b", " x"), ("a", "2 3"), ("f", "")];
         assert_eq!(parameters, expected.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    }
+
+    #[rstest]
+    #[case("HTTP://a/", "http://a/", true)]
+    #[case("http://u@a/", "http://a/", false)]
+    #[case("http://a/#x", "http://a/", false)]
+    #[case("urn:a", "urn:b", false)]
+    fn equal_uris_have_the_same_parts(#[case] one: &str, #[case] other: &str, #[case] same: bool) {
+        assert_eq!(Uri::parse(one) == Uri::parse(other), same);
     }
 
     #[test]

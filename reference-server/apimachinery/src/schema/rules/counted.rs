@@ -280,6 +280,7 @@ mod tests {
     #[case("flag ? true : text.contains('y')", 1)]
     #[case("text.contains('y')", 1 + 100)]
     #[case("text.matches('^x*$')", 1 + 101)]
+    #[case("matches(text, '^x*$')", 1 + 1)]
     #[case("text == text", 2 + 100)]
     #[case("1 + 1 == 2", 1 + 1)]
     #[case("text + 'y' == text", 2 + 101 + 100)]

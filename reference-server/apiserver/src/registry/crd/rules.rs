@@ -176,6 +176,7 @@ mod tests {
     #[case::sized_texts_without_a_limit(texts(None, None, "self.size() < 9"), true)]
     #[case::short_texts(texts(None, Some(9), "self.matches('^a$')"), true)]
     #[case::long_texts(texts(None, Some(90), "self.matches('^a$')"), false)]
+    #[case::long_texts_as_argument(texts(None, Some(90), "matches(self, '^a$')"), true)]
     #[case::keys_have_no_size(
         json!({
             "type": "object", "additionalProperties": {"type": "string"},
