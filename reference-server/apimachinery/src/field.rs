@@ -89,6 +89,12 @@ impl FieldError {
         )
     }
 
+    /// Reports an invalid value that the message shows as `shown`.
+    pub fn invalid_text(field: impl Display, shown: &str, detail: &str) -> Self {
+        let message = with_detail(format!("Invalid value: {}", limited(shown.to_owned())), detail);
+        Self::new(field, CauseReason::FieldValueInvalid, message)
+    }
+
     /// Reports an object or a list that is invalid as a whole. The message does not show it.
     pub fn invalid_object(field: impl Display, detail: &str) -> Self {
         let message = with_detail("Invalid value".to_owned(), detail);
@@ -176,7 +182,10 @@ const MAX_SHOWN: usize = 1024;
 const MAX_SUPPORTED: usize = 100;
 
 fn shown(value: &Value) -> String {
-    let mut text = value.to_string();
+    limited(value.to_string())
+}
+
+fn limited(mut text: String) -> String {
     if text.len() > MAX_SHOWN {
         text.truncate(text.floor_char_boundary(MAX_SHOWN));
         text.push('…');

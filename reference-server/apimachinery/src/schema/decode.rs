@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::format::decode_base64;
-use super::{Format, Kind, Path, Schema, quantity};
+use super::{Format, Kind, Path, Schema, keywords, quantity};
 
 /// A value of the wrong JSON type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,6 +30,9 @@ impl Schema {
         path: Path<'_>,
         within_typed: bool,
     ) -> Result<(), TypeError> {
+        if self.is_json_schema {
+            return keywords::check_types(value, path);
+        }
         let typed = within_typed || self.typed;
         if typed && !value.is_null() && !self.preserve_unknown {
             self.check_scalar(value, path)?;
@@ -135,7 +138,7 @@ fn check_base64(text: &str, path: Path<'_>) -> Result<(), TypeError> {
     })
 }
 
-fn mismatch(value: &Value, path: Path<'_>, expected: &str) -> TypeError {
+pub(super) fn mismatch(value: &Value, path: Path<'_>, expected: &str) -> TypeError {
     let found = match value {
         Value::Null => "null".to_owned(),
         Value::Bool(_) => "bool".to_owned(),

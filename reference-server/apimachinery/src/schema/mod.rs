@@ -13,6 +13,7 @@ mod defaults;
 pub mod definitions;
 mod embedded;
 mod format;
+pub mod keywords;
 pub mod meta;
 mod openapi;
 mod order;
@@ -84,6 +85,8 @@ pub struct Schema {
     pub patch_merge_key: Option<&'static str>,
     /// The strategy of strategic merge patch for this value.
     pub patch_strategy: PatchStrategy,
+    /// The value is the schema of a CRD. It is recursive, so its type is not a `Schema`.
+    pub is_json_schema: bool,
     /// The object is decoded into a fixed structure. See the module documentation.
     pub typed: bool,
     /// An empty value is written (in Go: a pointer, or a field without `omitempty`).
@@ -105,7 +108,7 @@ pub struct Schema {
     pub not: Option<Box<Schema>>,
     /// The CEL rules (`x-kubernetes-validations`).
     pub rules: Vec<Arc<Rule>>,
-    /// The mistakes of rules that did not compile. Such rules are never evaluated.
+    /// The mistakes in expressions of rules. Only rules without mistakes are evaluated.
     pub broken_rules: Vec<FieldError>,
     /// This schema or one below it has rules.
     pub has_rules: bool,

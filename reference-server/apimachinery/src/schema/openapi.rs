@@ -331,7 +331,7 @@ impl Reader {
             Some("set") => ListType::Set,
             Some("map") => ListType::Map,
             _ => {
-                let known = ["atomic", "map", "set"].map(Value::from);
+                let known = ["atomic", "set", "map"].map(Value::from);
                 self.errors.push(FieldError::not_supported(path, value, &known));
                 ListType::Unset
             }
@@ -348,10 +348,7 @@ impl Reader {
 
 fn read_rules(schema: &mut Schema, root: bool, path: Path<'_>) {
     let Some(list) = schema.extra.get(rules::KEYWORD) else { return };
-    match rules::read(list, schema, root, path) {
-        Ok(rules) => schema.rules = rules,
-        Err(errors) => schema.broken_rules = errors,
-    }
+    (schema.rules, schema.broken_rules) = rules::read(list, schema, root, path);
 }
 
 fn strings(value: &Value) -> Vec<String> {

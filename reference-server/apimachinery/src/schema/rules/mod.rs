@@ -31,6 +31,7 @@ mod value;
 use std::sync::Arc;
 
 use cel::{IdedExpr, Program};
+use serde::Serialize;
 use serde_json::Value;
 
 use self::check::check;
@@ -49,7 +50,7 @@ const MAX_LENGTH: u64 = 16 * 1024;
 const MAX_LINKS: u64 = 300;
 
 /// The reasons that a rule may declare for its violations.
-const REASONS: [CauseReason; 4] = [
+pub const REASONS: [CauseReason; 4] = [
     CauseReason::FieldValueDuplicate,
     CauseReason::FieldValueForbidden,
     CauseReason::FieldValueInvalid,
@@ -59,6 +60,7 @@ const REASONS: [CauseReason; 4] = [
 /// A compiled rule.
 #[derive(Clone, Debug)]
 pub struct Rule {
+    index: usize,
     text: String,
     program: Arc<IdedExpr>,
     message: Option<String>,
@@ -74,6 +76,11 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// Returns the position of the rule in the list of its schema.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
     /// Returns the text of the expression.
     pub fn text(&self) -> &str {
         &self.text
@@ -95,7 +102,8 @@ impl Rule {
     }
 }
 
-/// Reads the rules of a schema after its other keywords. `path` is the path of the schema.
+/// Reads the rules of a schema after its other keywords. `path` is the path of the schema. Returns
+/// the rules that compile, and the mistakes of the others.
 ///
 /// `root` marks the schema of whole objects. They have a kind and a name even if the schema does
 /// not declare them.
@@ -104,7 +112,7 @@ pub(super) fn read(
     schema: &Schema,
     root: bool,
     path: Path<'_>,
-) -> Result<Vec<Arc<Rule>>, Vec<FieldError>> {
+) -> (Vec<Arc<Rule>>, Vec<FieldError>) {
     let whole;
     let schema = if root {
         whole = with_type_meta(schema.clone());
@@ -115,9 +123,8 @@ pub(super) fn read(
     let at = path.field(KEYWORD);
     let mut reader = Reader { schema, errors: Vec::new() };
     let read = rules.as_array().into_iter().flatten().enumerate();
-    let read: Vec<_> =
-        read.filter_map(|(index, rule)| reader.rule(rule, at.index(index))).map(Arc::new).collect();
-    if reader.errors.is_empty() { Ok(read) } else { Err(reader.errors) }
+    let read = read.filter_map(|(index, rule)| reader.rule(rule, index, at)).map(Arc::new);
+    (read.collect(), reader.errors)
 }
 
 struct Reader<'s> {
@@ -126,66 +133,51 @@ struct Reader<'s> {
 }
 
 impl Reader<'_> {
-    fn rule(&mut self, rule: &Value, path: Path<'_>) -> Option<Rule> {
+    fn rule(&mut self, rule: &Value, index: usize, path: Path<'_>) -> Option<Rule> {
+        let path = path.index(index);
         let text = |field: &str| rule[field].as_str().unwrap_or_default().trim().to_owned();
         let (expression, message) = (text("rule"), text("message"));
-        if expression.is_empty() {
-            self.errors.push(FieldError::required(path.field("rule"), "rule is not specified"));
-            return None;
-        }
-        for (field, content) in [("rule", &expression), ("message", &message)] {
-            if field == "message" && content.contains('\n') {
-                let why = "message must not contain line breaks";
-                self.errors.push(FieldError::invalid(path.field(field), &rule[field], why));
-            }
-        }
-        let reason = self.reason(&rule["reason"], path);
-        let field = self.field(&rule["fieldPath"], path);
         let optional_old = rule["optionalOldSelf"] == true;
-        let (program, cost) = self.compile(&rule["rule"], "rule", optional_old, path)?;
-        let (mut message_expression, mut message_cost) = (None, 0);
-        if !text("messageExpression").is_empty() {
-            let (program, more) =
-                self.compile(&rule["messageExpression"], "messageExpression", optional_old, path)?;
-            message_cost = more;
-            message_expression = Some(Arc::new(counted(program.expression())));
-        }
+        let (program, cost) = self.compile(rule, "rule", optional_old, path)?;
+        let message_program = (!text("messageExpression").is_empty())
+            .then(|| self.compile(rule, "messageExpression", optional_old, path))
+            .flatten();
         let looks_back = program.references().has_variable("oldSelf");
-        if optional_old && !looks_back {
+        let option = &rule["optionalOldSelf"];
+        if !option.is_null() && !looks_back {
             let why = "may not be set if oldSelf is not used in rule";
-            self.errors.push(FieldError::invalid(
-                path.field("optionalOldSelf"),
-                &rule["optionalOldSelf"],
-                why,
-            ));
+            self.errors.push(FieldError::invalid(path.field("optionalOldSelf"), option, why));
         }
+        let reason = REASONS.into_iter().find(|reason| rule["reason"] == reason.as_str());
         Some(Rule {
+            index,
             text: expression,
             program: Arc::new(counted(program.expression())),
             message: (!message.is_empty()).then_some(message),
-            message_expression,
-            reason: reason?,
-            field: field?,
+            message_cost: message_program.as_ref().map_or(0, |(_, cost)| *cost),
+            message_expression: message_program
+                .map(|(program, _)| Arc::new(counted(program.expression()))),
+            reason: reason.unwrap_or(CauseReason::FieldValueInvalid),
+            field: text("fieldPath"),
             optional_old,
             looks_back,
             cost,
-            message_cost,
         })
     }
 
     /// Compiles the expression in `field` of a rule. Returns it with its cost.
     fn compile(
         &mut self,
-        text: &Value,
+        rule: &Value,
         field: &str,
         optional_old: bool,
         path: Path<'_>,
     ) -> Option<(Program, u64)> {
-        let (place, wanted) = match field {
-            "rule" => (path.field("rule"), "bool"),
-            field => (path.field(field), "string"),
+        let (place, subject, name, wanted) = match field {
+            "rule" => (path.field("rule"), "", "cel expression", "bool"),
+            field => (path.field(field), "messageExpression ", field, "string"),
         };
-        let expression = text.as_str().unwrap_or_default();
+        let expression = rule[field].as_str().unwrap_or_default();
         if let Some(error) = unreadable(expression, place) {
             self.errors.push(error);
             return None;
@@ -199,44 +191,36 @@ impl Reader<'_> {
             Ok((program, ty, cost)) if ty == wanted || ty == "dyn" => {
                 return Some((program, cost));
             }
-            Ok(_) => format!("{field} must evaluate to a {wanted}"),
-            Err(error) => format!("compilation failed: {}", error.replace('\n', "; ")),
+            Ok(_) => format!("{name} must evaluate to a {wanted}"),
+            Err(error) => format!("{subject}compilation failed: {}", error.replace('\n', "; ")),
         };
-        self.errors.push(FieldError::invalid(place, text, &error));
+        self.errors.push(FieldError::invalid_text(place, &shown(rule), &error));
         None
     }
+}
 
-    fn reason(&mut self, value: &Value, path: Path<'_>) -> Option<CauseReason> {
-        let Some(word) = value.as_str().filter(|word| !word.is_empty()) else {
-            return Some(CauseReason::FieldValueInvalid);
-        };
-        let known = REASONS.into_iter().find(|reason| reason.as_str() == word);
-        if known.is_none() {
-            let words = REASONS.map(|reason| Value::from(reason.as_str()));
-            self.errors.push(FieldError::not_supported(path.field("reason"), value, &words));
-        }
-        known
+/// Returns a rule as kube-apiserver shows it in a message.
+fn shown(rule: &Value) -> String {
+    #[derive(Serialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Shown<'r> {
+        rule: &'r str,
+        message: &'r str,
+        message_expression: &'r str,
+        reason: Option<&'r str>,
+        field_path: &'r str,
+        optional_old_self: Option<bool>,
     }
-
-    /// Reads `fieldPath`, which must exist in the schema of the rule.
-    fn field(&mut self, value: &Value, path: Path<'_>) -> Option<String> {
-        let given = value.as_str().unwrap_or_default().trim();
-        let names = steps(given);
-        let exists = |names: &[String]| {
-            names.iter().try_fold(self.schema, |schema, name| schema.child(name)).is_some()
-                && !names.is_empty()
-        };
-        match names {
-            _ if given.is_empty() => Some(String::new()),
-            Some(names) if exists(&names) => Some(given.to_owned()),
-            _ => {
-                let why =
-                    "fieldPath must be a valid path to a field of the schema, such as .spec.size";
-                self.errors.push(FieldError::invalid(path.field("fieldPath"), value, why));
-                None
-            }
-        }
-    }
+    let text = |field: &str| rule[field].as_str().unwrap_or_default();
+    let shown = Shown {
+        rule: text("rule"),
+        message: text("message"),
+        message_expression: text("messageExpression"),
+        reason: rule["reason"].as_str(),
+        field_path: text("fieldPath"),
+        optional_old_self: rule["optionalOldSelf"].as_bool(),
+    };
+    serde_json::to_string(&shown).unwrap_or_default()
 }
 
 /// Returns the reason not to parse an expression. Each link of a chain (`a.b.c`, `a + b + c`) is a
@@ -252,24 +236,4 @@ fn unreadable(expression: &str, path: Path<'_>) -> Option<FieldError> {
     } else {
         None
     }
-}
-
-/// Parses the names in a path `.a['b.c'].d`.
-fn steps(path: &str) -> Option<Vec<String>> {
-    let mut names = Vec::new();
-    let mut rest = path;
-    while !rest.is_empty() {
-        let (name, tail) = if let Some(quoted) = rest.strip_prefix("['") {
-            quoted.split_once("']")?
-        } else {
-            let plain = rest.strip_prefix('.')?;
-            plain.split_at(plain.find(['.', '[']).unwrap_or(plain.len()))
-        };
-        if name.is_empty() {
-            return None;
-        }
-        names.push(name.to_owned());
-        rest = tail;
-    }
-    Some(names)
 }

@@ -38,6 +38,7 @@ pub(super) fn json_schema_props() -> Arc<Schema> {
     Arc::new(Schema {
         name: Some("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"),
         kind: Some(Kind::Object),
+        is_json_schema: true,
         ..anything()
     })
 }

@@ -4,15 +4,11 @@
 //! manifest, and [`status`] checks that its names are free. When the CRD [`is_established`],
 //! [`CustomType::from_manifest`] creates the type.
 
-mod conversion;
-mod keywords;
 mod manifest;
-mod rules;
 mod status;
 pub(crate) mod strategy;
-mod structural;
 pub(crate) mod v1beta1;
-mod validate;
+mod validation;
 pub(crate) mod webhook;
 
 use std::sync::Arc;
@@ -20,11 +16,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 pub(crate) use self::status::{is_established, status};
-pub(crate) use self::validate::{validate, validate_update};
+pub(crate) use self::validation::{validate, validate_update};
 
 use self::webhook::Webhook;
 use crate::registry::builtin::{Column, Scale};
-use kubeproof_apimachinery::schema::{FieldError, Schema};
+use kubeproof_apimachinery::schema::{FieldError, Schema, keywords};
 
 /// A resource that a `CustomResourceDefinition` defines.
 #[derive(Clone, Debug)]
@@ -105,7 +101,7 @@ pub(crate) fn complete(definition: &mut Value) {
     }
     for version in spec.get_mut("versions").and_then(Value::as_array_mut).into_iter().flatten() {
         if let Some(document) = version.pointer_mut("/schema/openAPIV3Schema") {
-            keywords::drop_unknown(document);
+            keywords::normalize(document);
         }
     }
 }

@@ -1,88 +1,180 @@
-//! Validates the rules of a schema: errors in expressions, and excessive costs.
+//! Validates the rules of a schema: their fields, errors in expressions, and excessive costs.
 
-use kubeproof_apimachinery::schema::rules::{KEYWORD, cardinality, multiplicity};
-use kubeproof_apimachinery::schema::{FieldError, ListType, Path, Schema};
+use std::sync::Arc;
+
+use kubeproof_apimachinery::schema::rules::{KEYWORD, REASONS, cardinality, multiplicity};
+use kubeproof_apimachinery::schema::{FieldError, Path, Schema};
+use serde_json::{Value, json};
+
+use super::super::text;
+use super::field_path;
 
 /// The most steps of one rule in one object.
 const BUDGET_OF_RULE: u64 = 10_000_000;
 /// The most steps of all rules in one object.
 const BUDGET_OF_SCHEMA: u64 = 100_000_000;
+/// The most rules that an error about the total cost names.
+const MOST_EXPENSIVE: usize = 4;
 
-/// Returns the errors in the rules of a schema at `path`.
-pub(super) fn validate(schema: &Schema, path: Path<'_>) -> Vec<FieldError> {
-    let mut check = Check { errors: Vec::new(), total: 0 };
-    check.node(schema, path, Some(1), true);
-    if check.total > BUDGET_OF_SCHEMA && check.errors.is_empty() {
-        let why = format!(
-            "x-kubernetes-validations estimated cost total exceeds budget {}",
-            excess(check.total, BUDGET_OF_SCHEMA)
-        );
-        check.errors.push(FieldError::forbidden(path, &why));
+/// Returns the errors in the fields of the rules of one schema, apart from expressions.
+pub(super) fn syntax_errors(document: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let at = path.field(KEYWORD);
+    let rules = document[KEYWORD].as_array().into_iter().flatten().enumerate();
+    rules.flat_map(|(index, rule)| rule_errors(rule, document, at.index(index))).collect()
+}
+
+fn rule_errors(rule: &Value, document: &Value, path: Path<'_>) -> Vec<FieldError> {
+    let mut errors: Vec<_> = text_error(rule, path).into_iter().collect();
+    let given = text(rule, "messageExpression");
+    if !given.is_empty() && given.trim().is_empty() {
+        let why = "messageExpression must be non-empty if specified";
+        errors.push(FieldError::required(path.field("messageExpression"), why));
     }
-    check.errors
+    let reason = &rule["reason"];
+    let reasons = REASONS.map(|reason| Value::from(reason.as_str()));
+    if !reason.is_null() && !reasons.contains(reason) {
+        errors.push(FieldError::not_supported(path.field("reason"), reason, &reasons));
+    }
+    let (at, field) = (path.field("fieldPath"), text(rule, "fieldPath"));
+    if !field.is_empty() {
+        let invalid = |why: &str| FieldError::invalid(at, &json!(field), why);
+        let is_blank = field.trim().is_empty();
+        errors.extend(is_blank.then(|| invalid("must be non-empty if specified")));
+        errors.extend(has_line_break(field).then(|| invalid("must not contain line breaks")));
+        let is_unknown = field_path::resolve(field, document, true).is_err();
+        errors.extend(is_unknown.then(|| invalid("must be a valid path")));
+    }
+    errors
 }
 
-struct Check {
-    errors: Vec<FieldError>,
-    total: u64,
+/// Returns the first error in the text or the message of a rule.
+fn text_error(rule: &Value, path: Path<'_>) -> Option<FieldError> {
+    let (expression, message) = (text(rule, "rule").trim(), text(rule, "message"));
+    let at = path.field("message");
+    let invalid = |why: &str| Some(FieldError::invalid(at, &json!(message), why));
+    if expression.is_empty() {
+        Some(FieldError::required(path.field("rule"), "rule is not specified"))
+    } else if !message.is_empty() && message.trim().is_empty() {
+        invalid("must be non-empty if specified")
+    } else if has_line_break(message.trim()) {
+        invalid("must not contain line breaks")
+    } else if has_line_break(expression) && message.is_empty() {
+        let why = "message must be specified if rule contains line breaks";
+        Some(FieldError::required(at, why))
+    } else {
+        None
+    }
 }
 
-impl Check {
-    /// `times` is the number of values of this schema in one object, if the lists and maps above it
-    /// have limits. `traceable` means that the old value is known.
-    fn node(&mut self, schema: &Schema, path: Path<'_>, times: Option<u64>, traceable: bool) {
-        if !schema.has_rules {
-            return;
+fn has_line_break(text: &str) -> bool {
+    text.contains(['\n', '\r'])
+}
+
+/// A parsed schema, and the number of its values in one object if the lists and maps above it have
+/// limits.
+#[derive(Clone)]
+pub(super) struct Scope {
+    schema: Arc<Schema>,
+    times: Option<u64>,
+}
+
+impl Scope {
+    pub(super) fn root(schema: Schema) -> Self {
+        Self { schema: schema.into(), times: Some(1) }
+    }
+
+    /// Returns the scope of a schema in this one.
+    pub(super) fn child(&self, below: impl FnOnce(&Schema) -> Option<Arc<Schema>>) -> Option<Self> {
+        let factor = multiplicity(&self.schema);
+        let times = self.times.zip(factor).map(|(times, factor)| times.saturating_mul(factor));
+        Some(Self { schema: below(&self.schema)?, times })
+    }
+}
+
+/// Returns the errors in the expressions of one schema, and adds their costs. `uncorrelated` is the
+/// place of the list or map below which old values are ambiguous.
+pub(super) fn validate(
+    scope: &Scope,
+    uncorrelated: Option<&str>,
+    costs: &mut Costs,
+    path: Path<'_>,
+) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let keyword = path.field(KEYWORD);
+    let schema = &scope.schema;
+    let count = schema.extra.get(KEYWORD).and_then(Value::as_array).map_or(0, Vec::len);
+    for index in 0..count {
+        let item = keyword.index(index);
+        let rule = schema.rules.iter().find(|rule| rule.index() == index);
+        let at = item.field("rule");
+        if let Some(rule) = rule {
+            let times = scope.times.unwrap_or_else(|| cardinality(schema));
+            let cost = rule.cost().saturating_mul(times);
+            errors.extend(costs.add("estimated rule cost", cost, at));
         }
-        self.errors.extend(schema.broken_rules.iter().cloned());
-        let keyword = path.field(KEYWORD);
-        for (index, rule) in schema.rules.iter().enumerate() {
-            let item = keyword.index(index);
-            let at = item.field("rule");
-            if rule.looks_back() && !traceable {
-                let why = "oldSelf cannot be used below a list that is not a map, because its old \
-                           value is ambiguous";
-                self.errors.push(FieldError::invalid(at, &rule.text().into(), why));
-            }
-            let times = times.unwrap_or_else(|| cardinality(schema));
-            self.pay("estimated rule cost", rule.cost().saturating_mul(times), at);
-            let what = "estimated messageExpression cost";
-            self.pay(what, rule.message_cost(), item.field("messageExpression"));
-        }
-        let below =
-            times.zip(multiplicity(schema)).map(|(times, factor)| times.saturating_mul(factor));
-        if let Some(items) = &schema.items {
-            self.node(
-                items,
-                path.field("items"),
-                below,
-                traceable && schema.list_type == ListType::Map,
+        let prefix = format!("{item}.");
+        let broken = schema.broken_rules.iter().filter(|error| error.field.starts_with(&prefix));
+        errors.extend(broken.cloned());
+        let Some(rule) = rule else { continue };
+        let cost = rule.message_cost();
+        let what = "estimated messageExpression cost";
+        errors.extend(costs.add(what, cost, item.field("messageExpression")));
+        if let Some(place) = uncorrelated.filter(|_| rule.looks_back()) {
+            let why = format!(
+                "oldSelf cannot be used on the uncorrelatable portion of the schema within {place}"
             );
-        }
-        if let Some(values) = &schema.additional_properties {
-            self.node(values, path.field("additionalProperties"), below, traceable);
-        }
-        let properties = path.field("properties");
-        for (name, child) in &schema.properties {
-            self.node(child, properties.key(name), times, traceable);
+            errors.push(FieldError::invalid(at, &rule.text().into(), &why));
         }
     }
+    errors
+}
 
-    /// Adds the cost of an expression, and reports it if it is too high.
-    fn pay(&mut self, what: &str, cost: u64, path: Path<'_>) {
+/// The costs of all rules of a schema.
+#[derive(Default)]
+pub(super) struct Costs {
+    total: u64,
+    /// The places of the most expensive rules, with their costs.
+    highest: Vec<(u64, String)>,
+}
+
+impl Costs {
+    /// Adds the cost of an expression. Returns an error if it is too high.
+    fn add(&mut self, what: &str, cost: u64, path: Path<'_>) -> Option<FieldError> {
         self.total = self.total.saturating_add(cost);
-        if cost > BUDGET_OF_RULE {
-            let why = format!("{what} exceeds budget {}", excess(cost, BUDGET_OF_RULE));
-            self.errors.push(FieldError::forbidden(path, &why));
+        if cost >= BUDGET_OF_SCHEMA / 100 {
+            self.highest.push((cost, path.to_string()));
+            self.highest.sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
+            self.highest.truncate(MOST_EXPENSIVE);
         }
+        let error = || FieldError::forbidden(path, &excess(what, cost, BUDGET_OF_RULE));
+        (cost > BUDGET_OF_RULE).then(error)
+    }
+
+    /// Returns the errors about the total cost.
+    pub(super) fn total_errors(&self, path: Path<'_>) -> Vec<FieldError> {
+        if self.total <= BUDGET_OF_SCHEMA {
+            return Vec::new();
+        }
+        let why = "contributed to estimated rule cost total exceeding cost limit for entire \
+                   OpenAPIv3 schema";
+        let parts = self.highest.iter().map(|(_, place)| FieldError::forbidden(place, why));
+        let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+        let whole = FieldError::forbidden(path, &excess(what, self.total, BUDGET_OF_SCHEMA));
+        parts.chain([whole]).collect()
     }
 }
 
-fn excess(cost: u64, budget: u64) -> String {
-    let factor = cost.div_ceil(budget);
+#[expect(clippy::cast_precision_loss, reason = "the message shows one decimal")]
+fn excess(what: &str, cost: u64, budget: u64) -> String {
+    let factor = cost as f64 / budget as f64;
+    let factor = match factor {
+        _ if factor > 100.0 => "more than 100x".to_owned(),
+        _ if factor < 1.5 => format!("{factor:.6}x"),
+        _ => format!("{factor:.1}x"),
+    };
     format!(
-        "by factor of {factor} (try simplifying the rule, or adding maxItems, maxProperties, and \
-         maxLength where arrays, maps, and strings are declared)"
+        "{what} exceeds budget by factor of {factor} (try simplifying the rule, or adding \
+         maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
     )
 }
 
@@ -92,13 +184,15 @@ mod tests {
     use rstest::rstest;
     use serde_json::{Value, json};
 
+    use kubeproof_apimachinery::schema::keywords;
+
     use super::*;
 
     /// Returns the errors of a schema with this field `spec`.
     fn mistakes(spec: &Value) -> Vec<(String, String)> {
-        let document = json!({"type": "object", "properties": {"spec": spec}});
-        let schema = Schema::from_openapi(&document).expect("a schema");
-        validate(&schema, Path::Root)
+        let mut document = json!({"type": "object", "properties": {"spec": spec}});
+        keywords::normalize(&mut document);
+        super::super::schema::validate(&document, false, Path::Root)
             .into_iter()
             .map(|error| (error.field, error.message))
             .collect()
@@ -155,6 +249,47 @@ mod tests {
         assert!(text.contains(message), "{text}");
     }
 
+    #[test]
+    fn a_mistake_shows_the_whole_rule() {
+        let rules = json!([{"rule": "self + 1", "message": "m"}]);
+        let found = mistakes(&json!({"type": "integer", "x-kubernetes-validations": rules}));
+        let expected = concat!(
+            r#"Invalid value: {"Rule":"self + 1","Message":"m","MessageExpression":"","#,
+            r#""Reason":null,"FieldPath":"","OptionalOldSelf":null}: "#,
+            "cel expression must evaluate to a bool",
+        );
+        assert_eq!(found[0].1, expected);
+    }
+
+    #[rstest]
+    #[case(json!([{"rule": "true", "message": " "}]), "message")]
+    #[case(json!([{"rule": "true\n", "message": "a\rb"}]), "message")]
+    #[case(json!([{"rule": "true ||\ntrue"}]), "message")]
+    #[case(json!([{"rule": "true", "messageExpression": " "}]), "messageExpression")]
+    #[case(json!([{"rule": "true", "reason": ""}]), "reason")]
+    #[case(json!([{"rule": "true", "optionalOldSelf": false}]), "optionalOldSelf")]
+    fn fields_of_rules_are_checked(#[case] rules: Value, #[case] field: &str) {
+        let found = mistakes(&json!({"type": "integer", "x-kubernetes-validations": rules}));
+        let fields: Vec<_> = found.iter().map(|(place, _)| place.as_str()).collect();
+        assert_eq!(fields, [format!("properties[spec].x-kubernetes-validations[0].{field}")]);
+    }
+
+    #[test]
+    fn a_high_total_names_its_parts() {
+        let rule = json!({"rule": "self.all(x, x != 'a')"});
+        let list = |rules: usize| {
+            json!({
+                "type": "array", "maxItems": 500_000, "items": {"type": "string", "maxLength": 1},
+                "x-kubernetes-validations": vec![rule.clone(); rules],
+            })
+        };
+        assert_eq!(mistakes(&list(1)), []);
+        let found = mistakes(&list(99));
+        let parts = found.iter().filter(|(_, message)| message.contains("contributed to")).count();
+        assert_eq!(parts, MOST_EXPENSIVE, "{found:?}");
+        assert!(found.iter().any(|(place, _)| place.is_empty()), "{found:?}");
+    }
+
     fn texts(max_items: Option<u64>, max_length: Option<u64>, rule: &str) -> Value {
         let mut text = json!({"type": "string", "x-kubernetes-validations": [{"rule": rule}]});
         let mut list = json!({"type": "array"});
@@ -201,7 +336,9 @@ mod tests {
     fn expensive_rules_are_rejected(#[case] spec: Value, #[case] accepted: bool) {
         let found = mistakes(&spec);
         assert_eq!(found.is_empty(), accepted, "{found:?}");
-        let costs = |(_, message): &(String, String)| message.contains("exceeds budget");
+        let costs = |(_, message): &(String, String)| {
+            message.contains("exceeds budget") || message.contains("contributed to")
+        };
         assert!(found.iter().all(costs), "{found:?}");
     }
 

@@ -1,51 +1,94 @@
 //! Checks that a schema is structural. Exactly one place defines the type of each field, so that
 //! the server can prune, default and merge.
 
-use serde_json::{Map, Value, json};
-
-use super::rules;
+use serde_json::{Value, json};
 
 use kubeproof_apimachinery::schema::{FieldError, Path, Schema};
 
-/// Keywords of JSON Schema that structural schemas must not have.
-const FORBIDDEN: [&str; 5] = ["$ref", "definitions", "dependencies", "id", "patternProperties"];
+use super::super::text;
+use super::completeness;
 
-/// Keywords that value validations must not have.
-const SKELETON_ONLY: [&str; 9] = [
-    "additionalProperties",
-    "default",
-    "description",
-    "nullable",
-    "title",
-    "type",
-    "x-kubernetes-int-or-string",
-    "x-kubernetes-preserve-unknown-fields",
-    "x-kubernetes-validations",
+const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
+const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
+const EMBEDDED: &str = "x-kubernetes-embedded-resource";
+
+/// Keywords that a part of `allOf`, `anyOf`, `oneOf` and `not` must not have, in a word.
+const STRUCTURE: [(&str, &str); 12] = [
+    ("type", "empty"),
+    ("additionalProperties", "undefined"),
+    ("default", "undefined"),
+    ("title", "empty"),
+    ("description", "empty"),
+    ("nullable", "false"),
+    (PRESERVE, "false"),
+    (EMBEDDED, "false"),
+    (INT_OR_STRING, "false"),
+    ("x-kubernetes-list-map-keys", "empty"),
+    ("x-kubernetes-list-type", "undefined"),
+    ("x-kubernetes-map-type", "undefined"),
 ];
 
-/// The place of a node, for rules that depend on it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Root,
-    Property,
-    Items,
-    AdditionalProperties,
+/// Keywords that have no place in the internal form of a schema, and their names in the error.
+const UNREADABLE: [(&str, &str); 7] = [
+    ("id", "id"),
+    ("$schema", "schema"),
+    ("$ref", "$ref"),
+    ("patternProperties", "patternProperties"),
+    ("dependencies", "dependencies"),
+    ("additionalItems", "additionalItems"),
+    ("definitions", "definitions"),
+];
+
+/// Why a schema has no structure.
+pub(super) enum Failure {
+    /// The internal form cannot hold it. The error counts only if there is no other one.
+    Unreadable(String),
+    /// The errors in the order of their texts.
+    Mistakes(Vec<FieldError>),
 }
 
-/// Returns the errors in the schema of one version at `path`.
-pub(super) fn validate(document: &Value, path: Path<'_>) -> Vec<FieldError> {
-    let mut check = Check { errors: Vec::new() };
-    check.node(document, path, Place::Root);
-    if check.errors.is_empty() {
-        match Schema::from_openapi_at(document, path) {
-            Ok(schema) => {
-                check.defaults(document, &schema, path);
-                check.errors.extend(rules::validate(&schema, path));
-            }
-            Err(errors) => check.errors.extend(errors),
-        }
+/// The level of a schema, for rules that depend on it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Root,
+    Field,
+    Item,
+}
+
+/// Returns the parsed schema of `document` at `path` if it is structural.
+pub(super) fn validate(document: &Value, path: Path<'_>) -> Result<Schema, Failure> {
+    if let Some(why) = unreadable(document) {
+        return Err(Failure::Unreadable(why));
     }
-    check.errors
+    let mut check = Check { errors: completeness::validate(document, path) };
+    check.node(document, path, Level::Root);
+    let parsed = Schema::from_openapi_at(document, path);
+    match parsed {
+        Ok(schema) if check.errors.is_empty() => return Ok(schema),
+        Ok(_) => {}
+        Err(errors) => check.errors.extend(errors),
+    }
+    check.errors.sort_by_cached_key(ToString::to_string);
+    Err(Failure::Mistakes(check.errors))
+}
+
+fn unreadable(document: &Value) -> Option<String> {
+    let keywords = document.as_object()?;
+    if let Some((_, name)) = UNREADABLE.iter().find(|(keyword, _)| keywords.contains_key(*keyword))
+    {
+        return Some(format!("OpenAPIV3Schema '{name}' is not supported"));
+    }
+    if document[PRESERVE] == false {
+        return Some(format!("internal error: '{PRESERVE}' must be true or undefined"));
+    }
+    if document["items"].is_array() {
+        return Some("OpenAPIV3Schema 'items' must be a schema, but is an array".to_owned());
+    }
+    let lists = ["allOf", "anyOf", "oneOf"].iter().filter_map(|name| document[*name].as_array());
+    let maps = document["properties"].as_object().into_iter().flat_map(|map| map.values());
+    let single = ["not", "items", "additionalProperties"].iter();
+    let single = single.filter_map(|name| keywords.get(*name));
+    lists.flatten().chain(maps).chain(single).find_map(unreadable)
 }
 
 struct Check {
@@ -53,379 +96,163 @@ struct Check {
 }
 
 impl Check {
-    fn node(&mut self, document: &Value, path: Path<'_>, place: Place) {
-        let Some(keywords) = document.as_object() else {
-            self.errors.push(FieldError::invalid(path, document, "must be a schema object"));
-            return;
-        };
-        for keyword in FORBIDDEN.iter().filter(|keyword| keywords.contains_key(**keyword)) {
-            self.errors.push(FieldError::forbidden(path.field(keyword), "must not be set"));
-        }
-        if keywords.get("uniqueItems") == Some(&json!(true)) {
-            let why =
-                "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
-            self.errors.push(FieldError::forbidden(path.field("uniqueItems"), why));
-        }
-        self.type_of(keywords, path, place);
-        self.lists(keywords, path);
-        self.extensions(keywords, path);
-        self.children(keywords, path, place);
-        for keyword in ["allOf", "anyOf", "oneOf"] {
-            let path = path.field(keyword);
-            for (index, part) in
-                keywords.get(keyword).and_then(Value::as_array).into_iter().flatten().enumerate()
-            {
-                self.value_validation(
-                    part,
-                    path.index(index),
-                    is_true(keywords, "x-kubernetes-int-or-string"),
-                );
+    fn node(&mut self, document: &Value, path: Path<'_>, level: Level) {
+        let kind = text(document, "type");
+        match document.get("items") {
+            Some(items) => self.node(items, path.field("items"), Level::Item),
+            None if kind == "array" => {
+                self.errors.push(FieldError::required(path.field("items"), "must be specified"));
             }
+            None => {}
         }
-        if let Some(part) = keywords.get("not") {
-            self.value_validation(part, path.field("not"), false);
+        let properties = path.field("properties");
+        for (name, child) in document["properties"].as_object().into_iter().flatten() {
+            self.node(child, properties.key(name), Level::Field);
+        }
+        self.additional(document, path, level);
+        self.int_or_string(document, path);
+        self.restrictions(document, path);
+        self.type_of(document, path, level);
+        self.embedded(document, path, level);
+    }
+
+    fn additional(&mut self, document: &Value, path: Path<'_>, level: Level) {
+        let Some(values) = document.get("additionalProperties") else { return };
+        let at = path.field("additionalProperties");
+        if level == Level::Root {
+            self.errors.push(FieldError::forbidden(at, "must not be used at the root"));
+        }
+        if values.is_object() {
+            self.node(values, at, Level::Field);
+        }
+        if document[EMBEDDED] == true {
+            let why = "must not be used if x-kubernetes-embedded-resource is set";
+            self.errors.push(FieldError::forbidden(at, why));
         }
     }
 
-    fn type_of(&mut self, keywords: &Map<String, Value>, path: Path<'_>, place: Place) {
-        let kind = keywords.get("type").and_then(Value::as_str).unwrap_or_default();
-        let is_int_or_string = is_true(keywords, "x-kubernetes-int-or-string");
+    fn int_or_string(&mut self, document: &Value, path: Path<'_>) {
+        for keyword in [PRESERVE, EMBEDDED] {
+            if document[INT_OR_STRING] == true && document[keyword] == true {
+                let why = "must be false if x-kubernetes-int-or-string is true";
+                self.errors.push(FieldError::invalid(path.field(keyword), &json!(true), why));
+            }
+        }
+    }
+
+    /// Parts may restrict values, but not change the structure. Numbers and texts are an exception.
+    fn restrictions(&mut self, document: &Value, path: Path<'_>) {
+        let is_choice = |parts: &Value| *parts == json!([{"type": "integer"}, {"type": "string"}]);
+        for keyword in ["allOf", "anyOf", "oneOf"] {
+            let parts = &document[keyword];
+            if keyword == "anyOf" && is_choice(parts) {
+                continue;
+            }
+            let at = path.field(keyword);
+            for (index, part) in parts.as_array().into_iter().flatten().enumerate() {
+                let skips_choice = keyword == "allOf" && index == 0 && is_choice(&part["anyOf"]);
+                self.restriction(part, at.index(index), skips_choice);
+            }
+        }
+        if let Some(part) = document.get("not") {
+            self.restriction(part, path.field("not"), false);
+        }
+    }
+
+    fn restriction(&mut self, part: &Value, path: Path<'_>, skips_choice: bool) {
+        for keyword in ["allOf", "anyOf", "oneOf"] {
+            let at = path.field(keyword);
+            let parts = part[keyword].as_array().filter(|_| !(skips_choice && keyword == "anyOf"));
+            for (index, inner) in parts.into_iter().flatten().enumerate() {
+                self.restriction(inner, at.index(index), false);
+            }
+        }
+        for keyword in ["not", "items"] {
+            if let Some(inner) = part.get(keyword) {
+                self.restriction(inner, path.field(keyword), false);
+            }
+        }
+        let properties = path.field("properties");
+        for (name, inner) in part["properties"].as_object().into_iter().flatten() {
+            self.restriction(inner, properties.key(name), false);
+        }
+        for (keyword, word) in STRUCTURE {
+            let is_set = part.get(keyword).is_some_and(|value| *value != false);
+            if is_set {
+                let why = format!("must be {word} to be structural");
+                self.errors.push(FieldError::forbidden(path.field(keyword), &why));
+            }
+        }
+        if part.get("x-kubernetes-validations").is_some() {
+            let at = path.field("x-kubernetes-validations");
+            self.errors.push(FieldError::forbidden(at, "must be empty to be structural"));
+        }
+        if part["properties"].get("metadata").is_some() {
+            let why = "must not be specified in a nested context";
+            self.errors.push(FieldError::forbidden(properties.key("metadata"), why));
+        }
+    }
+
+    fn type_of(&mut self, document: &Value, path: Path<'_>, level: Level) {
+        let kind = text(document, "type");
         let at = path.field("type");
-        let needs_type =
-            !is_int_or_string && !is_true(keywords, "x-kubernetes-preserve-unknown-fields");
-        if kind.is_empty() && (needs_type || place == Place::Root) {
-            let why = match place {
-                Place::Root => "must not be empty at the root",
-                Place::Property => "must not be empty for specified object fields",
-                Place::Items => "must not be empty for specified array items",
-                Place::AdditionalProperties => {
-                    "must not be empty for specified additionalProperties"
-                }
+        if document[EMBEDDED] == true && kind != "object" {
+            let why = "must be object if x-kubernetes-embedded-resource is true";
+            self.errors.push(match kind {
+                "" => FieldError::required(at, why),
+                kind => FieldError::invalid(at, &json!(kind), why),
+            });
+        } else if kind.is_empty() && document[INT_OR_STRING] != true && document[PRESERVE] != true {
+            let why = match level {
+                Level::Root => "must not be empty at the root",
+                Level::Field => "must not be empty for specified object fields",
+                Level::Item => "must not be empty for specified array items",
             };
             self.errors.push(FieldError::required(at, why));
-        } else if place == Place::Root && kind != "object" {
+        }
+        if level == Level::Root && !kind.is_empty() && kind != "object" {
             self.errors.push(FieldError::invalid(at, &json!(kind), "must be object at the root"));
         }
     }
 
-    fn lists(&mut self, keywords: &Map<String, Value>, path: Path<'_>) {
-        let kind = keywords.get("type").and_then(Value::as_str).unwrap_or_default();
-        let items = keywords.get("items");
-        if kind == "array" && items.is_none() {
-            self.errors.push(FieldError::required(path.field("items"), "must be specified"));
-        }
-        if items.is_some_and(Value::is_array) {
-            let why = "items must be a schema object and not an array";
-            self.errors.push(FieldError::forbidden(path.field("items"), why));
-        }
-        let Some(list_type) = keywords.get("x-kubernetes-list-type") else { return };
-        let at = path.field("x-kubernetes-list-type");
-        if kind != "array" {
-            self.errors.push(FieldError::invalid(
-                path.field("type"),
-                &json!(kind),
-                "must be array if x-kubernetes-list-type is set",
-            ));
-        }
-        let items = items.unwrap_or(&Value::Null);
-        let keys =
-            keywords.get("x-kubernetes-list-map-keys").and_then(Value::as_array).map(Vec::as_slice);
-        let keys_at = path.field("x-kubernetes-list-map-keys");
-        match list_type.as_str() {
-            Some("map") => {
-                if items["type"] != "object" {
-                    let why = "must be object if parent array's x-kubernetes-list-type is map";
-                    let place = path.field("items");
-                    self.errors.push(FieldError::invalid(place.field("type"), &items["type"], why));
-                }
-                let keys = keys.unwrap_or_default();
-                if keys.is_empty() {
-                    let why = "must not be empty if x-kubernetes-list-type is map";
-                    self.errors.push(FieldError::required(keys_at, why));
-                }
-                self.list_map_keys(keys, items, keys_at);
-            }
-            Some("set")
-                if matches!(items["type"].as_str(), Some("object" | "array"))
-                    && !is_atomic(items) =>
-            {
-                let why = "items of a list of type set must be scalars, or atomic";
-                self.errors.push(FieldError::invalid(at, list_type, why));
-            }
-            _ => {}
-        }
-        if list_type != "map" && keys.is_some_and(|keys| !keys.is_empty()) {
-            let why = "must be map if x-kubernetes-list-map-keys is non-empty";
-            self.errors.push(FieldError::invalid(at, list_type, why));
-        }
-    }
-
-    fn list_map_keys(&mut self, keys: &[Value], items: &Value, path: Path<'_>) {
-        for (index, key) in keys.iter().enumerate() {
-            let name = key.as_str().unwrap_or_default();
-            let at = path.index(index);
-            if keys[..index].contains(key) {
-                self.errors.push(FieldError::duplicate(at, key));
-            }
-            let Some(property) = items["properties"].get(name) else {
-                self.errors.push(FieldError::invalid(at, key, "must be a property of the items"));
-                continue;
-            };
-            let required = items["required"].as_array().is_some_and(|names| names.contains(key));
-            if !required && property.get("default").is_none() {
-                let why =
-                    "must be required, or have a default, as it is a key of a list of type map";
-                self.errors.push(FieldError::required(at, why));
+    /// Checks the fields that each object has. Those of the root are implied.
+    fn embedded(&mut self, document: &Value, path: Path<'_>, level: Level) {
+        let properties = path.field("properties");
+        let fields = &document["properties"];
+        let is_object = level == Level::Root || document[EMBEDDED] == true;
+        for (name, kind) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")] {
+            let Some(field) = fields.get(name).filter(|_| is_object) else { continue };
+            let found = text(field, "type");
+            if found != kind {
+                let at = properties.key(name);
+                let why = format!("must be {kind}");
+                self.errors.push(FieldError::invalid(at.field("type"), &json!(found), &why));
             }
         }
-    }
-
-    fn extensions(&mut self, keywords: &Map<String, Value>, path: Path<'_>) {
-        if keywords.get("x-kubernetes-preserve-unknown-fields") == Some(&json!(false)) {
-            let at = path.field("x-kubernetes-preserve-unknown-fields");
-            self.errors.push(FieldError::invalid(at, &json!(false), "must be true or undefined"));
+        if let Some(metadata) = fields.get("metadata").filter(|_| level == Level::Root)
+            && restricts_more_than_names(metadata)
+        {
+            let why = "must not specify anything other than name and generateName, but metadata is \
+                       implicitly specified";
+            self.errors.push(FieldError::forbidden(properties.key("metadata"), why));
         }
-        let embedded = is_true(keywords, "x-kubernetes-embedded-resource");
-        let opaque = !is_true(keywords, "x-kubernetes-preserve-unknown-fields")
-            && !keywords.contains_key("properties");
-        if embedded && keywords.get("type") != Some(&json!("object")) {
-            let kind = keywords.get("type").unwrap_or(&Value::Null);
-            let why = "must be object if x-kubernetes-embedded-resource is true";
-            self.errors.push(FieldError::invalid(path.field("type"), kind, why));
-        }
-        if embedded && opaque {
+        if document[EMBEDDED] == true && document[PRESERVE] != true && fields.is_null() {
             let why = "must not be empty if x-kubernetes-embedded-resource is true without \
                        x-kubernetes-preserve-unknown-fields";
-            self.errors.push(FieldError::required(path.field("properties"), why));
-        }
-    }
-
-    fn children(&mut self, keywords: &Map<String, Value>, path: Path<'_>, place: Place) {
-        let properties = path.field("properties");
-        let fields = keywords.get("properties").and_then(Value::as_object);
-        for (name, document) in fields.into_iter().flatten() {
-            let at = properties.key(name);
-            if place == Place::Root && name == "metadata" {
-                self.metadata(document, at);
-            }
-            self.node(document, at, Place::Property);
-        }
-        if let Some(items) = keywords.get("items").filter(|items| !items.is_array()) {
-            self.node(items, path.field("items"), Place::Items);
-        }
-        let Some(additional) = keywords.get("additionalProperties") else { return };
-        let at = path.field("additionalProperties");
-        match additional {
-            _ if fields.is_some_and(|fields| !fields.is_empty()) => {
-                let why = "additionalProperties and properties are mutual exclusive";
-                self.errors.push(FieldError::forbidden(at, why));
-            }
-            _ if place == Place::Root => {
-                self.errors.push(FieldError::forbidden(at, "must not be used at the root"));
-            }
-            Value::Bool(false) => {
-                self.errors
-                    .push(FieldError::forbidden(at, "additionalProperties cannot be set to false"));
-            }
-            Value::Bool(true) => {}
-            document => self.node(document, at, Place::AdditionalProperties),
-        }
-    }
-
-    /// A schema may restrict only the names in the metadata.
-    fn metadata(&mut self, document: &Value, path: Path<'_>) {
-        let properties =
-            document["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str());
-        let others =
-            document.as_object().into_iter().flatten().map(|(keyword, _)| keyword.as_str());
-        let names = properties.filter(|name| !matches!(*name, "name" | "generateName"));
-        let keywords =
-            others.filter(|keyword| !matches!(*keyword, "type" | "properties" | "description"));
-        if names.chain(keywords).next().is_some() {
-            let why = "must not specify anything other than name and generateName, but metadata \
-                       is implicitly specified";
-            self.errors.push(FieldError::forbidden(path, why));
-        }
-    }
-
-    /// `allOf`, `anyOf`, `oneOf` and `not` may restrict values, but not change the structure.
-    fn value_validation(&mut self, part: &Value, path: Path<'_>, within_int_or_string: bool) {
-        let Some(keywords) = part.as_object() else { return };
-        for keyword in SKELETON_ONLY.iter().filter(|keyword| keywords.contains_key(**keyword)) {
-            if !(within_int_or_string && *keyword == "type") {
-                self.errors.push(FieldError::forbidden(
-                    path.field(keyword),
-                    "must be empty to be structural",
-                ));
-            }
-        }
-        let properties = path.field("properties");
-        for (name, child) in
-            keywords.get("properties").and_then(Value::as_object).into_iter().flatten()
-        {
-            self.value_validation(child, properties.key(name), false);
-        }
-        if let Some(items) = keywords.get("items") {
-            self.value_validation(items, path.field("items"), false);
-        }
-        for keyword in ["allOf", "anyOf", "oneOf"] {
-            let path = path.field(keyword);
-            for (index, part) in
-                keywords.get(keyword).and_then(Value::as_array).into_iter().flatten().enumerate()
-            {
-                self.value_validation(part, path.index(index), within_int_or_string);
-            }
-        }
-        if let Some(part) = keywords.get("not") {
-            self.value_validation(part, path.field("not"), false);
-        }
-    }
-
-    /// Every default must be valid and contain no fields to prune.
-    fn defaults(&mut self, document: &Value, schema: &Schema, path: Path<'_>) {
-        if let Some(default) = &schema.default {
-            let at = path.field("default");
-            let mut filled = default.clone();
-            schema.apply_defaults(&mut filled);
-            self.errors.extend(schema.validate_at(&filled, None, at));
-            self.errors.extend(schema.rule_violations_at(&filled, at));
-            let unknown = schema.unknown_fields(default);
-            if !unknown.is_empty() {
-                let why = format!("must not have unknown fields: {}", unknown.join(", "));
-                self.errors.push(FieldError::invalid(at, default, &why));
-            }
-        }
-        let properties = path.field("properties");
-        for (name, child) in document["properties"].as_object().into_iter().flatten() {
-            if let Some(schema) = schema.properties.get(name).filter(|schema| !schema.typed) {
-                self.defaults(child, schema, properties.key(name));
-            }
-        }
-        if let Some(schema) = &schema.items {
-            self.defaults(&document["items"], schema, path.field("items"));
-        }
-        if let Some(schema) = &schema.additional_properties {
-            self.defaults(
-                &document["additionalProperties"],
-                schema,
-                path.field("additionalProperties"),
-            );
+            self.errors.push(FieldError::required(properties, why));
         }
     }
 }
 
-fn is_true(keywords: &Map<String, Value>, keyword: &str) -> bool {
-    keywords.get(keyword) == Some(&json!(true))
-}
-
-fn is_atomic(items: &Value) -> bool {
-    items["x-kubernetes-map-type"] == "atomic" || items["x-kubernetes-list-type"] == "atomic"
-}
-
-#[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-    use kubeproof_apimachinery::schema::CauseReason::{self, *};
-
-    /// Returns the errors of a schema with only the property `a`.
-    fn mistakes(property: &Value) -> Vec<(String, CauseReason)> {
-        let document = json!({"type": "object", "properties": {"a": property}});
-        let errors = validate(&document, Path::Root);
-        errors.into_iter().map(|error| (error.field, error.reason)).collect()
-    }
-
-    #[rstest]
-    #[case(json!({"type": "string"}), &[])]
-    #[case(json!({}), &[("type", FieldValueRequired)])]
-    #[case(json!({"x-kubernetes-preserve-unknown-fields": true}), &[])]
-    #[case(json!({"x-kubernetes-preserve-unknown-fields": false, "type": "object"}),
-           &[("x-kubernetes-preserve-unknown-fields", FieldValueInvalid)])]
-    #[case(json!({"x-kubernetes-int-or-string": true}), &[])]
-    #[case(
-        json!({"x-kubernetes-int-or-string": true, "type": "string"}),
-        &[]
-    )]
-    #[case(
-        json!({
-            "x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}],
-        }),
-        &[]
-    )]
-    #[case(json!({"type": "text"}), &[("type", FieldValueNotSupported)])]
-    #[case(
-        json!({
-            "type": "object", "properties": {"b": {"type": "string"}},
-            "additionalProperties": {"type": "string"},
-        }),
-        &[("additionalProperties", FieldValueForbidden)]
-    )]
-    #[case(
-        json!({"type": "object", "additionalProperties": {}}),
-        &[("additionalProperties.type", FieldValueRequired)]
-    )]
-    #[case(json!({"type": "array"}), &[("items", FieldValueRequired)])]
-    #[case(json!({"type": "array", "items": {}}), &[("items.type", FieldValueRequired)])]
-    #[case(
-        json!({"type": "array", "items": {"type": "string"}, "uniqueItems": true}),
-        &[("uniqueItems", FieldValueForbidden)]
-    )]
-    #[case(json!({"type": "array", "x-kubernetes-list-type": "map", "items": {"type": "object"}}),
-           &[("x-kubernetes-list-map-keys", FieldValueRequired)])]
-    #[case(
-        json!({
-            "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
-            "items": {"type": "object", "properties": {"k": {"type": "string"}}},
-        }),
-        &[("x-kubernetes-list-map-keys[0]", FieldValueRequired)]
-    )]
-    #[case(json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "object"}}),
-           &[("x-kubernetes-list-type", FieldValueInvalid)])]
-    #[case(json!({"type": "integer", "default": "one"}), &[("default", FieldValueTypeInvalid)])]
-    #[case(
-        json!({"type": "integer", "maximum": 3, "default": 4}),
-        &[("default", FieldValueInvalid)]
-    )]
-    #[case(json!({"type": "object", "default": {"x": 1}}), &[("default", FieldValueInvalid)])]
-    #[case(json!({"type": "string", "pattern": "("}), &[("pattern", FieldValueInvalid)])]
-    #[case(
-        json!({"type": "string", "anyOf": [{"type": "string"}]}),
-        &[("anyOf[0].type", FieldValueForbidden)]
-    )]
-    #[case(json!({"type": "string", "$ref": "#/definitions/x"}), &[("$ref", FieldValueForbidden)])]
-    fn mistakes_name_their_keyword(
-        #[case] property: Value,
-        #[case] expected: &[(&str, CauseReason)],
-    ) {
-        let expected: Vec<_> = expected
-            .iter()
-            .map(|(keyword, reason)| (format!("properties[a].{keyword}"), *reason))
-            .collect();
-        assert_eq!(mistakes(&property), expected);
-    }
-
-    #[rstest]
-    #[case(json!({"type": "string"}), "type")]
-    #[case(json!({}), "type")]
-    #[case(
-        json!({"type": "object", "additionalProperties": {"type": "string"}}),
-        "additionalProperties"
-    )]
-    #[case(
-        json!({
-            "type": "object",
-            "properties": {
-                "metadata": {"type": "object", "properties": {"labels": {"type": "object"}}},
-            },
-        }),
-        "properties[metadata]"
-    )]
-    fn the_root_is_an_object_with_metadata_of_its_own(
-        #[case] document: Value,
-        #[case] field: &str,
-    ) {
-        let errors = validate(&document, Path::Root);
-        assert_eq!(errors.into_iter().map(|error| error.field).collect::<Vec<_>>(), [field]);
-    }
+fn restricts_more_than_names(metadata: &Value) -> bool {
+    let keywords = metadata.as_object().into_iter().flatten();
+    let is_known = |(keyword, value): (&String, &Value)| match keyword.as_str() {
+        "type" | "default" => true,
+        "properties" => {
+            let names = value.as_object().into_iter().flatten();
+            names.into_iter().all(|(name, _)| matches!(name.as_str(), "name" | "generateName"))
+        }
+        _ => false,
+    };
+    !keywords.into_iter().all(is_known)
 }
