@@ -71,7 +71,8 @@ pub(super) fn check_device<'s>(expression: &IdedExpr) -> Result<Checked<'s>, Str
 /// Checks an expression whose variables have no schema, except those in `names.types`. Returns the
 /// name of its type.
 pub(super) fn check_dynamic(expression: &IdedExpr, names: &Names) -> Result<String, String> {
-    let dynamic = Arc::new(Schema::default());
+    // Fields of this type are known only during evaluation.
+    let dynamic = Arc::new(Schema { int_or_string: true, ..Schema::default() });
     let fields = names.variables.iter().map(|name| (name.clone(), Arc::clone(&dynamic)));
     let variables =
         Schema { kind: Some(Kind::Object), properties: fields.collect(), ..Schema::default() };

@@ -4,7 +4,8 @@
 //! list map have an old value, because their keys identify them. Those of another list are
 //! unchanged if the whole list is.
 
-use cel::objects::OptionalValue;
+use cel::common::types::{CelNull, CelOptional};
+use cel::common::value::Val;
 use cel::{Context, Value as Cel};
 use serde_json::Value;
 use std::sync::Arc;
@@ -109,9 +110,9 @@ impl Walk {
         let before = old.filter(|old| !old.is_null()).map(|old| value::typed(schema, old));
         for rule in due {
             let mut context = Context::with_env(library::env());
-            context.add_variable_from_value("self", now.clone());
+            context.add_variable_as_val("self", now.clone());
             if rule.looks_back {
-                context.add_variable_from_value("oldSelf", rule.old(before.clone()));
+                context.add_variable_as_val("oldSelf", rule.old(before.clone()));
             }
             if let Err(violation) = self.evaluate(rule, &context) {
                 let is_tolerated = unchanged && !rule.looks_back && !violation.is_failure();
@@ -234,13 +235,11 @@ impl Rule {
     }
 
     /// Returns the value of `oldSelf`.
-    fn old(&self, before: Option<Cel>) -> Cel {
+    fn old(&self, before: Option<Box<dyn Val>>) -> Box<dyn Val> {
         match before {
-            before if self.optional_old => {
-                Cel::Opaque(Arc::new(before.map_or_else(OptionalValue::none, OptionalValue::of)))
-            }
+            before if self.optional_old => Box::new(CelOptional::from(before)),
             Some(before) => before,
-            None => Cel::Null,
+            None => Box::new(CelNull),
         }
     }
 

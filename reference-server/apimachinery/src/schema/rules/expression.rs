@@ -298,7 +298,7 @@ fn is_object(name: &str) -> bool {
 fn entry(entry: &IdedEntryExpr) -> IdedEntryExpr {
     let expr = match &entry.expr {
         EntryExpr::StructField(field) => {
-            let name = value::unescaped(&field.field);
+            let name = value::unescaped(&field.field).unwrap_or_else(|| field.field.clone());
             let key = Expr::Literal(LiteralValue::String(name.into()));
             EntryExpr::MapEntry(MapEntryExpr {
                 key: IdedExpr { id: entry.id, expr: key },

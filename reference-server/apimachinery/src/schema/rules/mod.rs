@@ -7,6 +7,7 @@
 
 pub mod authorizer;
 mod check;
+mod containers;
 mod conversions;
 mod cost;
 mod counted;

@@ -88,13 +88,7 @@ impl<'s> Place<'s> {
         if let Self::Device(part) = self {
             return part.field(name).map_or(Self::Undeclared, Self::Device);
         }
-        self.below(root, |schema| {
-            let declared = schema.properties.iter().filter(|_| is_structure(schema));
-            declared
-                .filter(|(field, child)| value::is_visible(schema, field) && is_exposed(child))
-                .find(|(field, _)| value::escaped(field).is_some_and(|escaped| escaped == name))
-                .map(|(_, child)| &**child)
-        })
+        self.below(root, |schema| field(schema, name))
     }
 
     /// Returns the place of the items of a list, or of the values of a map.
@@ -119,9 +113,7 @@ impl<'s> Place<'s> {
         match self {
             Self::None => root,
             Self::Device(part) => part.keys().map_or(Self::Undeclared, Self::Device),
-            Self::At(schema)
-                if schema.kind == Some(Kind::Object) && schema.additional_properties.is_some() =>
-            {
+            Self::At(schema) if schema.kind == Some(Kind::Object) && !is_structure(schema) => {
                 Self::Key
             }
             _ => Self::Undeclared,
@@ -138,9 +130,18 @@ impl<'s> Place<'s> {
     }
 }
 
+/// Returns the declared field that an expression names.
+pub(super) fn field<'s>(schema: &'s Schema, name: &str) -> Option<&'s Schema> {
+    let declared = schema.properties.iter().filter(|_| is_structure(schema));
+    declared
+        .filter(|(field, child)| value::is_visible(schema, field) && is_exposed(child))
+        .find(|(field, _)| value::names_field(name, field))
+        .map(|(_, child)| &**child)
+}
+
 fn contents(schema: &Schema) -> Option<&Schema> {
     match schema.kind {
-        _ if schema.int_or_string => None,
+        _ if schema.int_or_string || is_structure(schema) => None,
         Some(Kind::Array) => schema.items.as_deref(),
         Some(Kind::Object) => schema.additional_properties.as_deref(),
         _ => None,
@@ -178,11 +179,11 @@ fn limit(schema: &Schema) -> u64 {
             .max_items
             .unwrap_or_else(|| CONTENT / (schema.items.as_deref().map_or(1, least_bytes) + 1)),
         (Some(Kind::Object), _) => match &schema.additional_properties {
-            Some(values) => {
+            Some(values) if !is_structure(schema) => {
                 // An entry has a key of two bytes, two quotes, a colon and a comma.
                 limits.max_properties.unwrap_or_else(|| CONTENT / (least_bytes(values) + 6))
             }
-            None => 0,
+            _ => 0,
         },
         (Some(Kind::String), Some(Format::Byte)) => limits.max_length.unwrap_or(CONTENT),
         (Some(Kind::String), Some(Format::Duration | Format::DateTime)) => 32,
@@ -222,8 +223,15 @@ fn least_bytes(schema: &Schema) -> u64 {
     }
 }
 
-fn is_structure(schema: &Schema) -> bool {
-    schema.kind == Some(Kind::Object) && schema.additional_properties.is_none()
+/// Reports whether an object has fields, and no entries. Expressions see no entries of
+/// `additionalProperties: true`.
+pub(super) fn is_structure(schema: &Schema) -> bool {
+    let values = schema.additional_properties.as_deref();
+    schema.kind == Some(Kind::Object) && values.is_none_or(is_anything)
+}
+
+fn is_anything(schema: &Schema) -> bool {
+    schema.kind.is_none() && schema.preserve_unknown && !schema.int_or_string
 }
 
 /// Reports whether expressions can read a value. They cannot read values without a type.
@@ -232,7 +240,10 @@ pub(super) fn is_exposed(schema: &Schema) -> bool {
         _ if schema.int_or_string => true,
         None => false,
         Some(Kind::Array) => schema.items.as_deref().is_some_and(is_exposed),
-        Some(Kind::Object) => schema.additional_properties.as_deref().is_none_or(is_exposed),
+        Some(Kind::Object) => {
+            let values = schema.additional_properties.as_deref();
+            values.is_none_or(|values| is_anything(values) || is_exposed(values))
+        }
         Some(_) => true,
     }
 }

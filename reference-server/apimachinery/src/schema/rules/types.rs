@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::super::{Format, Kind, Schema};
 use super::device::Part;
-use super::value;
+use super::size;
 
 #[derive(Clone, Debug)]
 pub(super) enum Type<'s> {
@@ -55,8 +55,10 @@ impl<'s> Type<'s> {
                 Self::List(Box::new(items))
             }
             (Some(Kind::Object), _) => match &schema.additional_properties {
-                Some(values) => Self::Map(Box::new(Self::String), Box::new(Self::of(values))),
-                None => Self::Object(schema),
+                Some(values) if !size::is_structure(schema) => {
+                    Self::Map(Box::new(Self::String), Box::new(Self::of(values)))
+                }
+                _ => Self::Object(schema),
             },
         }
     }
@@ -73,16 +75,9 @@ impl<'s> Type<'s> {
             Self::Device => Part::type_of(name).ok_or_else(|| format!("undefined field '{name}'")),
             Self::Map(_, values) => Ok((**values).clone()),
             Self::Optional(inner) => Ok(Self::Optional(Box::new(inner.field(name)?))),
-            Self::Object(schema) => {
-                let declared = schema
-                    .properties
-                    .iter()
-                    .find(|(field, _)| value::escaped(field).is_some_and(|escaped| escaped == name))
-                    .filter(|(field, _)| value::is_visible(schema, field));
-                declared
-                    .map(|(_, schema)| Self::of(schema))
-                    .ok_or_else(|| format!("undefined field '{name}'"))
-            }
+            Self::Object(schema) => size::field(schema, name)
+                .map(Self::of)
+                .ok_or_else(|| format!("undefined field '{name}'")),
             other => Err(format!("type '{other}' does not support field selection")),
         }
     }

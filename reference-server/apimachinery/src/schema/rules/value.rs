@@ -1,7 +1,7 @@
 //! Conversion of objects to CEL values with the types of the schema.
 //!
 //! `1` in a field of type number becomes a CEL double, and a date becomes a timestamp. A field
-//! whose name is not an identifier has an escaped name. Undeclared fields are omitted.
+//! whose name is not an identifier has an escaped name. Expressions cannot access undeclared fields.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -9,12 +9,16 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cel::Value as Cel;
+use cel::common::types::{CelList, CelMap, CelMapKey, CelNull};
+use cel::common::value::Val;
 use cel::objects::{Key, Map};
 use chrono::{DateTime, TimeDelta};
 use serde_json::{Number, Value};
 
 use super::super::format::{BASE64, duration};
-use super::super::{Format, Kind, Schema, whole_number};
+use super::super::{Format, Kind, ListType, Schema, whole_number};
+use super::containers::{Object, Unordered};
+use super::size::is_structure;
 
 /// Reserved words of CEL, which cannot be field names.
 const RESERVED: [&str; 21] = [
@@ -73,41 +77,76 @@ pub(super) fn is_visible(schema: &Schema, field: &str) -> bool {
         || matches!(field, "name" | "generateName")
 }
 
+/// Returns the name under which an object stores the field that an expression names.
+pub(super) fn canonical(name: &str) -> Option<String> {
+    let field = unescaped(name)?;
+    Some(escaped(&field).unwrap_or(field))
+}
+
+/// Reports whether an expression can name a field in this way. A reserved word needs no escapes
+/// after a dot.
+pub(super) fn names_field(name: &str, field: &str) -> bool {
+    escaped(field).is_some_and(|escaped| escaped == name)
+        || name == field && RESERVED.contains(&field)
+}
+
 /// Converts `value` to the types that its schema declares.
-pub(super) fn typed(schema: &Schema, value: &Value) -> Cel {
+pub(super) fn typed(schema: &Schema, value: &Value) -> Box<dyn Val> {
     match (schema.kind, value) {
-        (Some(Kind::Object), Value::Object(fields))
-            if !schema.properties.is_empty() || !schema.preserve_unknown =>
-        {
-            let field = |(name, value): (&String, &Value)| {
-                let declared = schema.properties.get(name).filter(|_| is_visible(schema, name));
-                match (declared, &schema.additional_properties) {
-                    (Some(schema), _) => Some((escaped(name)?, typed(schema, value))),
-                    (None, Some(schema)) => Some((name.clone(), typed(schema, value))),
-                    (None, None) => None,
-                }
-            };
-            map(fields.iter().filter_map(field))
-        }
-        (Some(Kind::Array), Value::Array(items)) => match &schema.items {
-            Some(schema) => {
-                Cel::List(Arc::new(items.iter().map(|item| typed(schema, item)).collect()))
+        (Some(Kind::Object), Value::Object(fields)) => match &schema.additional_properties {
+            Some(values) if !is_structure(schema) => {
+                let entry = |(name, value): (&String, &Value)| {
+                    (CelMapKey::String(name.clone().into()), typed(values, value))
+                };
+                Box::new(CelMap::from(fields.iter().map(entry).collect::<HashMap<_, _>>()))
             }
-            None => untyped(value),
+            _ => Box::new(object(schema, fields)),
+        },
+        (Some(Kind::Array), Value::Array(items)) => match &schema.items {
+            Some(child) => {
+                let items = items.iter().map(|item| typed(child, item)).collect();
+                match schema.list_type {
+                    ListType::Set => Box::new(Unordered::set(items)),
+                    ListType::Map => Box::new(Unordered::list_map(items, &schema.list_map_keys)),
+                    ListType::Unset | ListType::Atomic => Box::new(CelList::from(items)),
+                }
+            }
+            None => boxed(untyped(value)),
         },
         // An integer may be written with a fraction of zero.
-        (Some(Kind::Integer), Value::Number(number)) => number
-            .as_i64()
-            .or_else(|| number.as_f64().and_then(whole_number))
-            .map_or_else(|| double(number), Cel::Int),
-        (Some(Kind::Number), Value::Number(number)) => double(number),
-        (Some(Kind::String), Value::String(text)) => schema
-            .format
-            .as_ref()
-            .and_then(|format| formatted(format, text))
-            .unwrap_or_else(|| untyped(value)),
-        _ => untyped(value),
+        (Some(Kind::Integer), Value::Number(number)) => boxed(
+            number
+                .as_i64()
+                .or_else(|| number.as_f64().and_then(whole_number))
+                .map_or_else(|| double(number), Cel::Int),
+        ),
+        (Some(Kind::Number), Value::Number(number)) => boxed(double(number)),
+        (Some(Kind::String), Value::String(text)) => {
+            let formatted = schema.format.as_ref().and_then(|format| formatted(format, text));
+            boxed(formatted.unwrap_or_else(|| untyped(value)))
+        }
+        _ => boxed(untyped(value)),
     }
+}
+
+fn object(schema: &Schema, fields: &serde_json::Map<String, Value>) -> Object {
+    let (mut declared, mut hidden) = (Vec::new(), BTreeMap::new());
+    for (name, value) in fields {
+        match schema.properties.get(name).filter(|_| is_visible(schema, name)) {
+            Some(child) => {
+                let value = (!value.is_null()).then(|| typed(child, value));
+                declared.push((name.as_str(), value));
+            }
+            None => {
+                hidden.insert(name.clone(), value.clone());
+            }
+        }
+    }
+    Object::new(declared, hidden)
+}
+
+fn boxed(value: Cel) -> Box<dyn Val> {
+    Box::<dyn Val>::try_from(value).unwrap_or_else(|_| Box::new(CelNull))
 }
 
 fn formatted(format: &Format, text: &str) -> Option<Cel> {
@@ -162,15 +201,34 @@ pub(super) fn to_json(value: &Cel) -> Result<Value, String> {
     })
 }
 
-/// Returns the field of an escaped name.
-pub(super) fn unescaped(name: &str) -> String {
-    let inner = name.strip_prefix("__").and_then(|name| name.strip_suffix("__"));
-    if let Some(word) = inner.filter(|word| RESERVED.contains(word)) {
-        return word.to_owned();
+/// Returns the field of an escaped name. Returns `None` for unknown escapes.
+pub(super) fn unescaped(name: &str) -> Option<String> {
+    let mut field = String::new();
+    let mut rest = name;
+    while let Some(character) = rest.chars().next() {
+        let escape = rest.strip_prefix("__").and_then(|rest| {
+            let end = rest.find('_').filter(|end| *end > 0)?;
+            let tail = rest[end..].strip_prefix("__")?;
+            Some((&rest[..end], tail))
+        });
+        let Some((word, tail)) = escape else {
+            field.push(character);
+            rest = &rest[character.len_utf8()..];
+            continue;
+        };
+        match word {
+            "underscores" => field.push_str("__"),
+            "dot" => field.push('.'),
+            "dash" => field.push('-'),
+            "slash" => field.push('/'),
+            word if RESERVED.contains(&word) && word.len() + 4 == name.len() => {
+                field.push_str(word);
+            }
+            _ => return None,
+        }
+        rest = tail;
     }
-    let escapes = [("__dot__", "."), ("__dash__", "-"), ("__slash__", "/")];
-    let name = escapes.iter().fold(name.to_owned(), |name, (from, to)| name.replace(from, to));
-    name.replace("__underscores__", "__")
+    Some(field)
 }
 
 fn double(number: &Number) -> Cel {
@@ -204,6 +262,20 @@ mod tests {
         assert_eq!(escaped(name).as_deref(), expected);
     }
 
+    #[rstest]
+    #[case("size", Some("size"))]
+    #[case("a__dot__b__slash__c__dash__d", Some("a.b/c-d"))]
+    #[case("a__underscores__b", Some("a__b"))]
+    #[case("a__b", Some("a__b"))]
+    #[case("___dot__", Some("_."))]
+    #[case("__namespace__", Some("namespace"))]
+    #[case("namespace", Some("namespace"))]
+    #[case("a__if__", None)]
+    #[case("__other__", None)]
+    fn escapes_have_one_meaning(#[case] name: &str, #[case] expected: Option<&str>) {
+        assert_eq!(unescaped(name).as_deref(), expected);
+    }
+
     #[test]
     fn values_have_the_type_of_their_schema() {
         let schema = Schema::from_openapi(&json!({"type": "object", "properties": {
@@ -213,22 +285,28 @@ mod tests {
             "data": {"type": "string", "format": "byte"},
             "port": {"x-kubernetes-int-or-string": true},
             "nothing": {"type": "string", "nullable": true},
+            "map": {"type": "object", "additionalProperties": {"type": "string", "nullable": true}},
             "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
         }}));
         let object = json!({
             "ratio": 1, "size": 2.0, "max-size": 3, "when": "2026-01-01T00:00:00Z", "data": "aGk=",
-            "port": "http", "nothing": null, "free": {"a-b": 1}, "undeclared": 1,
+            "port": "http", "nothing": null, "map": {"a": null}, "free": {"a-b": 1},
+            "undeclared": 1,
         });
-        let Cel::Map(fields) = typed(&schema.unwrap(), &object) else { panic!("an object") };
+        let object = typed(&schema.unwrap(), &object);
+        let fields = Cel::try_from(object.as_ref());
+        let Ok(Cel::Map(fields)) = fields else { panic!("an object: {fields:?}") };
         let field = |name: &str| fields.get(&Key::from(name)).cloned();
         assert_eq!(field("ratio"), Some(Cel::Float(1.0)));
         assert_eq!(field("size"), Some(Cel::Int(2)));
         assert_eq!(field("max__dash__size"), Some(Cel::Int(3)));
         assert!(matches!(field("when"), Some(Cel::Timestamp(_))));
         assert_eq!(field("data"), Some(Cel::Bytes(Arc::new(b"hi".to_vec()))));
-        assert_eq!(field("nothing"), Some(Cel::Null));
+        assert_eq!(field("nothing"), None);
         assert_eq!(field("undeclared"), None);
+        let Some(Cel::Map(map)) = field("map") else { panic!("a map") };
+        assert_eq!(map.get(&Key::from("a")), Some(&Cel::Null));
         let Some(Cel::Map(free)) = field("free") else { panic!("an object") };
-        assert_eq!(free.get(&Key::from("a-b")), Some(&Cel::Int(1)));
+        assert_eq!(free.get(&Key::from("a-b")), None);
     }
 }

@@ -18,6 +18,9 @@ fn schema() -> Schema {
         },
         "wide": {"type": "array", "items": {"type": "string"}},
         "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+        "free": {"x-kubernetes-preserve-unknown-fields": true},
+        "frees": {"type": "array", "items": {"x-kubernetes-preserve-unknown-fields": true}},
+        "open": {"type": "object", "additionalProperties": true},
     }});
     Schema::from_openapi(&document).expect("a schema")
 }
@@ -71,6 +74,10 @@ fn an_expression_has_a_type(#[case] text: &str, #[case] expected: &str) {
 
 #[rstest]
 #[case("self.missing", "undefined field 'missing'")]
+#[case("self.free", "undefined field 'free'")]
+#[case("self.frees == []", "undefined field 'frees'")]
+#[case("self.open.a == 1", "undefined field 'a'")]
+#[case("self.open.size() == 1", "applied to '(object)'")]
 #[case("self.size.more", "type 'int' does not support field selection")]
 #[case("self.name == null", "applied to '(string, null)'")]
 #[case("self.list == null", "null)'")]

@@ -124,6 +124,71 @@ fn rules_apply_to_the_changed_parts(
     assert_eq!(broken(&new, Some(&old)), fields);
 }
 
+/// Returns the messages of the violations of one rule.
+fn violations(rule: &str, object: &Value) -> Vec<String> {
+    let integer = json!({"type": "integer", "nullable": true});
+    let texts = |kind: &str| {
+        json!({
+            "type": "array", "x-kubernetes-list-type": kind, "items": {"type": "string"},
+        })
+    };
+    let pairs = json!({
+        "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a-b"],
+        "items": {"type": "object", "properties": {"a-b": integer, "v": integer}},
+    });
+    let document = json!({
+        "type": "object", "x-kubernetes-validations": [{"rule": rule}],
+        "x-kubernetes-preserve-unknown-fields": true,
+        "properties": {
+            "n": integer, "set": texts("set"), "other": texts("set"), "list": texts("atomic"),
+            "pairs": pairs, "namespace": integer, "a-b": integer,
+            "map": {"type": "object", "additionalProperties": integer},
+            "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            "any": {"type": "object", "additionalProperties": true},
+            "one": {"type": "object", "properties": {"x": integer, "y": integer}},
+        },
+    });
+    let schema = Schema::from_openapi(&document).expect("a schema");
+    assert_eq!(schema.broken_rules, [], "{rule}");
+    let errors = schema.judge(object, None).errors;
+    errors.into_iter().map(|error| error.message).collect()
+}
+
+#[rstest]
+#[case("!has(self.n) && !self.?n.hasValue() && !('n' in dyn(self)) && dyn(self).all(k, k != 'q')")]
+#[case("has(self.map.a) && dyn(self.map.a) == null && 'a' in self.map && self.map.size() == 2")]
+#[case("!has(dyn(self.free).x) && !has(dyn(self).unknown) && dyn(self.free).size() == 1")]
+#[case("has(self.any) && !has(dyn(self.any).x) && dyn(self.any).size() == 1")]
+#[case("self.namespace == 4 && self.__namespace__ == 4 && has(self.namespace)")]
+#[case("self.a__dash__b == 5 && dyn(self)['a-b'] == 5 && dyn(self)['a__dash__b'] == 5")]
+#[case("dyn(self).exists(k, k == 'a__dash__b') && !('a__other__b' in dyn(self))")]
+#[case("self.set == self.other && self.other == self.set && self.set != self.list")]
+#[case("self.list != self.set && self.set == ['b', 'a'] && ['b', 'a'] != self.set")]
+#[case("self.set + ['c', 'a', 'c'] == ['a', 'b', 'c'] && (self.set + ['c']).size() == 3")]
+#[case("self.list + self.set == ['c', 'a', 'b']")]
+#[case("self.set in [self.other] && !(self.set in [['b', 'a']]) && 'a' in self.set")]
+#[case("self.pairs == self.pairs.reverse() && self.pairs.reverse() != self.pairs")]
+#[case("(self.pairs + self.pairs).size() == 2 && self.pairs.map(p, p.a__dash__b) == [1, 2]")]
+#[case("(self.pairs + self.pairs.map(p, p)).map(p, p.v) == [3, 4]")]
+#[case("self.one == self.one && dyn(self.one) == {'x': 1, 'y': 2} && self.one.x == 1")]
+#[case("self.set.sort() == self.other.sort() && self.set.join() == 'ab' && self.set[1] == 'b'")]
+#[case("self.set.filter(x, x != 'a') == ['b'] && sets.contains(self.set, ['a'])")]
+fn values_of_a_schema_have_their_own_rules(#[case] rule: &str) {
+    let object = json!({
+        "n": null, "namespace": 4, "a-b": 5, "unknown": 1, "map": {"a": null, "b": 1},
+        "set": ["a", "b"], "other": ["b", "a"], "list": ["c"],
+        "pairs": [{"a-b": 1, "v": 3}, {"a-b": 2, "v": 4}],
+        "free": {"x": 1}, "any": {"x": 1}, "one": {"x": 1, "y": 2},
+    });
+    assert_eq!(violations(rule, &object), Vec::<String>::new());
+}
+
+#[test]
+fn a_null_field_is_no_key() {
+    let messages = violations("self.n == 1", &json!({"n": null}));
+    assert!(messages[0].contains("no such key: n evaluating rule"), "{messages:?}");
+}
+
 #[test]
 fn patterns_have_the_syntax_of_go() {
     let schema = |rule: &str| {
