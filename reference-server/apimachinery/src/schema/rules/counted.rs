@@ -10,7 +10,7 @@ use cel::common::ast::{
 };
 
 use super::authorizer::CHECK_COST;
-use super::conversions::{BOOL, STRING};
+use super::conversions::{BOOL, STRING, UTC};
 use super::cost::{self, NEW_LIST, NEW_MAP};
 use super::format::FORMAT;
 use super::library::MATCHES;
@@ -114,12 +114,16 @@ fn plain(call: &CallExpr, added: usize) -> (IdedExpr, u64) {
         (None, Some(_)) => format!(".{}", call.func_name),
         (None, None) => call.func_name.clone(),
     };
-    let measured = added + 2 <= MAX_ADDED && cost::depends_on_sizes(&name);
+    let measured =
+        added + 2 <= MAX_ADDED && cost::depends_on_sizes(&name) && !is_part_of_time(call);
     let inside = if measured { added + 2 } else { added };
     let size = |argument: IdedExpr| {
         if measured { syntax::call(SIZE, vec![argument]) } else { argument }
     };
     let (target, mut steps) = match receiver.map(|target| part(target, inside)) {
+        Some((target, steps)) if is_part_of_time(call) => {
+            (Some(Box::new(syntax::call(UTC, vec![target]))), steps)
+        }
         Some((target, steps)) => (Some(Box::new(size(target))), steps),
         None => (call.target.clone(), 0),
     };
@@ -137,6 +141,26 @@ fn plain(call: &CallExpr, added: usize) -> (IdedExpr, u64) {
     } else {
         (call, steps + 1)
     }
+}
+
+/// Reports whether a call reads a part of a time, such as `getHours()`, or of another value.
+fn is_part_of_time(call: &CallExpr) -> bool {
+    let part = call.func_name.strip_prefix("get").filter(|_| call.args.is_empty());
+    part.is_some_and(|part| {
+        matches!(
+            part,
+            "FullYear"
+                | "Month"
+                | "Date"
+                | "DayOfMonth"
+                | "DayOfWeek"
+                | "DayOfYear"
+                | "Hours"
+                | "Minutes"
+                | "Seconds"
+                | "Milliseconds"
+        )
+    })
 }
 
 /// Returns a chain of additions with its steps and the number of additions.

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use cel::common::types::{LIST_TYPE, STRING_TYPE};
 use cel::objects::{Key, Map};
 use cel::{DeclarationError, Env, ExecutionError, Value as Cel};
+use chrono::{DateTime, FixedOffset, SecondsFormat};
 
 use super::library::{give, list, string};
 use super::types::Type;
@@ -275,9 +276,19 @@ fn literal(value: &Cel) -> Option<String> {
             let seconds = nanoseconds as f64 / 1e9;
             format!("{seconds}s")
         }
-        Cel::Timestamp(time) => time.to_utc().to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true),
+        Cel::Timestamp(time) => timestamp(time),
         _ => return None,
     })
+}
+
+/// Writes a time with its own offset, and without zeros at the end of the fraction.
+pub(super) fn timestamp(time: &DateTime<FixedOffset>) -> String {
+    let text = time.to_rfc3339_opts(SecondsFormat::Nanos, true);
+    let Some((start, rest)) = text.split_once('.') else { return text };
+    let (digits, offset) = rest.split_at_checked(9).unwrap_or((rest, ""));
+    let digits = digits.trim_end_matches('0');
+    let point = if digits.is_empty() { "" } else { "." };
+    format!("{start}{point}{digits}{offset}")
 }
 
 /// Writes an item of a list or map.
@@ -308,7 +319,7 @@ fn entries(map: &Map) -> Option<String> {
 }
 
 /// Returns a text in quotes, with the escapes of Go.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let mut written = "\"".to_owned();
     for character in text.chars() {
         match character {
