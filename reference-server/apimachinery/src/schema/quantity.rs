@@ -29,7 +29,7 @@ const BINARY: [(&str, u32); 6] =
     [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Family {
+pub(super) enum Family {
     Decimal,
     Binary,
     Exponent,
@@ -157,7 +157,7 @@ fn parse(text: &str) -> Option<(i128, Family)> {
     // An empty text and a second decimal point are invalid.
     let mantissa: i128 = format!("{whole}{fraction}").parse().ok()?;
     let places = u32::try_from(fraction.len()).ok()?;
-    let (multiplier, power, family) = factor(suffix)?;
+    let (multiplier, power, family) = factor(suffix).filter(|it| (-18..=18).contains(&it.1))?;
     let power = power + i32::try_from(SCALE).ok()? - i32::try_from(places).ok()?;
     let scaled = mantissa.checked_mul(multiplier)?;
     let nanos = if power >= 0 {
@@ -172,7 +172,7 @@ fn parse(text: &str) -> Option<(i128, Family)> {
 }
 
 /// Returns the meaning of a suffix: a factor, a power of ten, and its family.
-fn factor(suffix: &str) -> Option<(i128, i32, Family)> {
+pub(super) fn factor(suffix: &str) -> Option<(i128, i32, Family)> {
     if let Some((_, power)) = DECIMAL.iter().find(|(known, _)| *known == suffix) {
         return Some((1, *power, Family::Decimal));
     }
@@ -180,8 +180,7 @@ fn factor(suffix: &str) -> Option<(i128, i32, Family)> {
         return Some((1_i128 << shift, 0, Family::Binary));
     }
     let exponent = suffix.strip_prefix(['e', 'E'])?;
-    let exponent: i32 = exponent.parse().ok()?;
-    (-18..=18).contains(&exponent).then_some((1, exponent, Family::Exponent))
+    Some((1, exponent.parse().ok()?, Family::Exponent))
 }
 
 #[cfg(test)]

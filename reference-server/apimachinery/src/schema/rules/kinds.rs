@@ -1,173 +1,79 @@
-//! CEL values with a structure: quantities, URLs, IP addresses, CIDR ranges and named formats.
+//! CEL values with a structure: URLs and named formats.
 //!
 //! A function with the name of the type parses each value from a text, and fails for invalid texts.
 //! The methods are those of the CEL libraries of Kubernetes.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use cel::common::types::{INT_TYPE, STRING_TYPE, Type};
+use cel::common::types::STRING_TYPE;
 use cel::common::value::CowVal;
-use cel::objects::{Key, Map, Opaque, OptionalValue};
+use cel::objects::{Key, Map, OptionalValue};
 use cel::{DeclarationError, Env, ExecutionError, Value as Cel};
-use ipnet::IpNet;
 
+use super::super::Format;
 use super::super::format::uri::Uri;
-use super::super::{Format, quantity};
-use super::library::{Result, argument, give, give_value, string};
+use super::library::{Result, give, give_value, string};
 use crate::object::validation::names;
 
-type Declared = std::result::Result<(), DeclarationError>;
-
-/// The amount in billionths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Quantity(i128);
+pub(super) type Declared = std::result::Result<(), DeclarationError>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Url(Uri);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Address(IpAddr);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Range(IpNet);
 
 /// A format by name, which validates texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Named(&'static str);
 
+/// Defines how types become CEL values, with their names in CEL.
 macro_rules! kinds {
     ($($kind:ident $name:literal)*) => {
-        $(impl Opaque for $kind {
+        $(impl cel::objects::Opaque for $kind {
             fn runtime_type_name(&self) -> &str {
                 $name
             }
         }
 
         impl $kind {
-            fn ty() -> Type {
-                Type::new_opaque_type($name)
+            fn ty() -> cel::common::types::Type {
+                cel::common::types::Type::new_opaque_type($name)
             }
 
-            fn of(arguments: &[CowVal<'_, '_>], index: usize) -> Result<Self> {
-                match argument(arguments, index)? {
-                    Cel::Opaque(value) => value.downcast_ref::<Self>().cloned(),
+            fn of(
+                arguments: &[cel::common::value::CowVal<'_, '_>],
+                index: usize,
+            ) -> $crate::schema::rules::library::Result<Self> {
+                match $crate::schema::rules::library::argument(arguments, index)? {
+                    cel::Value::Opaque(value) => value.downcast_ref::<Self>().cloned(),
                     _ => None,
                 }
                 .ok_or_else(|| {
-                    ExecutionError::function_error($name, "the argument is of another type")
+                    cel::ExecutionError::function_error($name, "the argument is of another type")
                 })
             }
         }
 
-        impl From<$kind> for Cel {
+        impl From<$kind> for cel::Value {
             fn from(value: $kind) -> Self {
-                Cel::Opaque(Arc::new(value))
+                cel::Value::Opaque(std::sync::Arc::new(value))
             }
         })*
     };
 }
 
+pub(super) use kinds;
+
 kinds! {
-    Quantity "kubernetes.Quantity"
     Url "kubernetes.URL"
-    Address "net.IP"
-    Range "net.CIDR"
     Named "kubernetes.NamedFormat"
 }
 
 /// Declares the constructors and methods of these types.
 pub(super) fn declare(env: &mut Env) -> Declared {
-    for ty in [Quantity::ty(), Url::ty(), Address::ty(), Range::ty(), Named::ty()] {
-        env.add_type(ty)?;
-    }
-    quantities(env)?;
+    env.add_type(Url::ty())?;
+    env.add_type(Named::ty())?;
     urls(env)?;
-    addresses(env)?;
-    ranges(env)?;
     formats(env)
-}
-
-fn quantities(env: &mut Env) -> Declared {
-    env.add_overload("quantity", "string_to_quantity", vec![STRING_TYPE], |arguments| {
-        let amount = quantity::nanos(&string(&arguments, 0)?);
-        give(
-            amount
-                .map(Quantity)
-                .ok_or_else(|| ExecutionError::function_error("quantity", "no quantity"))?,
-        )
-    })?;
-    let method = Quantity::ty;
-    env.add_member_overload("isInteger", "quantity_is_integer", method(), vec![], |arguments| {
-        give(whole(Quantity::of(&arguments, 0)?).is_some())
-    })?;
-    env.add_member_overload("asInteger", "quantity_as_integer", method(), vec![], |arguments| {
-        let whole = whole(Quantity::of(&arguments, 0)?);
-        give(whole.ok_or_else(|| ExecutionError::function_error("asInteger", "not an integer"))?)
-    })?;
-    // Unlike the other functions, this is no method in kube-apiserver.
-    env.add_overload("sign", "quantity_sign", vec![method()], |arguments| {
-        give(i64::try_from(Quantity::of(&arguments, 0)?.0.signum()).unwrap_or_default())
-    })?;
-    env.add_member_overload(
-        "asApproximateFloat",
-        "quantity_as_float",
-        method(),
-        vec![],
-        |arguments| {
-            #[expect(clippy::cast_precision_loss, reason = "it is approximate by its name")]
-            let float = Quantity::of(&arguments, 0)?.0 as f64 / quantity::UNIT as f64;
-            give(float)
-        },
-    )?;
-    let other = || vec![Quantity::ty()];
-    env.add_member_overload("isLessThan", "quantity_is_less", method(), other(), |arguments| {
-        give(Quantity::of(&arguments, 0)? < Quantity::of(&arguments, 1)?)
-    })?;
-    env.add_member_overload(
-        "isGreaterThan",
-        "quantity_is_greater",
-        method(),
-        other(),
-        |arguments| give(Quantity::of(&arguments, 0)? > Quantity::of(&arguments, 1)?),
-    )?;
-    env.add_member_overload("compareTo", "quantity_compare", method(), other(), |arguments| {
-        give(Quantity::of(&arguments, 0)?.cmp(&Quantity::of(&arguments, 1)?) as i64)
-    })?;
-    env.add_member_overload("add", "quantity_add", method(), other(), |arguments| {
-        let (one, other) = (Quantity::of(&arguments, 0)?, Quantity::of(&arguments, 1)?);
-        sum(one, Some(other.0))
-    })?;
-    env.add_member_overload("sub", "quantity_sub", method(), other(), |arguments| {
-        let (one, other) = (Quantity::of(&arguments, 0)?, Quantity::of(&arguments, 1)?);
-        sum(one, other.0.checked_neg())
-    })?;
-    env.add_member_overload("add", "quantity_add_int", method(), vec![INT_TYPE], |arguments| {
-        sum(Quantity::of(&arguments, 0)?, units(&arguments)?)
-    })?;
-    env.add_member_overload("sub", "quantity_sub_int", method(), vec![INT_TYPE], |arguments| {
-        sum(Quantity::of(&arguments, 0)?, units(&arguments)?.and_then(i128::checked_neg))
-    })
-}
-
-fn whole(Quantity(nanos): Quantity) -> Option<i64> {
-    (nanos % quantity::UNIT == 0).then(|| i64::try_from(nanos / quantity::UNIT).ok())?
-}
-
-fn units(arguments: &[CowVal<'_, '_>]) -> Result<Option<i128>> {
-    match argument(arguments, 1)? {
-        Cel::Int(units) => Ok(i128::from(units).checked_mul(quantity::UNIT)),
-        other => Err(other.error_expected_type(cel::objects::ValueType::Int)),
-    }
-}
-
-fn sum<'b, 'v>(one: Quantity, other: Option<i128>) -> Result<CowVal<'b, 'v>> {
-    let sum = other.and_then(|other| one.0.checked_add(other));
-    give(
-        sum.map(Quantity)
-            .ok_or_else(|| ExecutionError::function_error("add", "more than a quantity holds"))?,
-    )
 }
 
 fn urls(env: &mut Env) -> Declared {
@@ -199,133 +105,6 @@ fn urls(env: &mut Env) -> Declared {
             values.into_iter().map(|(key, values)| (key, Cel::List(Arc::new(values)))).collect();
         give_value(Cel::Map(Map { map: Arc::new(map) }))
     })
-}
-
-fn addresses(env: &mut Env) -> Declared {
-    env.add_overload("ip", "string_to_ip", vec![STRING_TYPE], |arguments| {
-        give(Address(parsed("ip", &string(&arguments, 0)?)?))
-    })?;
-    env.add_overload("ip.isCanonical", "ip_is_canonical", vec![STRING_TYPE], |arguments| {
-        let text = string(&arguments, 0)?;
-        give(parsed::<IpAddr>("ip.isCanonical", &text)?.to_string() == *text)
-    })?;
-    env.add_overload("string", "ip_to_string", vec![Address::ty()], |arguments| {
-        give(Address::of(&arguments, 0)?.0.to_string())
-    })?;
-    env.add_member_overload("family", "ip_family", Address::ty(), vec![], |arguments| {
-        give(if Address::of(&arguments, 0)?.0.is_ipv4() { 4_i64 } else { 6 })
-    })?;
-    env.add_member_overload(
-        "isUnspecified",
-        "ip_is_unspecified",
-        Address::ty(),
-        vec![],
-        |arguments| give(Address::of(&arguments, 0)?.0.is_unspecified()),
-    )?;
-    env.add_member_overload("isLoopback", "ip_is_loopback", Address::ty(), vec![], |arguments| {
-        give(Address::of(&arguments, 0)?.0.is_loopback())
-    })?;
-    env.add_member_overload(
-        "isLinkLocalUnicast",
-        "ip_is_link_local",
-        Address::ty(),
-        vec![],
-        |arguments| give(is_link_local(Address::of(&arguments, 0)?.0)),
-    )?;
-    let multicast = "isLinkLocalMulticast";
-    env.add_member_overload(
-        multicast,
-        "ip_is_local_multicast",
-        Address::ty(),
-        vec![],
-        |arguments| {
-            give(match Address::of(&arguments, 0)?.0 {
-                IpAddr::V4(address) => address.octets().starts_with(&[224, 0, 0]),
-                IpAddr::V6(address) => address.segments()[0] & 0xff0f == 0xff02,
-            })
-        },
-    )?;
-    env.add_member_overload(
-        "isGlobalUnicast",
-        "ip_is_global_unicast",
-        Address::ty(),
-        vec![],
-        |arguments| {
-            let Address(address) = Address::of(&arguments, 0)?;
-            let broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
-            let special =
-                address.is_unspecified() || address.is_loopback() || address.is_multicast();
-            give(!broadcast && !special && !is_link_local(address))
-        },
-    )
-}
-
-fn is_link_local(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => address.is_link_local(),
-        IpAddr::V6(address) => address.is_unicast_link_local(),
-    }
-}
-
-fn ranges(env: &mut Env) -> Declared {
-    env.add_overload("cidr", "string_to_cidr", vec![STRING_TYPE], |arguments| {
-        give(Range(parsed("cidr", &string(&arguments, 0)?)?))
-    })?;
-    env.add_overload("string", "cidr_to_string", vec![Range::ty()], |arguments| {
-        give(Range::of(&arguments, 0)?.0.to_string())
-    })?;
-    env.add_member_overload(
-        "containsIP",
-        "cidr_contains_ip",
-        Range::ty(),
-        vec![Address::ty()],
-        |arguments| give(Range::of(&arguments, 0)?.0.contains(&Address::of(&arguments, 1)?.0)),
-    )?;
-    let text = || vec![STRING_TYPE];
-    env.add_member_overload(
-        "containsIP",
-        "cidr_contains_ip_string",
-        Range::ty(),
-        text(),
-        |arguments| {
-            let address: IpAddr = parsed("containsIP", &string(&arguments, 1)?)?;
-            give(Range::of(&arguments, 0)?.0.contains(&address))
-        },
-    )?;
-    env.add_member_overload(
-        "containsCIDR",
-        "cidr_contains_cidr",
-        Range::ty(),
-        vec![Range::ty()],
-        |arguments| give(Range::of(&arguments, 0)?.0.contains(&Range::of(&arguments, 1)?.0)),
-    )?;
-    env.add_member_overload(
-        "containsCIDR",
-        "cidr_contains_cidr_string",
-        Range::ty(),
-        text(),
-        |arguments| {
-            let range: IpNet = parsed("containsCIDR", &string(&arguments, 1)?)?;
-            give(Range::of(&arguments, 0)?.0.contains(&range))
-        },
-    )?;
-    env.add_member_overload("ip", "cidr_ip", Range::ty(), vec![], |arguments| {
-        give(Address(Range::of(&arguments, 0)?.0.addr()))
-    })?;
-    env.add_member_overload("masked", "cidr_masked", Range::ty(), vec![], |arguments| {
-        give(Range(Range::of(&arguments, 0)?.0.trunc()))
-    })?;
-    env.add_member_overload(
-        "prefixLength",
-        "cidr_prefix_length",
-        Range::ty(),
-        vec![],
-        |arguments| give(i64::from(Range::of(&arguments, 0)?.0.prefix_len())),
-    )
-}
-
-fn parsed<T: std::str::FromStr>(function: &str, text: &str) -> Result<T> {
-    text.parse().map_err(|_| ExecutionError::function_error(function, "the text has another form"))
 }
 
 macro_rules! formats {

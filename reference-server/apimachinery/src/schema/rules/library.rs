@@ -2,19 +2,17 @@
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
-use std::net::IpAddr;
 use std::sync::{Arc, LazyLock};
 
 use cel::common::types::{INT_TYPE, LIST_TYPE, STRING_TYPE};
 use cel::common::value::{CowVal, Val};
 use cel::objects::OptionalValue;
 use cel::{DeclarationError, Env, ExecutionError, Value as Cel, extensions};
-use ipnet::IpNet;
 use regex::Regex;
 
 use super::super::format::uri::Uri;
-use super::super::{pattern, quantity};
-use super::{authorizer, conversions, format, kinds, meter, pairs, semver};
+use super::super::pattern;
+use super::{addresses, authorizer, conversions, format, kinds, meter, pairs, quantities, semver};
 
 /// The name of `matches` in evaluated expressions. The function of the library has the syntax of
 /// the crate `regex`, not that of Go.
@@ -41,6 +39,8 @@ pub(super) fn new_env() -> Env {
         .and_then(|()| conversions::declare(&mut env))
         .and_then(|()| format::declare(&mut env))
         .and_then(|()| kinds::declare(&mut env))
+        .and_then(|()| quantities::declare(&mut env))
+        .and_then(|()| addresses::declare(&mut env))
         .and_then(|()| pairs::declare(&mut env))
         .and_then(|()| semver::declare(&mut env))
         .and_then(|()| authorizer::declare(&mut env))
@@ -122,17 +122,8 @@ fn declare(env: &mut Env) -> std::result::Result<(), DeclarationError> {
         vec![STRING_TYPE],
         |arguments| give(string(&arguments, 0)?.replace('~', "~0").replace('/', "~1")),
     )?;
-    env.add_overload("isIP", "is_ip", vec![STRING_TYPE], |arguments| {
-        give(string(&arguments, 0)?.parse::<IpAddr>().is_ok())
-    })?;
-    env.add_overload("isCIDR", "is_cidr", vec![STRING_TYPE], |arguments| {
-        give(string(&arguments, 0)?.parse::<IpNet>().is_ok())
-    })?;
     env.add_overload("isURL", "is_url", vec![STRING_TYPE], |arguments| {
         give(Uri::is_valid(&string(&arguments, 0)?))
-    })?;
-    env.add_overload("isQuantity", "is_quantity", vec![STRING_TYPE], |arguments| {
-        give(quantity::canonical(&string(&arguments, 0)?).is_some())
     })
 }
 

@@ -5,6 +5,7 @@
 //! object cannot fail to compile, and its work is bounded. The evaluation counts its cost, too, and
 //! ends at the limits of kube-apiserver.
 
+mod addresses;
 pub mod authorizer;
 mod check;
 mod containers;
@@ -22,6 +23,7 @@ mod messages;
 mod meter;
 mod node;
 mod pairs;
+mod quantities;
 pub mod semver;
 mod signatures;
 mod size;
