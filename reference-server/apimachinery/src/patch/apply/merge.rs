@@ -12,7 +12,7 @@ use crate::schema::Schema;
 /// A part of a value, and the step that leads to it.
 type Part<'a> = (Step, &'a Value);
 
-/// Returns `live` with the fields of `config`.
+/// Returns `live` with the fields of `config`. In `config`, null is an empty list, map or object.
 pub(super) fn merge(live: &Value, config: &Value, schema: Option<&Schema>) -> Value {
     match (Shape::of(live, schema), Shape::of(config, schema)) {
         (Shape::Fields(live), Shape::Fields(config)) => {
@@ -27,6 +27,8 @@ pub(super) fn merge(live: &Value, config: &Value, schema: Option<&Schema>) -> Va
             Value::Object(result)
         }
         (Shape::Items(live), Shape::Items(config)) => merge_items(&live, &config, schema),
+        (Shape::Fields(fields), _) if config.is_null() && !fields.is_empty() => live.clone(),
+        (Shape::Items(items), _) if config.is_null() && !items.is_empty() => live.clone(),
         _ => config.clone(),
     }
 }
@@ -208,6 +210,14 @@ mod tests {
         json!({"items": [{"name": "b"}]}),
         json!({"items": [{"name": "a", "weight": 1}, {"name": "b", "weight": 2}]})
     )]
+    #[case(json!({"labels": {"a": "1"}}), json!({"labels": null}), json!({"labels": {"a": "1"}}))]
+    #[case(
+        json!({"items": [{"name": "a"}]}),
+        json!({"items": null}),
+        json!({"items": [{"name": "a"}]})
+    )]
+    #[case(json!({"args": ["a"]}), json!({"args": null}), json!({"args": null}))]
+    #[case(json!({"labels": {}}), json!({"labels": null}), json!({"labels": null}))]
     fn a_configuration_is_merged_into_the_live_object(
         #[case] live: Value,
         #[case] config: Value,
