@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 use super::{PatchError, type_name};
 
 /// Merges `patch` into `document`. Objects merge field by field, null removes a field, and any
-/// other value replaces.
+/// other value replaces. Unlike in the RFC, objects in a new list lose their nulls, as in
+/// kube-apiserver.
 ///
 /// The RFC permits a patch that replaces the whole document with a scalar or list. Every resource
 /// is an object, so such a patch is rejected as malformed.
@@ -33,9 +34,25 @@ fn merge(target: &mut Value, patch: &Map<String, Value>) {
             }
             Value::Object(patch) => merge(object.entry(name).or_insert(Value::Null), patch),
             other => {
-                object.insert(name.clone(), other.clone());
+                let mut new = other.clone();
+                if object.get(name).is_none_or(|old| !old.is_object()) {
+                    prune_nulls(&mut new);
+                }
+                object.insert(name.clone(), new);
             }
         }
+    }
+}
+
+/// Removes the fields with null from each object in a value. Null stays an item of a list.
+fn prune_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(prune_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(prune_nulls),
+        _ => {}
     }
 }
 
@@ -59,6 +76,8 @@ mod tests {
     #[case(json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1}))]
     #[case(json!([1, 2]), json!({"a": "b", "c": null}), json!({"a": "b"}))]
     #[case(json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}}))]
+    // kube-apiserver also removes nulls in new lists.
+    #[case(json!({"a": [1]}), json!({"a": [null, {"b": null}]}), json!({"a": [null, {}]}))]
     fn the_examples_of_the_rfc_hold(
         #[case] document: Value,
         #[case] patch: Value,

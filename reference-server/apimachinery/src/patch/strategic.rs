@@ -3,7 +3,8 @@
 //! Objects merge field by field, and null removes a field. A list is replaced unless its schema has
 //! the strategy `merge`. Objects in such a list are identified by the merge key, and scalars form a
 //! set. Directives in the patch override this: `$patch` (replace, delete, merge), `$retainKeys`,
-//! `$setElementOrder/<list>` and `$deleteFromPrimitiveList/<list>`.
+//! `$setElementOrder/<list>` and `$deleteFromPrimitiveList/<list>`. An object whose schema has the
+//! strategy `replace` is replaced.
 //!
 //! kube-apiserver returns 500 for most patches that break these rules. They are client errors, so
 //! this server returns 400.
@@ -31,7 +32,7 @@ pub fn apply(document: &Value, patch: &Value, schema: &Schema) -> Result<Value, 
         ));
     };
     let stored = document.as_object().cloned().unwrap_or_default();
-    let merged = Merge {}.object(stored, patch, Some(schema))?;
+    let merged = Merge { keeps_null: false }.object(stored, patch, Some(schema))?;
     Ok(Value::Object(merged.unwrap_or_default()))
 }
 
@@ -55,9 +56,14 @@ enum Directive {
     Delete,
 }
 
-struct Merge {}
+struct Merge {
+    /// The patch replaces the value, so null has nothing to remove: it is the zero value.
+    keeps_null: bool,
+}
 
 impl Merge {
+    const REPLACE: Self = Self { keeps_null: true };
+
     /// Merges an object. Returns `None` if the patch deletes it.
     fn object(
         &self,
@@ -74,15 +80,19 @@ impl Merge {
         for (name, change) in fields(patch)? {
             let schema = schema.and_then(|schema| schema.child(name));
             match change.value {
-                Some(Value::Null) => {
+                Some(Value::Null) if !self.keeps_null => {
                     stored.remove(name);
                 }
                 Some(Value::Object(patch)) => {
-                    let old = match stored.remove(name) {
-                        Some(Value::Object(old)) => old,
-                        _ => Map::new(),
+                    let replaces = schema.is_some_and(|schema| schema.patch_strategy.replace);
+                    let merged = match stored.remove(name) {
+                        Some(Value::Object(_)) if replaces => {
+                            Self::REPLACE.object(Map::new(), patch, schema)?
+                        }
+                        Some(Value::Object(old)) => self.object(old, patch, schema)?,
+                        _ => self.object(Map::new(), patch, schema)?,
                     };
-                    if let Some(merged) = self.object(old, patch, schema)? {
+                    if let Some(merged) = merged {
                         stored.insert(name.to_owned(), Value::Object(merged));
                     }
                 }
@@ -150,7 +160,9 @@ impl Merge {
         let (stored, patch) = match (stored, patch) {
             (None, None) => return Ok(None),
             (None, Some(patch)) => return self.fresh(patch, item_schema).map(Some),
-            (Some(_), Some(patch)) if !by_item => return self.fresh(patch, item_schema).map(Some),
+            (Some(_), Some(patch)) if !by_item => {
+                return Self::REPLACE.fresh(patch, item_schema).map(Some);
+            }
             (Some(stored), patch) => (stored, patch.map(Vec::as_slice).unwrap_or_default()),
         };
 
@@ -225,7 +237,7 @@ impl Merge {
             }
         }
         if replaced {
-            return self.fresh(patch, schema).map(Keyed::Replaced);
+            return Self::REPLACE.fresh(patch, schema).map(Keyed::Replaced);
         }
         items.retain(|item| item.get(key).is_none_or(|key| !deleted.contains(key)));
         let mut places: HashMap<Value, usize> = HashMap::new();
@@ -240,8 +252,12 @@ impl Merge {
             }
             let wanted = required_key(item, key)?;
             let at = places.get(wanted).copied();
-            let old = at.and_then(|at| items[at].as_object().cloned()).unwrap_or_default();
-            let merged = Value::Object(self.object(old, object, schema)?.unwrap_or_default());
+            let old = at.and_then(|at| items[at].as_object().cloned());
+            let merged = match old {
+                Some(old) => self.object(old, object, schema)?,
+                None => Self::REPLACE.object(Map::new(), object, schema)?,
+            };
+            let merged = Value::Object(merged.unwrap_or_default());
             if let Some(at) = at {
                 items[at] = merged;
             } else {

@@ -192,6 +192,8 @@ pub struct PatchStrategy {
     pub merge: bool,
     /// Fields that `$retainKeys` does not list are removed.
     pub retain_keys: bool,
+    /// A patch replaces the object as a whole.
+    pub replace: bool,
 }
 
 impl Kind {

@@ -232,7 +232,7 @@ fn keywords(field: &Field, dialect: Dialect) -> Map<String, Value> {
         (true, true) => Some("merge,retainKeys"),
         (true, false) => Some("merge"),
         (false, true) => Some("retainKeys"),
-        (false, false) => None,
+        (false, false) => field.patch_strategy.replace.then_some("replace"),
     };
     let map_type = match (field.atomic_map, field.granular_map) {
         (true, _) => Some("atomic"),

@@ -54,7 +54,7 @@ fn catalogue() -> Vec<Arc<Resource>> {
     let port =
         object("io.k8s.api.core.v1.Port").need("port", int32()).field("target", int_or_string());
     let mut strategy = object("io.k8s.api.apps.v1.Strategy").field("type", string());
-    strategy.patch_strategy = PatchStrategy { merge: false, retain_keys: true };
+    strategy.patch_strategy = PatchStrategy { retain_keys: true, ..PatchStrategy::default() };
     let spec = object("io.k8s.api.apps.v1.ReleaseSpec")
         .field("ports", list(port).merge_by("port"))
         .field("strategy", strategy)

@@ -13,7 +13,7 @@ fn object(fields: &[(&str, Schema)]) -> Schema {
 }
 
 fn list(items: Schema, merge_key: Option<&'static str>, merge: bool) -> Schema {
-    let patch_strategy = PatchStrategy { merge, retain_keys: false };
+    let patch_strategy = PatchStrategy { merge, ..PatchStrategy::default() };
     Schema {
         items: Some(items.into()),
         patch_merge_key: merge_key,
@@ -23,6 +23,7 @@ fn list(items: Schema, merge_key: Option<&'static str>, merge: bool) -> Schema {
 }
 
 fn schema() -> Schema {
+    let replace = PatchStrategy { replace: true, ..PatchStrategy::default() };
     let scalars = |merge| list(Schema::default(), None, merge);
     let env = list(Schema::default(), Some("name"), true);
     let container = object(&[("env", env), ("command", scalars(false))]);
@@ -31,6 +32,7 @@ fn schema() -> Schema {
         ("finalizers", scalars(true)),
         ("tolerations", list(Schema::default(), None, false)),
         ("keyless", list(Schema::default(), None, true)),
+        ("selector", Schema { patch_strategy: replace, ..Schema::default() }),
     ])
 }
 
@@ -76,6 +78,26 @@ fn patched(document: &Value, patch: &Value) -> Result<Value, PatchError> {
     json!({}),
     json!({"m": {"x": null, "y": 1}}),
     json!({"m": {"y": 1}})
+)]
+#[case::a_new_list_has_no_nulls(
+    json!({}),
+    json!({"tolerations": [{"key": "a", "value": null}]}),
+    json!({"tolerations": [{"key": "a"}]})
+)]
+#[case::a_replaced_list_keeps_nulls(
+    json!({"tolerations": []}),
+    json!({"tolerations": [{"key": "a", "m": {"x": null}}]}),
+    json!({"tolerations": [{"key": "a", "m": {"x": null}}]})
+)]
+#[case::a_new_item_keeps_nulls(
+    json!({"containers": [{"name": "a", "image": "1"}]}),
+    json!({"containers": [{"name": "a", "image": null}, {"name": "b", "image": null}]}),
+    json!({"containers": [{"name": "a"}, {"name": "b", "image": null}]})
+)]
+#[case::an_object_is_replaced(
+    json!({"selector": {"a": 1}, "m": {"a": 1}}),
+    json!({"selector": {"b": {}}, "m": {"b": {}}}),
+    json!({"selector": {"b": {}}, "m": {"a": 1, "b": {}}})
 )]
 fn lists_are_merged_by_their_strategy(
     #[case] document: Value,

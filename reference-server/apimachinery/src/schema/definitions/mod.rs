@@ -29,7 +29,7 @@
 //! | `keys=A,B` | `x-kubernetes-list-map-keys` |
 //! | `map=atomic`, `map=granular` | `x-kubernetes-map-type` |
 //! | `merge=KEY` | `x-kubernetes-patch-merge-key` |
-//! | `strategy=merge,retainKeys` | `x-kubernetes-patch-strategy` |
+//! | `strategy=merge,retainKeys`, `strategy=replace` | `x-kubernetes-patch-strategy` |
 //! | `enum=A,B` | the permitted values, which may contain spaces; after all attributes above |
 //! | `default=JSON` | the published default; the last attribute |
 //!

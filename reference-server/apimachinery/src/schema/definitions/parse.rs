@@ -235,6 +235,7 @@ fn attribute(field: &mut Field, word: &'static str) -> Result<(), Problem> {
             let strategies: HashSet<_> = words().into_iter().collect();
             field.patch_strategy.merge = strategies.contains("merge");
             field.patch_strategy.retain_keys = strategies.contains("retainKeys");
+            field.patch_strategy.replace = strategies.contains("replace");
         }
         _ => return Err(Problem::UnknownAttribute(word)),
     }

@@ -71,7 +71,7 @@ fn attributes_are_read() {
     assert_eq!(port.fields[1].enumeration, ["", "TCP", "U D P"]);
     assert_eq!(port.fields[1].default, Some("\"TCP or UDP\""));
     let source = definitions.get("io.k8s.core.v1.Source").unwrap();
-    let strategy = PatchStrategy { merge: true, retain_keys: true };
+    let strategy = PatchStrategy { merge: true, retain_keys: true, replace: false };
     assert_eq!(source.fields[0].patch_strategy, strategy);
     assert!(source.fields[0].granular_map && !source.fields[0].atomic_map);
     assert_eq!(definitions.iter().count(), 4);
