@@ -167,18 +167,24 @@ fn show(scale: &Scale, object: &Value) -> Value {
     let mut status = json!({ "replicas": number(&scale.status_replicas) });
     match scale.selector.as_ref().and_then(|pointer| object.pointer(pointer)) {
         Some(Value::String(text)) => status["selector"] = text.as_str().into(),
-        Some(selector @ Value::Object(_)) => {
-            if let Ok(selector) = LabelSelector::from_object(selector) {
-                status["selector"] = selector.to_string().into();
+        Some(Value::Object(fields)) => {
+            // A replication controller has a map instead of a selector.
+            let is_map = fields.values().all(Value::is_string);
+            let wanted = if is_map { json!({"matchLabels": fields}) } else { json!(fields) };
+            let selector = LabelSelector::from_object(&wanted).map(|it| it.to_string());
+            if let Some(selector) = selector.ok().filter(|text| !text.is_empty()) {
+                status["selector"] = selector.into();
             }
         }
         _ => {}
     }
+    let replicas = number(&scale.spec_replicas);
+    let spec = if replicas == 0 { json!({}) } else { json!({ "replicas": replicas }) };
     json!({
         "kind": "Scale",
         "apiVersion": API_VERSION,
         "metadata": metadata,
-        "spec": { "replicas": number(&scale.spec_replicas) },
+        "spec": spec,
         "status": status,
     })
 }
