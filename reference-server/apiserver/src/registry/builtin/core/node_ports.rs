@@ -1,6 +1,6 @@
 //! The node ports of services of the types `NodePort` and `LoadBalancer`.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
 use kubeproof_apimachinery::schema::{FieldError, Path};
@@ -35,47 +35,47 @@ impl NodePorts {
         let wanted: BTreeSet<u16> = numbers(service).collect();
         let is_free = |port: &u16| !self.taken.contains(port) && !held.contains(port);
         let mut free = RANGE.filter(is_free).filter(|port| !wanted.contains(port));
-        let root = Path::Root;
-        let spec = root.field("spec");
-        let path = spec.field("ports");
+        let path = Path::Root.field("spec");
+        let path = path.field("ports");
+        // The protocols of a port of a new service share a node port.
+        let mut shared = if old.is_null() { requested(service) } else { BTreeMap::new() };
+        let mut known = BTreeSet::new();
         let mut added = BTreeSet::new();
         let ports = service["spec"].get_mut("ports").and_then(Value::as_array_mut);
         for (index, port) in ports.into_iter().flatten().enumerate() {
             let at = path.index(index);
             let reject = |why| FieldError::invalid(at.field("nodePort"), &port["nodePort"], why);
-            match number(port) {
-                None if !is_complete => {}
+            let own = port["port"].as_i64().unwrap_or_default();
+            let given = match number(port) {
+                Some(given) => given,
+                None if !is_complete => continue,
                 None => {
-                    let next = free.next().ok_or_else(|| reject("range is full"))?;
+                    let next = shared.get(&own).copied().or_else(|| free.next());
+                    let next = next.ok_or_else(|| reject("range is full"))?;
                     port["nodePort"] = json!(next);
-                    added.insert(next);
+                    if old.is_null() {
+                        shared.insert(own, next);
+                    }
+                    next
                 }
-                Some(given) if held.contains(&given) => {}
-                Some(given) if !RANGE.contains(&given) => return Err(reject(OUT_OF_RANGE)),
-                Some(given) if !is_free(&given) => return Err(reject(ALLOCATED)),
-                // The protocols of a service can share a port.
-                Some(given) => {
-                    added.insert(given);
-                }
+            };
+            let is_shared = !known.insert((own, given)) || !old.is_null();
+            if !held.contains(&given) {
+                check(given, is_free(&given) && (is_shared || !added.contains(&given)))
+                    .map_err(|why| FieldError::invalid(at.field("nodePort"), &json!(given), why))?;
+                added.insert(given);
             }
         }
         if needs_health_port(service) {
-            match health_port(service) {
-                None => {
-                    let next =
-                        free.next().ok_or_else(|| reject_health(service, "range is full"))?;
-                    service["spec"]["healthCheckNodePort"] = json!(next);
-                    added.insert(next);
-                }
-                Some(given) if held.contains(&given) => {}
-                Some(given) if !RANGE.contains(&given) => {
-                    return Err(reject_health(service, OUT_OF_RANGE));
-                }
-                Some(given) if !is_free(&given) => return Err(reject_health(service, ALLOCATED)),
-                Some(given) => {
-                    added.insert(given);
-                }
+            let given = match health_port(service) {
+                Some(given) => given,
+                None => free.next().ok_or_else(|| reject_health(service, "range is full"))?,
+            };
+            if !held.contains(&given) {
+                check(given, is_free(&given)).map_err(|why| reject_health(service, why))?;
+                added.insert(given);
             }
+            service["spec"]["healthCheckNodePort"] = json!(given);
         }
         if !dry_run {
             self.taken.extend(added);
@@ -95,6 +95,20 @@ impl NodePorts {
             self.taken.remove(&port);
         }
     }
+}
+
+fn check(port: u16, is_free: bool) -> Result<(), &'static str> {
+    match (RANGE.contains(&port), is_free) {
+        (false, _) => Err(OUT_OF_RANGE),
+        (true, false) => Err(ALLOCATED),
+        (true, true) => Ok(()),
+    }
+}
+
+/// Returns the first node port that the service asks for, for each of its ports.
+fn requested(service: &Value) -> BTreeMap<i64, u16> {
+    let ports = service["spec"]["ports"].as_array().into_iter().flatten().rev();
+    ports.filter_map(|port| Some((port["port"].as_i64()?, number(port)?))).collect()
 }
 
 pub(super) fn has_node_ports(service: &Value) -> bool {
@@ -136,15 +150,23 @@ pub(super) fn carry_over(new: &mut Value, old: &Value) {
     }
 }
 
-/// Rejects node ports of a type that has none.
+/// Rejects node ports of a type that has none, and a port that two ports with the same protocol
+/// share.
 pub(super) fn validate(service: &Value, errors: &mut Vec<FieldError>) {
-    if has_node_ports(service) {
-        return;
-    }
     let root = Path::Root;
     let spec = root.field("spec");
     let path = spec.field("ports");
     let ports = service["spec"]["ports"].as_array().into_iter().flatten();
+    if has_node_ports(service) {
+        let mut known = BTreeSet::new();
+        for (index, port) in ports.enumerate().filter(|(_, port)| number(port).is_some()) {
+            if !known.insert((port["protocol"].as_str(), number(port))) {
+                let at = path.index(index);
+                errors.push(FieldError::duplicate(at.field("nodePort"), &port["nodePort"]));
+            }
+        }
+        return;
+    }
     for (index, _) in ports.enumerate().filter(|(_, port)| number(port).is_some()) {
         let kind = service["spec"]["type"].as_str().unwrap_or_default();
         let at = path.index(index);
@@ -183,7 +205,9 @@ mod tests {
         let ports: Vec<Value> = node_ports
             .iter()
             .enumerate()
-            .map(|(index, port)| json!({"name": format!("p{index}"), "nodePort": port}))
+            .map(|(index, node)| {
+                json!({"name": format!("p{index}"), "port": 80 + index, "nodePort": node})
+            })
             .collect();
         json!({"spec": {"type": kind, "ports": ports}})
     }
@@ -230,6 +254,30 @@ mod tests {
         assert_eq!(error.field, "spec.ports[1].nodePort");
         assert!(error.message.contains(message), "{error}");
         assert_eq!(all.taken, [30000].into());
+    }
+
+    #[rstest]
+    #[case(json!([{"port": 80}, {"port": 80, "nodePort": 31000}]), Some([31000, 31000]))]
+    #[case(json!([{"port": 80}, {"port": 80}]), Some([30000, 30000]))]
+    #[case(json!([{"port": 80}, {"port": 81}]), Some([30000, 30001]))]
+    #[case(json!([{"port": 80, "nodePort": 31000}, {"port": 81, "nodePort": 31000}]), None)]
+    fn the_protocols_of_a_port_share_a_node_port(
+        #[case] list: Value,
+        #[case] expected: Option<[u16; 2]>,
+    ) {
+        let mut service = json!({"spec": {"type": "NodePort", "ports": list}});
+        let given = NodePorts::default().allocate(&mut service, &Value::Null, false);
+        assert_eq!(given.is_ok().then(|| ports(&service)), expected.map(Vec::from));
+    }
+
+    #[test]
+    fn two_ports_of_a_protocol_differ() {
+        let ports = json!([{"nodePort": 31000}, {"nodePort": 31000, "protocol": "UDP"},
+                           {"nodePort": 31000}]);
+        let mut errors = Vec::new();
+        validate(&json!({"spec": {"type": "NodePort", "ports": ports}}), &mut errors);
+        let fields: Vec<_> = errors.into_iter().map(|error| error.field).collect();
+        assert_eq!(fields, ["spec.ports[2].nodePort"]);
     }
 
     #[test]
