@@ -39,7 +39,7 @@ fn build_object_meta() -> Schema {
         .field("selfLink", string())
         .field("uid", string())
         .field("resourceVersion", string())
-        .field("generation", int64())
+        .field("generation", Schema { omit_zero: true, ..int64() })
         .field("creationTimestamp", time())
         .field("deletionTimestamp", time())
         .field("deletionGracePeriodSeconds", int64())
@@ -61,6 +61,13 @@ fn fields_v1() -> Schema {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_generation_of_zero_is_not_written() {
+        let mut metadata = serde_json::json!({"generation": 0, "deletionGracePeriodSeconds": 0});
+        object_meta().prune(&mut metadata);
+        assert_eq!(metadata, serde_json::json!({"deletionGracePeriodSeconds": 0}));
+    }
 
     #[test]
     fn fields_v1_is_a_named_object() {

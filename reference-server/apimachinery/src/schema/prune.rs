@@ -4,6 +4,9 @@ use serde_json::{Map, Value};
 
 use super::{Format, Kind, Path, Schema, format, quantity, whole_number};
 
+/// The published name of a lifecycle.
+const LIFECYCLE: &str = "io.k8s.api.core.v1.Lifecycle";
+
 impl Schema {
     /// Returns the paths of the fields that the schema does not declare, such as
     /// `spec.items[0].bogus`.
@@ -75,6 +78,11 @@ impl Schema {
         if !keeps_unknown {
             fields.retain(|name, _| self.child(name).is_some());
         }
+        if typed {
+            fields.retain(|name, field| {
+                self.properties.get(name).is_none_or(|schema| !schema.has_only_disabled(field))
+            });
+        }
         for (name, field) in fields.iter_mut() {
             let Some(schema) = self.child(name) else {
                 respell(field);
@@ -91,6 +99,16 @@ impl Schema {
                 schema.is_none_or(|schema| !schema.disabled && schema.writes(field))
             });
         }
+    }
+
+    /// Reports whether a lifecycle of a container sets disabled fields and no others.
+    /// kube-apiserver removes such a lifecycle, but keeps other objects without fields.
+    fn has_only_disabled(&self, value: &Value) -> bool {
+        let is_disabled =
+            |name: &String| self.properties.get(name).is_some_and(|schema| schema.disabled);
+        let set = value.as_object().into_iter().flatten().filter(|(_, field)| !field.is_null());
+        let mut names = set.map(|(name, _)| name).peekable();
+        self.name == Some(LIFECYCLE) && names.peek().is_some() && names.all(is_disabled)
     }
 
     /// Reports whether a typed object writes this value of one of its fields.
@@ -125,6 +143,11 @@ impl Schema {
     }
 
     fn canonicalize(&self, value: &mut Value) {
+        let is_time = matches!(self.format, Some(Format::DateTime | Format::MicroTime));
+        if is_time && value.as_str().is_some_and(format::is_zero_time) {
+            *value = Value::Null;
+            return;
+        }
         let canonical = match (&self.format, &*value) {
             (Some(Format::Quantity), Value::String(text)) => quantity::canonical(text),
             (Some(Format::Quantity), Value::Number(number)) => {
@@ -269,5 +292,20 @@ mod tests {
         let mut value = json!({"list": [], "map": {}, "at": null});
         schema.prune(&mut value);
         assert_eq!(value, json!({}));
+    }
+    #[rstest]
+    #[case(json!({"hooks": {"signal": "S"}}), json!({}))]
+    #[case(json!({"hooks": {"signal": "S", "stop": "x"}}), json!({"hooks": {"stop": "x"}}))]
+    #[case(json!({"hooks": {"signal": null}}), json!({"hooks": {}}))]
+    #[case(json!({"hooks": {}}), json!({"hooks": {}}))]
+    #[case(json!({"at": "0001-01-01T00:00:00Z"}), json!({}))]
+    fn disabled_fields_and_zero_times_are_not_written(
+        #[case] mut value: Value,
+        #[case] expected: Value,
+    ) {
+        let signal = Schema { disabled: true, ..string() };
+        let hooks = object(LIFECYCLE).field("signal", signal).field("stop", string());
+        object("Test").field("hooks", hooks).field("at", time()).prune(&mut value);
+        assert_eq!(value, expected);
     }
 }

@@ -162,6 +162,11 @@ pub(super) fn canonical_time(text: &str) -> Option<String> {
     Timestamp::from_str(text).ok().map(|time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
+/// Reports whether a text is the time that Go and kube-apiserver write as null.
+pub(super) fn is_zero_time(text: &str) -> bool {
+    canonical_time(text).is_some_and(|time| time == "0001-01-01T00:00:00Z")
+}
+
 /// Returns a time in UTC with six fractional digits. Returns `None` for other texts.
 pub(super) fn canonical_micro_time(text: &str) -> Option<String> {
     Timestamp::from_str(text).ok().map(|time| time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string())
