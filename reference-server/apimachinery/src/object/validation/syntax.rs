@@ -186,9 +186,18 @@ fn local_path(text: &str) -> Vec<String> {
     wrong
 }
 
+/// The characters of a path besides letters and digits.
+const PATH_MARKS: &str = "/-._~%!$&'()*+,;=:";
+const PATH: &str = "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
+
 fn domain_path(text: &str) -> Vec<String> {
     match text.split_once('/') {
-        Some((domain, path)) if !path.is_empty() => names::dns_subdomain(domain),
+        Some((domain, path)) if !path.is_empty() => {
+            let mut wrong = names::dns_subdomain(domain);
+            let is_valid = |c: char| c.is_ascii_alphanumeric() || PATH_MARKS.contains(c);
+            wrong.extend((!path.chars().all(is_valid)).then(|| PATH.to_owned()));
+            wrong
+        }
         _ => vec!["must be a domain-prefixed path (such as \"acme.io/foo\")".to_owned()],
     }
 }
@@ -230,6 +239,7 @@ mod tests {
     #[case("ingress-host", "*.a", "*")]
     #[case("domain-path", "a.b/c", "a.b")]
     #[case("domain-path", "a.b/c/d", "A/c")]
+    #[case("domain-path", "a.b/C:d", "a.b/c ")]
     #[case("path-segment", "a:b", "a/b")]
     #[case("header-name", "X-A", "X A")]
     #[case("c-identifier", "_a1", "1a")]
