@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::amounts::round_up;
 use super::pod::{complete_spec, validate_spec};
 use crate::registry::builtin::data::{created_at, hooks, of_containers, resource};
 use crate::registry::builtin::{BuiltinType, Hooks};
@@ -40,6 +41,9 @@ fn limit_ranges() -> BuiltinType {
 fn complete_limits(range: &mut Value) {
     for item in range["spec"]["limits"].as_array_mut().into_iter().flatten() {
         if item["type"] != "Container" {
+        for list in ["default", "defaultRequest", "max", "maxLimitRequestRatio", "min"] {
+            round_up(item.get_mut(list));
+        }
             continue;
         }
         for (target, source) in
@@ -132,6 +136,11 @@ fn resource_quotas() -> BuiltinType {
         hooks: Hooks {
             validate_update: |new, old| {
                 let scopes = |quota: &Value| -> BTreeSet<String> {
+            default: |quota| {
+                for list in ["/spec/hard", "/status/hard", "/status/used"] {
+                    round_up(quota.pointer_mut(list));
+                }
+            },
                     let scopes = quota["spec"]["scopes"].as_array().into_iter().flatten();
                     scopes.filter_map(Value::as_str).map(str::to_owned).collect()
                 };

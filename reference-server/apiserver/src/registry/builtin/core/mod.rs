@@ -1,5 +1,6 @@
 //! The core group, `v1`.
 
+mod amounts;
 mod cluster_ips;
 pub(crate) mod components;
 mod configmap;
@@ -21,6 +22,7 @@ mod serviceaccount;
 
 use serde_json::{Value, json};
 
+pub(super) use self::amounts::round_up_resources;
 pub(super) use self::persistent_volume_claims::validate_claim_spec;
 
 use super::BuiltinType;

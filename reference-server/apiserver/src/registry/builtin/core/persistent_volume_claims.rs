@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::amounts::{round_up, round_up_resources};
 use super::persistent_volumes::{
     attributes_class, capacity, changed_mode, class, forget, modes, phase, text, validate_modes,
 };
@@ -35,6 +36,12 @@ pub(super) fn claims() -> BuiltinType {
         hooks: Hooks {
             checks_prefix: true,
             validate: validate_claim,
+            default: |claim| {
+                round_up_resources(&mut claim["spec"]);
+                for list in ["/status/capacity", "/status/allocatedResources"] {
+                    round_up(claim.pointer_mut(list));
+                }
+            },
             validate_update: validate_claim_update,
             prepare_create: |claim| {
                 claim["status"] = json!({"phase": "Pending"});

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::registry::builtin::checks::aggregate;
+use crate::registry::builtin::core::amounts::{round_up, round_up_resources};
 
 /// Completes the spec of a pod or of a template.
 pub(crate) fn complete_spec(spec: &mut Value) {
@@ -18,10 +19,16 @@ pub(crate) fn complete_spec(spec: &mut Value) {
         {
             fields.insert("emptyDir".to_owned(), json!({}));
         }
+        for kind in ["limits", "requests"] {
+            let claim = "/ephemeral/volumeClaimTemplate/spec/resources";
+            round_up(volume.pointer_mut(&format!("{claim}/{kind}")));
+        }
         if let Some(image) = volume.get_mut("image") {
             complete_pull_policy(image, "reference", "pullPolicy");
         }
     }
+    round_up(spec.get_mut("overhead"));
+    round_up_resources(spec);
     // The deprecated field has the value of the newer field.
     if let Some(account) =
         spec.get("serviceAccountName").or_else(|| spec.get("serviceAccount")).cloned()
@@ -52,6 +59,7 @@ fn complete_pull_policy(owner: &mut Value, image: &str, policy: &str) {
 
 fn complete_container(container: &mut Value, on_host_network: bool) {
     complete_pull_policy(container, "image", "imagePullPolicy");
+    round_up_resources(container);
     let Some(fields) = container.as_object_mut() else { return };
     if on_host_network {
         for port in fields.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -75,7 +83,8 @@ fn pull_policy(image: &str) -> &'static str {
     }
 }
 
-/// Reports whether the names in a reference have the syntax of repositories.
+/// Reports whether the names in a reference have the syntax of repositories. The identifier of an
+/// image is not a reference.
 fn is_reference(image: &str) -> bool {
     let parts: Vec<&str> = image.split('/').collect();
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
@@ -87,7 +96,10 @@ fn is_reference(image: &str) -> bool {
     let (last, others) = parts.split_last().unwrap_or((&"", &[]));
     // The first name of several may be a host.
     let others = others.get(1..).unwrap_or_default();
+    let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    let is_identifier = image.len() == 64 && image.chars().all(is_hex);
     image.len() <= 255
+        && !is_identifier
         && others.iter().all(|name| is_name(name))
         && is_name(last.split(':').next().unwrap_or_default())
 }
@@ -161,6 +173,7 @@ mod tests {
     #[case("nginx@sha256:0123", "IfNotPresent")]
     #[case("Example.com:5000/team/nginx", "Always")]
     #[case("Nginx", "IfNotPresent")]
+    #[case("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "IfNotPresent")]
     fn an_image_that_may_change_is_pulled_always(#[case] image: &str, #[case] policy: &str) {
         assert_eq!(pull_policy(image), policy);
     }
@@ -188,7 +201,7 @@ mod tests {
             "serviceAccountName": "robot",
             "containers": [{
                 "name": "c", "ports": [{"containerPort": 80}],
-                "resources": {"limits": {"cpu": "1"}},
+                "resources": {"limits": {"cpu": "1000000001n"}},
             }],
             "volumes": [{"name": "scratch"}, {"name": "config", "configMap": {"name": "c"}}],
         });
@@ -196,7 +209,7 @@ mod tests {
         assert_eq!(spec["containers"][0]["resources"].get("requests"), None);
         complete_pod(&mut spec);
         assert_eq!(spec["containers"][0]["ports"][0]["hostPort"], 80);
-        assert_eq!(spec["containers"][0]["resources"]["requests"], json!({"cpu": "1"}));
+        assert_eq!(spec["containers"][0]["resources"]["requests"], json!({"cpu": "1001m"}));
         assert_eq!(spec["volumes"][0], json!({"name": "scratch", "emptyDir": {}}));
         assert_eq!(spec["volumes"][1].get("emptyDir"), None);
         assert_eq!(spec["serviceAccount"], "robot");
