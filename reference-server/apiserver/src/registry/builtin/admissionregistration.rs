@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::checks::statuses;
 use super::data::{hooks, resource};
 use super::{BuiltinType, Hooks, expressions};
 use kubeproof_apimachinery::object::Object;
@@ -46,7 +47,7 @@ fn policies(plural: &str, expressions: Column, validate: Validate) -> BuiltinTyp
             column("ParamKind", "string", Cell::Computed(param_kind)),
             age(),
         ],
-        hooks: Hooks { validate, ..hooks(data.has_status) },
+        hooks: Hooks { validate, validate_status: statuses::policy, ..hooks(data.has_status) },
         ..data
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::checks::statuses::service_conditions;
 use super::data::{hooks, resource};
 use super::{BuiltinType, Hooks, immutable};
 use crate::registry::strategy::Strategy;
@@ -29,6 +30,7 @@ fn api_services() -> BuiltinType {
         ],
         hooks: Hooks {
             validate: validate_api_service,
+            validate_status: service_conditions,
             is_new_generation: |_, _| false,
             ..hooks(true)
         },

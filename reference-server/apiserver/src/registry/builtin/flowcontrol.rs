@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::checks::statuses::flow_conditions;
 use super::data::resource;
 use super::{BuiltinType, Hooks, restore};
 use kubeproof_apimachinery::schema::FieldError;
@@ -44,6 +45,7 @@ fn flow_schemas() -> BuiltinType {
                 vec![FieldError::invalid("spec.matchingPrecedence", precedence, why)]
             },
             prepare_update: |new, old| restore(new, old, "status"),
+            validate_status: flow_conditions,
             ..Hooks::NONE
         },
         ..resource(GROUP, "v1", "flowschemas")
@@ -67,6 +69,7 @@ fn priority_levels() -> BuiltinType {
         ],
         hooks: Hooks {
             validate: validate_level,
+            validate_status: flow_conditions,
             prepare_update: |new, old| restore(new, old, "status"),
             ..Hooks::NONE
         },

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::checks::changed_drivers;
+use super::checks::{changed_drivers, statuses};
 use super::data::{created_at, hooks, resource};
 use super::{BuiltinType, Hooks, immutable};
 use kubeproof_apimachinery::schema::FieldError;
@@ -110,14 +110,7 @@ fn storage_classes() -> BuiltinType {
             age(),
         ],
         hooks: Hooks {
-            validate: |class| {
-                let policy = &class["reclaimPolicy"];
-                if policy != "Recycle" {
-                    return Vec::new();
-                }
-                let supported = [json!("Delete"), json!("Retain")];
-                vec![FieldError::not_supported("reclaimPolicy", policy, &supported)]
-            },
+            validate: validate_storage_class,
             validate_update: |new, old| {
                 let fields = ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"];
                 forbidden(new, old, &fields)
@@ -126,6 +119,19 @@ fn storage_classes() -> BuiltinType {
         },
         ..resource(GROUP, "v1", "storageclasses")
     }
+}
+
+fn validate_storage_class(class: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let policy = &class["reclaimPolicy"];
+    if policy == "Recycle" {
+        let supported = [json!("Delete"), json!("Retain")];
+        errors.push(FieldError::not_supported("reclaimPolicy", policy, &supported));
+    }
+    if class["parameters"].get("").is_some() {
+        errors.push(FieldError::invalid("parameters", &json!(""), "field can not be empty."));
+    }
+    errors
 }
 
 fn volume_attachments() -> BuiltinType {
@@ -159,6 +165,7 @@ fn volume_attachments() -> BuiltinType {
                 vec![FieldError::required("spec.source", why)]
             },
             validate_update: |new, old| immutable(new, old, &["spec"]),
+            validate_status: statuses::attachment,
             is_new_generation: |_, _| false,
             ..hooks(true)
         },

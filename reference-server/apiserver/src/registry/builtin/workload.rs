@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Scale;
+use super::checks::statuses::collisions;
 use super::core::pod::validate_spec;
 
 use kubeproof_apimachinery::schema::{FieldError, Path};
@@ -66,7 +67,7 @@ pub(super) fn validate_template(object: &Value, selector: &Value) -> Vec<FieldEr
 }
 
 /// Returns the errors in the counts of a status. No part is larger than the whole.
-pub(super) fn validate_status(new: &Value, _: &Value) -> Vec<FieldError> {
+pub(super) fn validate_status(new: &Value, old: &Value) -> Vec<FieldError> {
     let status = &new["status"];
     let count = |field: &str| status[field].as_i64().unwrap_or(0);
     let limits = [
@@ -82,7 +83,7 @@ pub(super) fn validate_status(new: &Value, _: &Value) -> Vec<FieldError> {
         let why = format!("cannot be greater than {name}");
         FieldError::invalid(format!("status.{part}"), &json!(count(part)), &why)
     };
-    broken.map(error).collect()
+    broken.map(error).chain(collisions(new, old)).collect()
 }
 
 /// Returns whether a selector selects everything.

@@ -23,6 +23,7 @@ mod resources;
 mod scheduling;
 mod security;
 mod selectors;
+pub(super) mod statuses;
 mod storage;
 mod volumes;
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::amounts::round_up;
 use super::pod::{complete_spec, validate_spec};
+use crate::registry::builtin::checks::statuses::quota_amounts;
 use crate::registry::builtin::data::{created_at, hooks, of_containers, resource};
 use crate::registry::builtin::{BuiltinType, Hooks};
 use kubeproof_apimachinery::object::Object;
@@ -151,6 +152,7 @@ fn resource_quotas() -> BuiltinType {
                 vec![FieldError::invalid("spec.scopes", value, "field is immutable")]
             },
             is_new_generation: |_, _| false,
+            validate_status: quota_amounts,
             ..hooks(true)
         },
         ..resource("", "v1", "resourcequotas")

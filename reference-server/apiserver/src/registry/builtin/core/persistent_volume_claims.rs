@@ -6,6 +6,7 @@ use super::amounts::{round_up, round_up_resources};
 use super::persistent_volumes::{
     attributes_class, capacity, changed_mode, class, forget, modes, phase, text, validate_modes,
 };
+use crate::registry::builtin::checks::statuses::claim_amounts;
 use crate::registry::builtin::data::{hooks, resource};
 use crate::registry::builtin::{BuiltinType, Hooks};
 use kubeproof_apimachinery::object::validation::syntax::Syntax;
@@ -35,14 +36,15 @@ pub(super) fn claims() -> BuiltinType {
         ],
         hooks: Hooks {
             checks_prefix: true,
-            validate: validate_claim,
             default: |claim| {
                 round_up_resources(&mut claim["spec"]);
                 for list in ["/status/capacity", "/status/allocatedResources"] {
                     round_up(claim.pointer_mut(list));
                 }
             },
+            validate: validate_claim,
             validate_update: validate_claim_update,
+            validate_status: claim_amounts,
             prepare_create: |claim| {
                 claim["status"] = json!({"phase": "Pending"});
                 complete_sources(&mut claim["spec"], false);

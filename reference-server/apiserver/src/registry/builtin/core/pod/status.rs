@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::registry::builtin::checks::statuses::allocated;
 use crate::registry::builtin::take_status_and_metadata;
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::object::validation::syntax::Syntax;
@@ -39,6 +40,7 @@ pub(super) fn validate(new: &Value, old: &Value) -> Vec<FieldError> {
         ("ephemeralContainerStatuses", None),
     ] {
         errors.extend(restarts(new, old, statuses, containers));
+        errors.extend(containers.into_iter().flat_map(|list| allocated(new, statuses, list)));
     }
     errors.extend(claims(new, place));
     errors.extend(addresses(status, before, "podIPs", place));
