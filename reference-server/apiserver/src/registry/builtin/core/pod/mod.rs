@@ -130,15 +130,10 @@ fn validate_create(pod: &Value) -> Vec<FieldError> {
     is_given.then(error).into_iter().collect()
 }
 
-fn is_set(resources: &Value) -> bool {
-    let is_set = |kind: &str| resources[kind].as_object().is_some_and(|all| !all.is_empty());
-    is_set("requests") || is_set("limits")
-}
-
 /// Returns the `QoS` class of a pod. Guaranteed means that every container has limits for both
 /// resources and requests the same. Best effort means that no container requests anything.
 fn qos_class(spec: &Value) -> &'static str {
-    let own = Some(&spec["resources"]).filter(|own| is_set(own));
+    let own = Some(&spec["resources"]).filter(|own| own.is_object());
     let containers = || {
         // The resources of the whole pod replace those of its containers.
         let lists = ["containers", "initContainers"].into_iter().filter(|_| own.is_none());
@@ -238,6 +233,13 @@ mod tests {
 
     #[test]
     fn quantities_and_empty_values_become_canonical() {
+    #[test]
+    fn empty_resources_of_a_pod_replace_those_of_its_containers() {
+        let container = json!({"name": "c", "image": "i", "resources": {"limits": {"cpu": "1"}}});
+        let pod = pod(&json!({"spec": {"containers": [container], "resources": {}}}));
+        assert_eq!(pod["status"]["qosClass"], "BestEffort");
+    }
+
         let pod = pod(&json!({"spec": {"containers": [{
             "name": "c", "image": "i", "command": [], "env": null,
             "resources": {"limits": {"cpu": 0.5, "memory": "1024Mi"}},
