@@ -119,6 +119,9 @@ pub(super) async fn create(
         }
         ty.default(&mut object);
         validate(call, &object)?;
+        for warning in (ty.hooks.warn)(&object) {
+            call.record.warn(warning);
+        }
         match &owners {
             Some(owners) => object.set_meta("managedFields", owners.clone()),
             None => own(call, &mut object, origin)?,

@@ -303,6 +303,11 @@ fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), A
     if !errors.is_empty() {
         return Err(ApiError::invalid(ty.subject(), &call.info.name, &errors));
     }
+    if matches!(part, Part::Whole) {
+        for warning in (ty.hooks.warn)(new) {
+            call.record.warn(warning);
+        }
+    }
     set_generation(call, part, new, old);
     Ok(())
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::core::pod::complete_spec;
 use super::data::resource;
 use super::workload;
-use super::{BuiltinType, Hooks, immutable, restore, take_status_and_metadata};
+use super::{BuiltinType, Hooks, immutable, restore, take_status_and_metadata, warnings};
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::table::column::{Cell, Column, age, column, wide};
 
@@ -79,6 +79,7 @@ fn hooks() -> Hooks {
         validate,
         validate_update,
         validate_status: workload::validate_status,
+        warn: warnings::workload,
         prepare_create: workload::prepare_create,
         prepare_update: |new, old| restore(new, old, "status"),
         ..Hooks::NONE

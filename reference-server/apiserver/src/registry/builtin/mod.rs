@@ -25,6 +25,7 @@ mod policy;
 pub(crate) mod rbac;
 mod resource;
 mod storage;
+mod warnings;
 mod workload;
 
 pub(crate) use self::data::schema;
@@ -196,6 +197,8 @@ pub(crate) struct Hooks {
     pub prepare_update: fn(&mut Value, &Value),
     /// Copies such fields for an update of the status.
     pub prepare_status_update: fn(&mut Value, &Value),
+    /// Returns warnings about a valid object that a client creates or updates.
+    pub warn: fn(&Value) -> Vec<String>,
     /// Keeps the status that a client sends on a create.
     pub keeps_status: bool,
     /// An update of the status never changes the metadata.
@@ -223,6 +226,7 @@ impl Hooks {
         prepare_create: |_| {},
         prepare_update: |_, _| {},
         prepare_status_update: take_status_and_metadata,
+        warn: |_| Vec::new(),
         keeps_status: false,
         status_only: false,
         checks_updates: true,

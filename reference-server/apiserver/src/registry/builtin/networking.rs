@@ -5,8 +5,9 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use serde_json::{Value, json};
 
+use super::checks::statuses;
 use super::data::{hooks, resource};
-use super::{BuiltinType, Hooks, immutable, restore};
+use super::{BuiltinType, Hooks, immutable, restore, warnings};
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::object::validation::names;
 use kubeproof_apimachinery::object::validation::syntax::Syntax;
@@ -57,7 +58,13 @@ fn ingresses() -> BuiltinType {
             ),
             age(),
         ],
-        hooks: Hooks { validate: validate_ingress, ..hooks(true) },
+        hooks: Hooks {
+            validate: validate_ingress,
+            validate_create: validate_class,
+            validate_status: statuses::ingress_balancer,
+            warn: warnings::ingress,
+            ..hooks(true)
+        },
         ..resource(GROUP, "v1", "ingresses")
     }
 }
@@ -135,6 +142,17 @@ fn service_cidrs() -> BuiltinType {
         },
         ..resource(GROUP, "v1", "servicecidrs")
     }
+}
+
+/// A new ingress has the same class in its annotation and in its spec.
+fn validate_class(ingress: &Value) -> Vec<FieldError> {
+    let annotation = &ingress["metadata"]["annotations"]["kubernetes.io/ingress.class"];
+    let class = &ingress["spec"]["ingressClassName"];
+    if annotation.is_null() || class.is_null() || annotation == class {
+        return Vec::new();
+    }
+    let why = "must match `ingressClassName` when both are specified";
+    vec![FieldError::invalid("annotations.kubernetes.io/ingress.class", annotation, why)]
 }
 
 fn validate_ingress(ingress: &Value) -> Vec<FieldError> {

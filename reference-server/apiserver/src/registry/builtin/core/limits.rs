@@ -8,7 +8,7 @@ use super::amounts::round_up;
 use super::pod::{complete_spec, validate_spec};
 use crate::registry::builtin::checks::statuses::quota_amounts;
 use crate::registry::builtin::data::{created_at, hooks, of_containers, resource};
-use crate::registry::builtin::{BuiltinType, Hooks};
+use crate::registry::builtin::{BuiltinType, Hooks, warnings};
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::schema::{FieldError, Path};
 use kubeproof_apimachinery::table::column::{Cell, age, column};
@@ -41,10 +41,10 @@ fn limit_ranges() -> BuiltinType {
 /// A container without a limit gets the maximum, and without a request the limit or the minimum.
 fn complete_limits(range: &mut Value) {
     for item in range["spec"]["limits"].as_array_mut().into_iter().flatten() {
-        if item["type"] != "Container" {
         for list in ["default", "defaultRequest", "max", "maxLimitRequestRatio", "min"] {
             round_up(item.get_mut(list));
         }
+        if item["type"] != "Container" {
             continue;
         }
         for (target, source) in
@@ -114,6 +114,7 @@ fn pod_templates() -> BuiltinType {
         ],
         hooks: Hooks {
             default: |it| complete_spec(&mut it["template"]["spec"]),
+            warn: |it| warnings::template_at(&it["template"], "template."),
             validate: |it| {
                 let root = Path::Root;
                 let template = root.field("template");
@@ -135,13 +136,13 @@ fn resource_quotas() -> BuiltinType {
             age(),
         ],
         hooks: Hooks {
-            validate_update: |new, old| {
-                let scopes = |quota: &Value| -> BTreeSet<String> {
             default: |quota| {
                 for list in ["/spec/hard", "/status/hard", "/status/used"] {
                     round_up(quota.pointer_mut(list));
                 }
             },
+            validate_update: |new, old| {
+                let scopes = |quota: &Value| -> BTreeSet<String> {
                     let scopes = quota["spec"]["scopes"].as_array().into_iter().flatten();
                     scopes.filter_map(Value::as_str).map(str::to_owned).collect()
                 };
@@ -151,8 +152,8 @@ fn resource_quotas() -> BuiltinType {
                 let value = &new["spec"]["scopes"];
                 vec![FieldError::invalid("spec.scopes", value, "field is immutable")]
             },
-            is_new_generation: |_, _| false,
             validate_status: quota_amounts,
+            is_new_generation: |_, _| false,
             ..hooks(true)
         },
         ..resource("", "v1", "resourcequotas")

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::amounts::round_up;
 use crate::registry::builtin::data::{hooks, resource};
-use crate::registry::builtin::{BuiltinType, Hooks};
+use crate::registry::builtin::{BuiltinType, Hooks, take_status_and_metadata, warnings};
 use kubeproof_apimachinery::object::validation::syntax::Syntax;
 use kubeproof_apimachinery::object::{Object, timestamp};
 use kubeproof_apimachinery::schema::{FieldError, Path};
@@ -38,16 +39,35 @@ pub(super) fn volumes() -> BuiltinType {
         ],
         hooks: Hooks {
             checks_prefix: true,
+            default: |volume| round_up(volume.pointer_mut("/spec/capacity")),
             validate: validate_volume,
             validate_update: validate_volume_update,
             prepare_create: |volume| {
                 let now = timestamp(0);
                 volume["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": now});
             },
+            prepare_status_update,
+            warn: warnings::persistent_volume,
             is_new_generation: |_, _| false,
             ..hooks(true)
         },
         ..resource("", "v1", "persistentvolumes")
+    }
+}
+
+/// A new phase has a new time, unless the client sets it.
+fn prepare_status_update(new: &mut Value, old: &Value) {
+    take_status_and_metadata(new, old);
+    let field = "lastPhaseTransitionTime";
+    let same = |field: &str| new["status"][field] == old["status"][field];
+    let is_absent = new["status"][field].is_null();
+    let time = match (same("phase"), is_absent || same(field)) {
+        (true, _) if is_absent => old["status"][field].clone(),
+        (false, true) => json!(timestamp(0)),
+        _ => return,
+    };
+    if !time.is_null() {
+        new["status"][field] = time;
     }
 }
 
@@ -271,5 +291,18 @@ mod tests {
         let (parent, field) = pointer.rsplit_once('/').unwrap();
         new["spec"].pointer_mut(parent).unwrap()[field] = value;
         assert_eq!(fields(validate_volume_update(&new, &old)), expected);
+    }
+    #[rstest]
+    #[case(json!({"phase": "Bound", "lastPhaseTransitionTime": "b"}), Some("b"))]
+    #[case(json!({"phase": "Available"}), Some("a"))]
+    #[case(json!({"phase": "Available", "lastPhaseTransitionTime": "b"}), Some("b"))]
+    #[case(json!({"phase": "Bound"}), None)]
+    #[case(json!({"phase": "Bound", "lastPhaseTransitionTime": "a"}), None)]
+    fn a_new_phase_has_a_new_time(#[case] status: Value, #[case] expected: Option<&str>) {
+        let old = json!({"status": {"phase": "Available", "lastPhaseTransitionTime": "a"}});
+        let mut new = json!({"metadata": {}, "status": status});
+        prepare_status_update(&mut new, &old);
+        let time = new["status"]["lastPhaseTransitionTime"].as_str().unwrap();
+        assert_eq!(Some(time).filter(|time| time.len() == 1), expected);
     }
 }

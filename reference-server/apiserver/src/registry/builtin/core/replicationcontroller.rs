@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::pod::complete_spec;
 use crate::registry::builtin::data::resource;
 use crate::registry::builtin::{BuiltinType, FieldLabel, Hooks, restore};
-use crate::registry::builtin::{apps, workload};
+use crate::registry::builtin::{apps, warnings, workload};
 use kubeproof_apimachinery::table::column::{Cell, age, column};
 
 use kubeproof_apimachinery::schema::FieldError;
@@ -34,6 +34,7 @@ pub(super) fn replication_controllers() -> BuiltinType {
             default: complete,
             validate,
             validate_status: workload::validate_status,
+            warn: warnings::workload,
             prepare_create: workload::prepare_create,
             prepare_update: |new, old| restore(new, old, "status"),
             ..Hooks::NONE

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 pub(crate) use self::defaults::complete_spec;
 pub(crate) use self::validate::validate_spec;
 use crate::registry::builtin::data::resource;
+use crate::registry::builtin::warnings;
 use crate::registry::builtin::{
     BuiltinType, FieldLabel, Hooks, PART_VERBS, PartHooks, Subresource, restore,
 };
@@ -33,6 +34,7 @@ pub(super) fn pods() -> BuiltinType {
         strategy: || Arc::new(strategy::PodStrategy),
         hooks: Hooks {
             default: complete,
+            warn: warnings::pod,
             validate: validate::validate_pod,
             validate_create,
             validate_update: update::validate_update,
@@ -232,14 +234,14 @@ mod tests {
     }
 
     #[test]
-    fn quantities_and_empty_values_become_canonical() {
-    #[test]
     fn empty_resources_of_a_pod_replace_those_of_its_containers() {
         let container = json!({"name": "c", "image": "i", "resources": {"limits": {"cpu": "1"}}});
         let pod = pod(&json!({"spec": {"containers": [container], "resources": {}}}));
         assert_eq!(pod["status"]["qosClass"], "BestEffort");
     }
 
+    #[test]
+    fn quantities_and_empty_values_become_canonical() {
         let pod = pod(&json!({"spec": {"containers": [{
             "name": "c", "image": "i", "command": [], "env": null,
             "resources": {"limits": {"cpu": 0.5, "memory": "1024Mi"}},
