@@ -1,6 +1,7 @@
 //! The group `batch/v1`: jobs and cron jobs.
 
 mod schedule;
+mod selector;
 mod status;
 
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use super::core::pod::{complete_spec, validate_spec};
 use super::data::{container_columns, hooks, of_containers, resource};
 use super::workload::selects;
-use super::{BuiltinType, FieldLabel, Hooks, NameRule};
+use super::{BuiltinType, FieldLabel, Hooks, NameRule, warnings};
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::schema::{FieldError, Path};
 use kubeproof_apimachinery::table::column::{Cell, age, column, count, wide};
@@ -54,10 +55,11 @@ fn jobs() -> BuiltinType {
                 }
                 errors
             },
-            validate_create: validate_selector,
+            validate_create: selector::validate,
             validate_update: validate_job_update,
             validate_status: status::validate,
-            prepare_create: generate_selector,
+            warn: warnings::workload,
+            prepare_create: selector::generate,
             ..hooks(true)
         },
         ..resource("batch", "v1", "jobs")
@@ -88,6 +90,10 @@ fn cron_jobs() -> BuiltinType {
                 complete_spec(&mut cron["spec"]["jobTemplate"]["spec"]["template"]["spec"]);
             },
             validate: validate_cron_job,
+            warn: |cron| {
+                let template = &cron["spec"]["jobTemplate"]["spec"]["template"];
+                warnings::template_at(template, "spec.jobTemplate.spec.template.")
+            },
             ..hooks(true)
         },
         ..resource("batch", "v1", "cronjobs")
@@ -122,39 +128,6 @@ fn complete_job_spec(spec: &mut Value) {
         let policy = if has_policy { "Failed" } else { "TerminatingOrFailed" };
         spec["podReplacementPolicy"] = json!(policy);
     }
-}
-
-/// Labels the pods of a job with its uid and selects them, unless the client has a selector.
-fn generate_selector(job: &mut Value) {
-    if job["spec"]["manualSelector"] == true {
-        return;
-    }
-    let (uid, name) = (job.meta("uid").to_owned(), job.meta("name").to_owned());
-    let Some(spec) = job.get_mut("spec").filter(|spec| spec["template"].is_object()) else {
-        return;
-    };
-    let labels = [
-        ("batch.kubernetes.io/controller-uid", uid.clone()),
-        ("batch.kubernetes.io/job-name", name.clone()),
-        ("controller-uid", uid.clone()),
-        ("job-name", name),
-    ];
-    for (label, value) in labels {
-        spec["template"]["metadata"]["labels"][label] = value.into();
-    }
-    spec["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid.into();
-}
-
-/// A client that does not select the pods itself has no selector.
-fn validate_selector(job: &Value) -> Vec<FieldError> {
-    let (spec, uid) = (&job["spec"], job.meta("uid"));
-    let generated = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
-    if spec["manualSelector"] == true || spec["selector"].is_null() || spec["selector"] == generated
-    {
-        return Vec::new();
-    }
-    let why = "`selector` not auto-generated";
-    vec![FieldError::invalid("spec.selector", &spec["selector"], why)]
 }
 
 fn validate_job_spec(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
@@ -215,6 +188,7 @@ fn validate_job_update(new: &Value, old: &Value) -> Vec<FieldError> {
         FieldError::invalid(format!("spec.{field}"), &now[field], "field is immutable")
     }));
     errors.extend(changed_template(new, old));
+    errors.extend(selector::validate_update(new, old));
     errors
 }
 
