@@ -8,8 +8,11 @@ use serde_json::{Value, json};
 use super::cluster_ips::cluster_ip;
 use super::{node_ports, service_network};
 use crate::registry::builtin::checks::port_number_or_name;
+use crate::registry::builtin::checks::statuses::service_balancer;
 use crate::registry::builtin::data::resource;
-use crate::registry::builtin::{BuiltinType, FieldLabel, Hooks, NameRule, Subresource, meta};
+use crate::registry::builtin::{
+    BuiltinType, FieldLabel, Hooks, NameRule, Subresource, meta, warnings,
+};
 use kubeproof_apimachinery::object::validation::syntax::Syntax;
 use kubeproof_apimachinery::schema::{FieldError, Path};
 use kubeproof_apimachinery::table::column::{Cell, age, column, wide};
@@ -46,8 +49,11 @@ pub(super) fn services() -> BuiltinType {
             default: complete,
             validate,
             validate_update,
+            validate_status: service_balancer,
+            warn: warnings::service,
             prepare_create: |service| {
                 service["status"] = json!({"loadBalancer": {}});
+                settle(service, &Value::Null);
             },
             prepare_update,
             is_new_generation: |_, _| false,
@@ -80,23 +86,66 @@ fn complete(service: &mut Value) {
         spec["clusterIPs"] = json!([address]);
     }
     service_network::complete(spec);
+    complete_ingress(service);
+}
+
+/// The load balancer has the addresses itself unless it says otherwise.
+fn complete_ingress(service: &mut Value) {
+    if service["spec"]["type"] != "LoadBalancer" {
+        return;
+    }
+    let ingress = service.pointer_mut("/status/loadBalancer/ingress").and_then(Value::as_array_mut);
+    for entry in ingress.into_iter().flatten() {
+        if entry["ip"].is_string() && entry["ipMode"].is_null() {
+            entry["ipMode"] = json!("VIP");
+        }
+    }
 }
 
 /// An update may omit the address that the server allocated.
 fn prepare_update(new: &mut Value, old: &Value) {
     crate::registry::builtin::restore(new, old, "status");
     node_ports::carry_over(new, old);
-    let is_external = |service: &Value| service["spec"]["type"] == "ExternalName";
-    match (is_external(old), is_external(new)) {
-        (false, true) => return drop_address(new, old),
-        (true, _) => return,
-        (false, false) => {}
-    }
-    for field in ["clusterIP", "clusterIPs"] {
-        if let (None, Some(address)) = (new["spec"].get(field), old["spec"].get(field)) {
-            new["spec"][field] = address.clone();
+    match (is_external_name(old), is_external_name(new)) {
+        (false, true) => drop_address(new, old),
+        (true, _) => {}
+        (false, false) => {
+            for field in ["clusterIP", "clusterIPs"] {
+                if let (None, Some(address)) = (new["spec"].get(field), old["spec"].get(field)) {
+                    new["spec"][field] = address.clone();
+                }
+            }
         }
     }
+    drop_load_balancer(new, old);
+    settle(new, old);
+}
+
+/// Fills in and removes the fields that depend on the stored service.
+fn settle(new: &mut Value, old: &Value) {
+    service_network::drop_external_policy(&mut new["spec"], &old["spec"]);
+    service_network::complete_families(&mut new["spec"], &old["spec"]);
+    if is_external_name(new) {
+        new["spec"].as_object_mut().and_then(|spec| spec.remove("internalTrafficPolicy"));
+    }
+}
+
+fn is_external_name(service: &Value) -> bool {
+    service["spec"]["type"] == "ExternalName"
+}
+
+/// Removes the fields of a load balancer from a service of another type, unless the update sets
+/// them.
+fn drop_load_balancer(new: &mut Value, old: &Value) {
+    if new["spec"]["type"] == "LoadBalancer" || old["spec"]["type"] != "LoadBalancer" {
+        return;
+    }
+    for field in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
+        if new["spec"].get(field) == old["spec"].get(field) {
+            new["spec"].as_object_mut().and_then(|spec| spec.remove(field));
+        }
+    }
+    new["status"]["loadBalancer"] = json!({});
 }
 
 /// Removes the fields of other types from a service that becomes an `ExternalName`, unless the
@@ -149,6 +198,7 @@ fn validate(service: &Value) -> Vec<FieldError> {
         }
     }
     validate_load_balancer(spec, spec_path, &mut errors);
+    validate_sources(spec, spec_path, &mut errors);
     validate_affinity(spec, spec_path, &mut errors);
     errors.extend(service_network::validate(service));
     node_ports::validate(service, &mut errors);
@@ -195,6 +245,15 @@ fn validate_load_balancer(spec: &Value, path: Path<'_>, errors: &mut Vec<FieldEr
     let why = "may only be used when `type` is 'LoadBalancer'";
     for (_, name) in fields.iter().filter(|(field, _)| !spec[*field].is_null()) {
         errors.push(FieldError::forbidden(path.field(name), why));
+    }
+}
+
+/// The addresses that may use a load balancer. They may have spaces around them.
+fn validate_sources(spec: &Value, path: Path<'_>, errors: &mut Vec<FieldError>) {
+    let path = path.field("LoadBalancerSourceRanges");
+    let ranges = spec["loadBalancerSourceRanges"].as_array().into_iter().flatten();
+    for (index, range) in ranges.filter_map(Value::as_str).enumerate() {
+        errors.extend(Syntax::Cidr.errors(range.trim(), path.index(index)));
     }
 }
 
@@ -256,6 +315,7 @@ mod tests {
         let mut service = json!({"metadata": {"name": "s"}, "spec": spec});
         services.schema().apply_defaults(&mut service);
         (services.hooks.default)(&mut service);
+        (services.hooks.prepare_create)(&mut service);
         service
     }
 
@@ -305,6 +365,11 @@ mod tests {
                "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 86_401}}}),
         &["spec.sessionAffinityConfig.clientIP.timeoutSeconds"]
     )]
+    #[case(
+        json!({"ports": [{"port": 80}], "type": "LoadBalancer",
+               "loadBalancerSourceRanges": [" 1.2.3.0/24 ", "1.2.3.4"]}),
+        &["spec.LoadBalancerSourceRanges[1]"]
+    )]
     fn mistakes_name_their_field(#[case] spec: Value, #[case] expected: &[&str]) {
         let service = completed(&spec);
         let mut errors = services().schema().validate(&service, None);
@@ -314,14 +379,32 @@ mod tests {
 
     #[test]
     fn an_update_keeps_the_address() {
-        let old = json!({
-            "spec": {"type": "ClusterIP", "clusterIP": "10.0.0.5", "clusterIPs": ["10.0.0.5"]},
-        });
+        let families = json!({"ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv4"]});
+        let mut old = json!({ "spec": families });
+        old["spec"]["type"] = json!("ClusterIP");
+        old["spec"]["clusterIP"] = json!("10.0.0.5");
+        old["spec"]["clusterIPs"] = json!(["10.0.0.5"]);
         let mut new = json!({"spec": {"type": "ClusterIP"}});
         prepare_update(&mut new, &old);
         assert_eq!(new, old);
         new["spec"]["clusterIP"] = json!("10.0.0.6");
         let errors = validate_update(&new, &old);
         assert_eq!(errors[0].field, "spec.clusterIPs[0]");
+    }
+    #[test]
+    fn a_service_of_another_type_drops_its_fields() {
+        let ingress = json!([{"ip": "1.2.3.4"}, {"hostname": "a.b"}]);
+        let mut old = json!({
+            "spec": {"type": "LoadBalancer", "loadBalancerClass": "a.b/c"},
+            "status": {"loadBalancer": {"ingress": ingress}},
+        });
+        complete(&mut old);
+        let modes = json!([{"ip": "1.2.3.4", "ipMode": "VIP"}, {"hostname": "a.b"}]);
+        assert_eq!(old["status"]["loadBalancer"]["ingress"], modes);
+        let mut new = old.clone();
+        new["spec"]["type"] = json!("ExternalName");
+        prepare_update(&mut new, &old);
+        assert_eq!(new["spec"], json!({"type": "ExternalName"}));
+        assert_eq!(new["status"], json!({"loadBalancer": {}}));
     }
 }

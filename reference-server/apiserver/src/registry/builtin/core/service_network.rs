@@ -17,9 +17,6 @@ const SINGLE: &str = "SingleStack";
 pub(super) fn complete(spec: &mut Value) {
     let kind = spec["type"].as_str().unwrap_or_default().to_owned();
     let is_open = is_external(spec);
-    let is_dual = is_headless(spec) && !has_items(spec, "selector");
-    let families = if is_dual { json!([FAMILY, OTHER_FAMILY]) } else { json!([FAMILY]) };
-    let policy = if is_dual { "RequireDualStack" } else { SINGLE };
     let mut or = |field: &str, value: Value| {
         if spec.get(field).is_none() {
             spec[field] = value;
@@ -27,7 +24,6 @@ pub(super) fn complete(spec: &mut Value) {
     };
     if kind != "ExternalName" {
         or("internalTrafficPolicy", json!("Cluster"));
-        or("ipFamilyPolicy", json!(policy));
     }
     if is_open {
         or("externalTrafficPolicy", json!("Cluster"));
@@ -35,12 +31,31 @@ pub(super) fn complete(spec: &mut Value) {
     if kind == "LoadBalancer" {
         or("allocateLoadBalancerNodePorts", json!(true));
     }
-    if kind != "ExternalName" {
-        let is_single = spec["ipFamilyPolicy"] == SINGLE;
-        let families = if is_single { json!([FAMILY]) } else { families };
-        if spec.get("ipFamilies").is_none() {
-            spec["ipFamilies"] = families;
-        }
+}
+
+/// Fills in the families of a service. An update that omits the policy keeps that of `old`.
+pub(super) fn complete_families(spec: &mut Value, old: &Value) {
+    if spec["type"] == "ExternalName" || !spec.is_object() {
+        return;
+    }
+    let is_dual = is_headless(spec) && !has_items(spec, "selector");
+    if spec.get("ipFamilyPolicy").is_none() {
+        let policy = if is_dual { "RequireDualStack" } else { SINGLE };
+        let kept = old.get("ipFamilyPolicy").cloned();
+        spec["ipFamilyPolicy"] = kept.unwrap_or_else(|| json!(policy));
+    }
+    let is_dual = is_dual && spec["ipFamilyPolicy"] != SINGLE;
+    if spec.get("ipFamilies").is_none() {
+        spec["ipFamilies"] = if is_dual { json!([FAMILY, OTHER_FAMILY]) } else { json!([FAMILY]) };
+    }
+}
+
+/// Removes the policy for external traffic from a service that stops to accept it, unless the
+/// update changes the policy.
+pub(super) fn drop_external_policy(new: &mut Value, old: &Value) {
+    let policy = "externalTrafficPolicy";
+    if is_external(old) && !is_external(new) && new.get(policy) == old.get(policy) {
+        new.as_object_mut().and_then(|spec| spec.remove(policy));
     }
 }
 
@@ -199,6 +214,7 @@ mod tests {
             spec["type"] = json!("ClusterIP");
         }
         complete(&mut spec);
+        complete_families(&mut spec, &Value::Null);
         let errors = validate(&json!({ "spec": spec }));
         errors.into_iter().map(|error| error.field).collect()
     }
@@ -247,8 +263,29 @@ mod tests {
         #[case] policy: &str,
     ) {
         spec["type"] = json!("ClusterIP");
-        complete(&mut spec);
+        complete_families(&mut spec, &Value::Null);
         assert_eq!((&spec["ipFamilies"], &spec["ipFamilyPolicy"]), (&families, &json!(policy)));
+    }
+
+    #[test]
+    fn an_update_keeps_the_policy_of_families() {
+        let mut spec = json!({"type": "ClusterIP"});
+        complete_families(&mut spec, &json!({"ipFamilyPolicy": "PreferDualStack"}));
+        assert_eq!(spec["ipFamilyPolicy"], "PreferDualStack");
+    }
+
+    #[rstest]
+    #[case("Cluster", Value::Null)]
+    #[case("Local", json!("Local"))]
+    fn a_service_without_external_addresses_needs_no_policy(
+        #[case] policy: &str,
+        #[case] expected: Value,
+    ) {
+        let old = json!({"type": "ClusterIP", "externalIPs": ["1.2.3.4"],
+                         "externalTrafficPolicy": "Cluster"});
+        let mut new = json!({"type": "ClusterIP", "externalTrafficPolicy": policy});
+        drop_external_policy(&mut new, &old);
+        assert_eq!(new["externalTrafficPolicy"], expected);
     }
 
     #[test]
