@@ -1,11 +1,15 @@
 //! Stateful sets, daemon sets and controller revisions.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::registry::builtin::core::pod::complete_spec;
-use crate::registry::builtin::core::validate_claim_spec;
+use crate::registry::builtin::core::{round_up_resources, validate_claim_spec};
 use crate::registry::builtin::data::{container_columns, hooks, of_containers, resource};
-use crate::registry::builtin::{BuiltinType, Hooks, NameRule, immutable, restore, workload};
+use crate::registry::builtin::{
+    BuiltinType, Hooks, NameRule, immutable, restore, warnings, workload,
+};
 use kubeproof_apimachinery::object::validation::syntax::Syntax;
 use kubeproof_apimachinery::schema::{FieldError, Path};
 use kubeproof_apimachinery::table::column::{Cell, age, column, wide};
@@ -55,6 +59,8 @@ fn daemon_sets() -> BuiltinType {
             default: complete_daemon_set,
             validate: validate_daemon_set,
             validate_update: super::validate_update,
+            validate_status: workload::validate_status,
+            warn: warnings::workload,
             prepare_create: |set| set["metadata"]["annotations"][TEMPLATE_GENERATION] = json!("1"),
             prepare_update: |new, old| {
                 restore(new, old, "status");
@@ -81,6 +87,7 @@ fn stateful_sets() -> BuiltinType {
             validate: validate_stateful_set,
             validate_update: validate_stateful_set_update,
             validate_status: workload::validate_status,
+            warn: warnings::stateful_set,
             prepare_create: |set| set["status"] = json!({"replicas": 0}),
             ..hooks(true)
         },
@@ -103,8 +110,11 @@ fn complete_daemon_set(set: &mut Value) {
 fn complete_stateful_set(set: &mut Value) {
     complete_spec(&mut set["spec"]["template"]["spec"]);
     let strategy = &mut set["spec"]["updateStrategy"];
-    if strategy["type"] == "RollingUpdate" && strategy["rollingUpdate"].is_null() {
-        strategy["rollingUpdate"] = json!({});
+    if strategy["type"].is_null() {
+        strategy["type"] = json!("RollingUpdate");
+        if strategy["rollingUpdate"].is_null() {
+            strategy["rollingUpdate"] = json!({});
+        }
     }
     if let Some(rolling) = strategy.get_mut("rollingUpdate").and_then(Value::as_object_mut) {
         rolling.entry("partition").or_insert_with(|| json!(0));
@@ -114,6 +124,7 @@ fn complete_stateful_set(set: &mut Value) {
     for claim in claims.into_iter().flatten() {
         claim["apiVersion"] = json!("v1");
         claim["kind"] = json!("PersistentVolumeClaim");
+        round_up_resources(&mut claim["spec"]);
     }
 }
 
@@ -147,7 +158,7 @@ fn validate_daemon_set(set: &Value) -> Vec<FieldError> {
 }
 
 fn validate_stateful_set(set: &Value) -> Vec<FieldError> {
-    let mut errors = super::validate(set);
+    let mut errors = super::validate(&with_claimed_volumes(set));
     let policy = &set["spec"]["podManagementPolicy"];
     if !matches!(policy.as_str(), Some("OrderedReady" | "Parallel")) {
         let why = "must be 'OrderedReady' or 'Parallel'";
@@ -187,6 +198,25 @@ fn validate_stateful_set(set: &Value) -> Vec<FieldError> {
         errors.extend(validate_claim_spec(&claim["spec"], at.field("spec")));
     }
     errors
+}
+
+/// Returns the set with the volumes of its pods: those of the claims, then those of the template
+/// that have other names.
+fn with_claimed_volumes(set: &Value) -> Value {
+    let mut set = set.clone();
+    let claims = set["spec"]["volumeClaimTemplates"].as_array().into_iter().flatten();
+    let names: BTreeSet<&str> =
+        claims.filter_map(|claim| claim["metadata"]["name"].as_str()).collect();
+    let volume = |name: &&str| json!({"name": name, "persistentVolumeClaim": {"claimName": name}});
+    let mut volumes: Vec<Value> = names.iter().map(volume).collect();
+    let is_claimed = |volume: &Value| volume["name"].as_str().is_some_and(|it| names.contains(it));
+    let spec = &set["spec"]["template"]["spec"];
+    let own = spec["volumes"].as_array().into_iter().flatten();
+    volumes.extend(own.filter(|volume| !is_claimed(volume)).cloned());
+    if spec.is_object() {
+        set["spec"]["template"]["spec"]["volumes"] = volumes.into();
+    }
+    set
 }
 
 /// The fields of a stateful set that may change.
@@ -285,6 +315,10 @@ mod tests {
         let policy = json!({"whenDeleted": "Retain", "whenScaled": "Retain"});
         assert_eq!(state["spec"]["persistentVolumeClaimRetentionPolicy"], policy);
         assert_eq!(state["spec"]["updateStrategy"]["rollingUpdate"], json!({"partition": 0}));
+        let state = set(&stateful_sets(), |s| {
+            s["spec"]["updateStrategy"] = json!({"type": "RollingUpdate"});
+        });
+        assert_eq!(state["spec"]["updateStrategy"], json!({"type": "RollingUpdate"}));
     }
 
     #[rstest]
@@ -307,6 +341,20 @@ mod tests {
         &["spec.volumeClaimTemplates[0].metadata.name",
           "spec.volumeClaimTemplates[0].spec.accessModes",
           "spec.volumeClaimTemplates[0].spec.resources[storage]"]
+    )]
+    #[case(
+        |s: &mut Value| {
+            let spec = json!({
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+            });
+            let claim = json!({"metadata": {"name": "v"}, "spec": spec});
+            s["spec"]["volumeClaimTemplates"] = json!([claim]);
+            s["spec"]["template"]["spec"]["volumes"] = json!([{"name": "w"}, {"name": "v"}]);
+            let mounts = ["v", "w", "x"].map(|name| json!({"name": name, "mountPath": name}));
+            s["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = json!(mounts);
+        },
+        &["spec.template.spec.containers[0].volumeMounts[2].name"]
     )]
     fn stateful_sets_are_validated(#[case] vary: fn(&mut Value), #[case] expected: &[&str]) {
         let ty = stateful_sets();
