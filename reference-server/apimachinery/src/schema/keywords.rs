@@ -167,9 +167,8 @@ impl Shape {
     fn check(self, value: &Value, path: Path<'_>) -> Result<(), TypeError> {
         let fits = match self {
             _ if value.is_null() => return Ok(()),
-            Self::Schema => return check_types(value, path),
             SchemaOrFlag if value.is_boolean() => return Ok(()),
-            SchemaOrFlag => return check_types(value, path),
+            Self::Schema | SchemaOrFlag => return check_types(value, path),
             SchemaOrList if !value.is_array() => return check_types(value, path),
             Schemas | SchemaOrList | Rules | Texts => return self.check_items(value, path),
             SchemaMap => return check_map(value, path),

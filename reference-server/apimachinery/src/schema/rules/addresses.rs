@@ -190,13 +190,10 @@ fn parsed(text: &str) -> Parsed<IpAddr> {
     match text.find(['.', ':', '%']).map(|at| &text[at..=at]) {
         None => failed("unable to parse IP", ""),
         Some("%") => failed("missing IPv6 address", ""),
-        Some(".") => match text.parse() {
-            Ok(address) => Ok(IpAddr::V4(address)),
-            Err(_) => {
-                let (why, at) = mistake_of_ipv4(text);
-                failed(why, at)
-            }
-        },
+        Some(".") => text.parse().map(IpAddr::V4).or_else(|_| {
+            let (why, at) = mistake_of_ipv4(text);
+            failed(why, at)
+        }),
         Some(_) => match (parts(text), parts(text).0.parse::<Ipv6Addr>()) {
             ((_, Some("")), _) => failed("zone must be a non-empty string", ""),
             (_, Ok(address)) => Ok(IpAddr::V6(address)),

@@ -90,7 +90,7 @@ impl Val for Object {
         let (Some(fields), Some(size)) = (other.as_indexer(), other.as_sizer()) else {
             return false;
         };
-        let same = |name: &Box<dyn Val>| match (self.get(&**name), fields.get(&**name)) {
+        let same = |name: &dyn Val| match (self.get(name), fields.get(name)) {
             (Ok(one), Ok(other)) => one.equals(&*other),
             (one, other) => one.is_err() && other.is_err(),
         };
@@ -98,7 +98,7 @@ impl Val for Object {
         let mut hidden = self.hidden.iter();
         other.get_type().kind() == Kind::Map
             && size.size() == self.size()
-            && self.names.inner().iter().all(same)
+            && self.names.inner().iter().all(|name| same(&**name))
             && hidden.all(|(name, value)| {
                 object.is_some_and(|it| it.hidden.get(name).is_none_or(|other| other == value))
             })
