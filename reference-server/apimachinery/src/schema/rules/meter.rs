@@ -112,7 +112,7 @@ fn called(name: &str, count: usize, result: &dyn Val) -> u64 {
         arguments.rotate_right(1);
     }
     if name == ".join" {
-        return scale(node(result).size_or_unknown().max, cost::PER_CHARACTER);
+        return scale(node(result).size_or_unknown().max, 2.0 * cost::PER_CHARACTER);
     }
     cost::of(name, &arguments).cost
 }
