@@ -27,6 +27,15 @@ use super::types::Type;
 /// The variable in which macros collect their result.
 const ACCUMULATOR: &str = "@result";
 
+/// The names of types with a package.
+const TYPES: [&str; 5] = [
+    "google.protobuf.Duration",
+    "google.protobuf.Timestamp",
+    "kubernetes.Quantity",
+    "net.CIDR",
+    "net.IP",
+];
+
 #[derive(Debug)]
 pub(super) struct Checked<'s> {
     /// The type of the result.
@@ -194,12 +203,15 @@ impl<'s> Checker<'s> {
         }
         match name {
             "bool" | "int" | "uint" | "double" | "string" | "bytes" | "list" | "map"
-            | "null_type" | "type" => Ok(Node::new(Type::Meta, 1).at(self.root)),
+            | "null_type" | "optional_type" | "type" => Ok(Node::new(Type::Meta, 1).at(self.root)),
             _ => Err(format!("undeclared reference to '{name}'")),
         }
     }
 
     fn select(&mut self, select: &SelectExpr) -> Result<Node<'s>, String> {
+        if !select.test && self.is_type(select) {
+            return Ok(Node::new(Type::Meta, 1).at(self.root));
+        }
         let operand = self.infer(&select.operand)?;
         let field = operand.ty.field(&select.field)?;
         if select.test {
@@ -208,6 +220,21 @@ impl<'s> Checker<'s> {
         let own = u64::from(matches!(operand.ty, Type::Map(..) | Type::Object(_) | Type::Device));
         let place = operand.place.field(&select.field, self.root);
         Ok(Node::new(field, operand.cost.saturating_add(own)).at(place))
+    }
+
+    /// Reports whether an expression is the name of a type.
+    fn is_type(&self, select: &SelectExpr) -> bool {
+        let mut names = vec![select.field.as_str()];
+        let mut operand = &select.operand.expr;
+        while let Expr::Select(inner) = operand {
+            names.push(&inner.field);
+            operand = &inner.operand.expr;
+        }
+        let Expr::Ident(first) = operand else { return false };
+        names.push(first);
+        names.reverse();
+        TYPES.contains(&names.join(".").as_str())
+            && self.scope.iter().all(|variable| variable.name != *first)
     }
 
     fn call(&mut self, call: &CallExpr) -> Result<Node<'s>, String> {
