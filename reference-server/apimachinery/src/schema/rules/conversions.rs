@@ -41,7 +41,10 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
                 "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
                 _ => None,
             },
-            _ => None,
+            _ => {
+                let types = arguments.iter().map(|it| it.get_type().name().to_owned());
+                return Err(ExecutionError::no_such_overload("bool", types.collect()));
+            }
         };
         let why = "type conversion error from 'string' to 'bool'";
         give(known.ok_or_else(|| ExecutionError::function_error("bool", why))?)

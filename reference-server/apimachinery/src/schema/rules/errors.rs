@@ -2,6 +2,8 @@
 
 use cel::{ExecutionError, Value as Cel};
 
+const NO_OVERLOAD: &str = "no such overload";
+
 /// Returns the message of an error.
 pub(super) fn evaluation_error(error: &ExecutionError) -> String {
     match error {
@@ -12,11 +14,40 @@ pub(super) fn evaluation_error(error: &ExecutionError) -> String {
         ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
         ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
         ExecutionError::Overflow(_, Cel::UInt(_), _) => "unsigned integer overflow".to_owned(),
-        ExecutionError::Overflow(_, Cel::Duration(_), _) => "duration overflow".to_owned(),
+        ExecutionError::Overflow(_, Cel::Timestamp(_), _) => "timestamp overflow".to_owned(),
         ExecutionError::Overflow(..) => "integer overflow".to_owned(),
-        ExecutionError::FunctionError { message, .. } => message.clone(),
+        ExecutionError::NoSuchOverload(call) if is_name(call.function()) => {
+            let types = call.argument_types().join(", ");
+            format!("{NO_OVERLOAD}: {}({types})", call.function())
+        }
+        ExecutionError::NoSuchOverload(_)
+        | ExecutionError::UnsupportedBinaryOperator(..)
+        | ExecutionError::ValuesNotComparable(..) => NO_OVERLOAD.to_owned(),
+        ExecutionError::UnexpectedType { want, .. } if want == "bool" => NO_OVERLOAD.to_owned(),
+        ExecutionError::FunctionError { function, message } => {
+            conversion_error(function, message).unwrap_or_else(|| message.clone())
+        }
         other => other.to_string(),
     }
+}
+
+/// Reports whether a function is no operator.
+fn is_name(function: &str) -> bool {
+    function.starts_with(|c: char| c.is_ascii_alphabetic())
+}
+
+/// Returns the message about a text that a conversion does not accept.
+fn conversion_error(function: &str, message: &str) -> Option<String> {
+    let target = match function {
+        "int" | "uint" | "double" if message.starts_with("string parse error") => function,
+        "timestamp" if message.starts_with("range error") => {
+            return Some("timestamp overflow".to_owned());
+        }
+        "timestamp" if message != "timestamp out of range" => "google.protobuf.Timestamp",
+        "duration" => "google.protobuf.Duration",
+        _ => return None,
+    };
+    Some(format!("type conversion error from 'string' to '{target}'"))
 }
 
 #[cfg(test)]
@@ -34,6 +65,19 @@ mod tests {
     #[case(ExecutionError::RemainderByZero(Cel::Int(1)), "modulus by zero")]
     #[case(ExecutionError::Overflow("add", Cel::Int(1), Cel::Int(1)), "integer overflow")]
     #[case(ExecutionError::function_error("f", "it failed"), "it failed")]
+    #[case(
+        ExecutionError::function_error("duration", "Parsing Error"),
+        "type conversion error from 'string' to 'google.protobuf.Duration'"
+    )]
+    #[case(
+        ExecutionError::function_error("timestamp", "range error parsing timestamp"),
+        "timestamp overflow"
+    )]
+    #[case(ExecutionError::no_such_overload("_<_", vec!["int".to_owned()]), "no such overload")]
+    #[case(
+        ExecutionError::no_such_overload("string", vec!["list".to_owned()]),
+        "no such overload: string(list)"
+    )]
     fn errors_have_the_words_of_kubernetes(#[case] error: ExecutionError, #[case] expected: &str) {
         assert_eq!(evaluation_error(&error), expected);
     }

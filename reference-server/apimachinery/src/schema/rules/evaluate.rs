@@ -15,6 +15,9 @@ use super::super::{CauseReason, FieldError, Kind, Path, Schema};
 use super::errors::evaluation_error;
 use super::{Rule, library, meter, value};
 
+/// The maximum length of an evaluated message in bytes.
+const MAX_MESSAGE: usize = 5 * 1024;
+
 /// What the rules say about an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Judgement {
@@ -108,13 +111,9 @@ impl Walk {
         }
         let now = value::typed(schema, value);
         let before = old.filter(|old| !old.is_null()).map(|old| value::typed(schema, old));
+        let values = Values { now, before };
         for rule in due {
-            let mut context = Context::with_env(library::env());
-            context.add_variable_as_val("self", now.clone());
-            if rule.looks_back {
-                context.add_variable_as_val("oldSelf", rule.old(before.clone()));
-            }
-            if let Err(violation) = self.evaluate(rule, &context) {
+            if let Err(violation) = self.evaluate(rule, &values) {
                 let is_tolerated = unchanged && !rule.looks_back && !violation.is_failure();
                 let found = if is_tolerated {
                     &mut self.judgement.warnings
@@ -122,8 +121,7 @@ impl Walk {
                     &mut self.judgement.errors
                 };
                 if found.len() < MAX_ERRORS {
-                    let kind = schema.kind.map_or("", Kind::as_str);
-                    found.push(violation.error(rule, value, kind, path));
+                    found.push(violation.error(rule, schema, value, path));
                 }
             }
             if self.is_over {
@@ -132,20 +130,28 @@ impl Walk {
         }
     }
 
-    fn evaluate(&mut self, rule: &Rule, context: &Context<'_, '_>) -> Result<(), Violation> {
-        let (result, cost) = meter::measure(|| Cel::resolve(&rule.program, context));
+    fn evaluate(&mut self, rule: &Rule, values: &Values) -> Result<(), Violation> {
+        let old = rule.looks_back.then(|| rule.old(values.before.clone()));
+        let context = values.context(old);
+        let (result, cost) = meter::measure(|| Cel::resolve(&rule.program, &context));
         self.spend(cost).map_err(Violation::Failed)?;
         match result {
             Some(Ok(Cel::Bool(true))) => Ok(()),
-            Some(Ok(_)) => Err(match self.message(rule, context) {
+            Some(Ok(_)) => Err(match self.message(rule, values) {
                 Ok(message) => Violation::Broken(message),
                 Err(why) => Violation::Unexplained(why),
             }),
-            Some(Err(error)) => Err(Violation::Failed(format!(
-                "{} evaluating rule: {}",
-                evaluation_error(&error),
-                rule.subject()
-            ))),
+            Some(Err(error)) => {
+                let (why, subject) = (evaluation_error(&error), rule.subject());
+                Err(Violation::Failed(if why.starts_with("no such overload") {
+                    format!(
+                        "'{why}': call arguments did not match a supported operator, function or \
+                         macro signature for rule: {subject}"
+                    )
+                } else {
+                    format!("{why} evaluating rule: {subject}")
+                }))
+            }
             None => {
                 self.is_over = true;
                 Err(Violation::Failed(format!(
@@ -170,11 +176,13 @@ impl Walk {
     }
 
     /// Returns the message of a broken rule. The error is that the message costs too much.
-    fn message(&mut self, rule: &Rule, context: &Context<'_, '_>) -> Result<String, String> {
+    fn message(&mut self, rule: &Rule, values: &Values) -> Result<String, String> {
+        // Here kube-apiserver has no optional values of `oldSelf`, so expressions about them fail.
+        let context = values.context(values.before.clone());
         let evaluated = rule
             .message_expression
             .as_ref()
-            .map(|expression| meter::measure(|| Cel::resolve(expression, context)));
+            .map(|expression| meter::measure(|| Cel::resolve(expression, &context)));
         if let Some((result, cost)) = evaluated {
             if self.spend(cost).is_err() {
                 return Err(
@@ -193,11 +201,28 @@ impl Walk {
                         .to_owned());
                 }
             };
-            if !said.is_empty() && !said.contains('\n') {
+            if !said.is_empty() && said.len() <= MAX_MESSAGE && !said.contains('\n') {
                 return Ok(said);
             }
         }
         Ok(rule.message.clone().unwrap_or_else(|| format!("failed rule: {}", rule.text)))
+    }
+}
+
+/// The values of the variables.
+struct Values {
+    now: Box<dyn Val>,
+    before: Option<Box<dyn Val>>,
+}
+
+impl Values {
+    fn context(&self, old: Option<Box<dyn Val>>) -> Context<'static, 'static> {
+        let mut context = Context::with_env(library::env());
+        context.add_variable_as_val("self", self.now.clone());
+        if let Some(old) = old {
+            context.add_variable_as_val("oldSelf", old);
+        }
+        context
     }
 }
 
@@ -216,14 +241,12 @@ impl Violation {
         matches!(self, Self::Failed(_))
     }
 
-    /// Returns the error about a value. `kind` is the type that the schema declares.
-    fn error(&self, rule: &Rule, value: &Value, kind: &str, path: Path<'_>) -> FieldError {
+    fn error(&self, rule: &Rule, schema: &Schema, value: &Value, path: Path<'_>) -> FieldError {
+        let kind = || Value::from(schema.kind.map_or("", Kind::as_str));
         match self {
-            Self::Broken(message) => rule.error(value, message, path),
-            Self::Failed(why) => FieldError::invalid(path, &Value::from(kind), why),
-            Self::Unexplained(why) => {
-                FieldError::invalid(rule.place(path), &Value::from(kind), why)
-            }
+            Self::Broken(message) => rule.error(value, message, rule.place(schema, path)),
+            Self::Failed(why) => FieldError::invalid(path, &kind(), why),
+            Self::Unexplained(why) => FieldError::invalid(rule.place(schema, path), &kind(), why),
         }
     }
 }
@@ -243,13 +266,22 @@ impl Rule {
         }
     }
 
-    /// Returns the path of the violations.
-    fn place(&self, path: Path<'_>) -> String {
-        format!("{path}{}", self.field).trim_start_matches('.').to_owned()
+    /// Returns the path of the violations. Names of fields follow a dot, and keys of maps are in
+    /// brackets.
+    fn place(&self, schema: &Schema, path: Path<'_>) -> String {
+        let mut place = path.to_string();
+        let (mut schema, mut rest) = (Some(schema), self.field.as_str());
+        while !rest.is_empty() {
+            let (name, tail) = first_step(rest);
+            let is_map = schema.is_some_and(|it| it.additional_properties.is_some());
+            place = if is_map { format!("{place}[{name}]") } else { format!("{place}.{name}") };
+            schema = schema.and_then(|schema| schema.child(&name));
+            rest = tail;
+        }
+        place.trim_start_matches('.').to_owned()
     }
 
-    fn error(&self, value: &Value, message: &str, path: Path<'_>) -> FieldError {
-        let place = self.place(path);
+    fn error(&self, value: &Value, message: &str, place: String) -> FieldError {
         // Objects are too large for a message.
         let is_large = value.is_object() || value.is_array();
         match self.reason {
@@ -261,6 +293,26 @@ impl Rule {
             _ => FieldError::invalid(place, value, message),
         }
     }
+}
+
+/// Returns the first name of a path such as `.a['b.c']`, and the rest of the path.
+fn first_step(path: &str) -> (String, &str) {
+    let Some(quoted) = path.strip_prefix("['") else {
+        let plain = path.strip_prefix('.').unwrap_or(path);
+        let (name, rest) = plain.split_at(plain.find(['.', '[']).unwrap_or(plain.len()));
+        return if name.is_empty() { (plain.to_owned(), "") } else { (name.to_owned(), rest) };
+    };
+    let mut name = String::new();
+    let mut characters = quoted.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\'' => break,
+            '\\' => name.extend(characters.next()),
+            other => name.push(other),
+        }
+    }
+    let rest = characters.as_str();
+    (name, rest.strip_prefix(']').unwrap_or(rest))
 }
 
 #[cfg(test)]

@@ -178,9 +178,8 @@ fn order(one: &Cel, other: &Cel) -> Result<Ordering> {
 /// Returns the minimum or maximum of a list.
 fn outermost(function: &str, items: &[Cel], side: Ordering) -> Result<Cel> {
     let mut items = items.iter();
-    let mut best = items
-        .next()
-        .ok_or_else(|| ExecutionError::function_error(function, "called on an empty list"))?;
+    let empty = || format!("{function} called on empty list");
+    let mut best = items.next().ok_or_else(|| ExecutionError::function_error(function, empty()))?;
     for item in items {
         if order(item, best)? == side {
             best = item;

@@ -173,6 +173,9 @@ fn violations(rule: &str, object: &Value) -> Vec<String> {
 #[case("self.one == self.one && dyn(self.one) == {'x': 1, 'y': 2} && self.one.x == 1")]
 #[case("self.set.sort() == self.other.sort() && self.set.join() == 'ab' && self.set[1] == 'b'")]
 #[case("self.set.filter(x, x != 'a') == ['b'] && sets.contains(self.set, ['a'])")]
+#[case("type(ip('::1')) == net.IP && type(quantity('1')) == kubernetes.Quantity")]
+#[case("type(timestamp(1)) == google.protobuf.Timestamp && type(1) != google.protobuf.Duration")]
+#[case("type(optional.of(1)) == optional_type")]
 fn values_of_a_schema_have_their_own_rules(#[case] rule: &str) {
     let object = json!({
         "n": null, "namespace": 4, "a-b": 5, "unknown": 1, "map": {"a": null, "b": 1},
@@ -187,6 +190,53 @@ fn values_of_a_schema_have_their_own_rules(#[case] rule: &str) {
 fn a_null_field_is_no_key() {
     let messages = violations("self.n == 1", &json!({"n": null}));
     assert!(messages[0].contains("no such key: n evaluating rule"), "{messages:?}");
+}
+
+#[rstest]
+#[case(".spec", "s.spec")]
+#[case(".map.x", "s.map[x]")]
+#[case(".map['x']", "s.map[x]")]
+#[case(r".map['x\'y.z']", "s.map[x'y.z]")]
+#[case("['spec']['a-b']", "s.spec.a-b")]
+#[case("", "s")]
+fn the_path_of_a_violation_is_normalized(#[case] field: &str, #[case] expected: &str) {
+    let document = json!({"type": "object", "properties": {
+        "spec": {"type": "object", "properties": {"a-b": {"type": "string"}}},
+        "map": {"type": "object", "additionalProperties": {"type": "string"}},
+    }, "x-kubernetes-validations": [{"rule": "true"}]});
+    let schema = Schema::from_openapi(&document).expect("a schema");
+    let rule = Rule { field: field.to_owned(), ..Rule::clone(&schema.rules[0]) };
+    assert_eq!(rule.place(&schema, Path::Root.field("s")), expected);
+}
+
+#[rstest]
+#[case("'x' + string(self)", false, "x1")]
+#[case("'x'.replace('', self == 1 ? 'ab' : '')", false, "abxab")]
+#[case("lists.range(5121).map(i, 'x').join()", false, "failed rule: self > 1")]
+#[case("oldSelf.hasValue() ? 'a' : 'b'", true, "failed rule: oldSelf.orValue(0) > 9")]
+fn messages_are_evaluated(#[case] text: &str, #[case] looks_back: bool, #[case] expected: &str) {
+    let rule = if looks_back { "oldSelf.orValue(0) > 9" } else { "self > 1" };
+    let mut rule = json!({"rule": rule, "messageExpression": text});
+    if looks_back {
+        rule["optionalOldSelf"] = json!(true);
+    }
+    let document = json!({"type": "integer", "x-kubernetes-validations": [rule]});
+    let schema = Schema::from_openapi(&document).expect("a schema");
+    assert_eq!(schema.broken_rules, []);
+    let errors = schema.judge(&json!(1), looks_back.then_some(&json!(2))).errors;
+    assert_eq!(errors[0].message, format!("Invalid value: 1: {expected}"));
+}
+
+#[rstest]
+#[case("dyn(self.namespace) < dyn('a')", "'no such overload': call arguments did not match")]
+#[case("dyn(1) || false", "'no such overload': call arguments did not match")]
+#[case("bool(dyn(1))", "'no such overload: bool(int)': call arguments")]
+#[case("dyn(self.namespace).size() == 1", "'no such overload: size(int)': call arguments")]
+#[case("int('a' + 'b') == 1", "type conversion error from 'string' to 'int' evaluating")]
+#[case("self.list.filter(x, false).max() == 'a'", "max called on empty list evaluating rule")]
+fn errors_have_the_words_of_kubernetes(#[case] rule: &str, #[case] expected: &str) {
+    let messages = violations(rule, &json!({"namespace": 1, "list": []}));
+    assert!(messages[0].contains(expected), "{messages:?}");
 }
 
 #[test]
