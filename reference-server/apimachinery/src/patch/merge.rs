@@ -49,9 +49,15 @@ fn prune_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|_, field| !field.is_null());
-            fields.values_mut().for_each(prune_nulls);
+            for field in fields.values_mut() {
+                prune_nulls(field);
+            }
         }
-        Value::Array(items) => items.iter_mut().for_each(prune_nulls),
+        Value::Array(items) => {
+            for item in items {
+                prune_nulls(item);
+            }
+        }
         _ => {}
     }
 }

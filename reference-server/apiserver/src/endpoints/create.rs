@@ -119,9 +119,6 @@ pub(super) async fn create(
         }
         ty.default(&mut object);
         validate(call, &object)?;
-        for warning in (ty.hooks.warn)(&object) {
-            call.record.warn(warning);
-        }
         match &owners {
             Some(owners) => object.set_meta("managedFields", owners.clone()),
             None => own(call, &mut object, origin)?,
@@ -263,15 +260,18 @@ fn begin_life(object: &mut Value) {
     object.set_meta("creationTimestamp", timestamp(0));
 }
 
+/// Rejects an invalid object, and warns about a valid one.
 fn validate(call: &Call, object: &Value) -> Result<(), ApiError> {
     let ty = &*call.ty;
     let mut errors = metadata::validate(object, ty.meta_rules());
     errors.extend(ty.validate(object));
-    if errors.is_empty() {
-        Ok(())
-    } else {
-        Err(ApiError::invalid(ty.subject(), object.meta("name"), &errors))
+    if !errors.is_empty() {
+        return Err(ApiError::invalid(ty.subject(), object.meta("name"), &errors));
     }
+    for warning in (ty.hooks.warn)(object) {
+        call.record.warn(warning);
+    }
+    Ok(())
 }
 
 /// Returns the prefix, shortened so that the name fits into a label, with a random suffix.
