@@ -17,6 +17,8 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }),
         Fault::SelectableFieldsOfTheStoredVersion => other_versions(|version| {
             remove(version, "selectableFields");
+            // Versions with one schema must have the same selectable fields.
+            version["schema"]["openAPIV3Schema"]["description"] = "no selectable fields".into();
         }),
         Fault::ColumnsOfTheStoredVersion => other_versions(|version| {
             remove(version, "additionalPrinterColumns");

@@ -176,6 +176,17 @@ mod tests {
         },
         &[]
     )]
+    // kube-apiserver does not look for the schema that the versions share.
+    #[case(
+        |d: &mut Value| {
+            let mut version = d["spec"]["versions"][0].clone();
+            version["name"] = json!("v2");
+            version["storage"] = json!(false);
+            version["selectableFields"] = Value::Null;
+            d["spec"]["versions"].as_array_mut().unwrap().push(version);
+        },
+        &[("spec.versions[0].selectableFields", FieldValueInvalid)]
+    )]
     #[case(
         |d: &mut Value| d["spec"]["names"]["shortNames"] = json!([""]),
         &[("spec.names.shortNames[0]", FieldValueInvalid)]

@@ -33,7 +33,7 @@ pub(super) fn validate(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
     errors.extend(names::validate(&spec["names"], path.field("names")));
     let has_status = is_served(&spec["subresources"])
         || versions.iter().any(|version| is_served(&version["subresources"]));
-    errors.extend(validate_parts(spec, "validation", has_status, &Value::Null, path));
+    errors.extend(validate_parts(spec, "validation", has_status, path));
     let at = path.field("conversion");
     let strategy = &spec["conversion"]["strategy"];
     if strategy != "None" && spec["preserveUnknownFields"] == true {
@@ -92,18 +92,15 @@ fn validate_version(spec: &Value, version: &Value, path: Path<'_>) -> Vec<FieldE
     let mut errors: Vec<_> = (!wrong.is_empty()).then(error).into_iter().collect();
     errors.extend(version::validate_warning(version, path));
     let has_status = is_served(&spec["subresources"]) || is_served(&version["subresources"]);
-    let shared = &spec["validation"]["openAPIV3Schema"];
-    errors.extend(validate_parts(version, "schema", has_status, shared, path));
+    errors.extend(validate_parts(version, "schema", has_status, path));
     errors
 }
 
-/// Validates the parts that the versions can share. `keyword` is the name of the schema, and
-/// `shared` the schema of all versions.
+/// Validates the parts that the versions can share. `keyword` is the name of the schema.
 fn validate_parts(
     holder: &Value,
     keyword: &str,
     has_status: bool,
-    shared: &Value,
     path: Path<'_>,
 ) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -118,7 +115,6 @@ fn validate_parts(
     errors.extend(version::validate_columns(&holder[columns], path.field(columns)));
     let fields = &holder["selectableFields"];
     let at = path.field("selectableFields");
-    let document = if document.is_object() { document } else { shared };
     if document.is_object() {
         errors.extend(version::validate_selectable(fields, document, at));
     } else if !fields.is_null() {
