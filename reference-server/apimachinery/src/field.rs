@@ -171,6 +171,17 @@ impl FieldError {
         )
     }
 
+    /// Shortens the path in the message to that inside of `outer`. The field stays complete.
+    #[must_use]
+    pub fn shown_within(mut self, outer: &str) -> Self {
+        if let Some(inside) = self.field.strip_prefix(outer) {
+            let place = format!("{} in body", self.field);
+            let inside = format!("{} in body", inside.trim_start_matches('.'));
+            self.message = self.message.replacen(&place, &inside, 1);
+        }
+        self
+    }
+
     fn new(field: impl Display, reason: CauseReason, message: String) -> Self {
         Self { field: field.to_string(), reason, message }
     }
@@ -266,6 +277,23 @@ mod tests {
             |letters: usize| FieldError::invalid("f", &"ä".repeat(letters).into(), "why").message;
         assert_eq!(message(511), format!("Invalid value: \"{}\": why", "ä".repeat(511)));
         assert_eq!(message(512), format!("Invalid value: \"{}…: why", "ä".repeat(511)));
+    }
+
+    #[test]
+    fn a_message_can_show_a_part_of_the_path() {
+        let error = |field: &str| {
+            let why = format!("{field} in body must be of type integer: \"string\"");
+            FieldError::wrong_type(field, "string", &why)
+        };
+        let message = |field: &str, outer: &str| error(field).shown_within(outer).message;
+        let text = |path: &str| {
+            format!("Invalid value: \"string\": {path} in body must be of type integer: \"string\"")
+        };
+        assert_eq!(message("status.size", "status."), text("size"));
+        assert_eq!(message("a.default.size", "a.default"), text("size"));
+        assert_eq!(message("a.default", "a.default"), text(""));
+        assert_eq!(message("spec.size", "status."), text("spec.size"));
+        assert_eq!(error("a.default.size").shown_within("a.default").field, "a.default.size");
     }
 
     #[test]

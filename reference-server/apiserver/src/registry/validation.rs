@@ -41,10 +41,8 @@ impl ResourceType {
         let mut errors = (self.hooks.validate_status)(new, old);
         if self.custom {
             let mut judgement = self.validate_update(new, old);
-            for error in &mut judgement.errors {
-                in_status(error);
-            }
-            errors.append(&mut judgement.errors);
+            let found = std::mem::take(&mut judgement.errors);
+            errors.extend(found.into_iter().map(|error| error.shown_within("status.")));
             return Judgement { errors, ..judgement };
         }
         let fields = self.schema.properties.get("status").into_iter();
@@ -80,12 +78,4 @@ impl ResourceType {
 
 fn only_errors(errors: Vec<FieldError>) -> Judgement {
     Judgement { errors, warnings: Vec::new() }
-}
-
-/// Shortens the path in the message to that inside of the status. The field stays complete.
-fn in_status(error: &mut FieldError) {
-    if let Some(inside) = error.field.strip_prefix("status.") {
-        let place = format!("{} in body", error.field);
-        error.message = error.message.replacen(&place, &format!("{inside} in body"), 1);
-    }
 }

@@ -19,7 +19,7 @@ use super::value::{canonical, escaped, to_json};
 pub(super) struct Object {
     /// The declared fields, by their names in expressions.
     fields: CelMap<'static>,
-    /// The names of the declared fields, including those that are null.
+    /// The names of the declared fields. Fields that are null have a name, but no value.
     names: CelList<'static>,
     /// The fields that expressions cannot access.
     hidden: BTreeMap<String, Value>,

@@ -1,6 +1,6 @@
 //! Conversion of objects to CEL values with the types of the schema.
 //!
-//! `1` in a field of type number becomes a CEL double, and a date becomes a timestamp. A field
+//! `1` in a field of type number is a CEL double, and a date is a timestamp. A field
 //! whose name is not an identifier has an escaped name. Undeclared fields are hidden.
 
 use std::collections::{BTreeMap, HashMap};

@@ -84,7 +84,7 @@ fn validate_url(url: &str, path: Path<'_>) -> Vec<FieldError> {
 }
 
 fn validate_service(service: &Value, path: Path<'_>) -> Vec<FieldError> {
-    // kube-apiserver confuses the two.
+    // kube-apiserver exchanges the two, so its error names the other field.
     let swapped = [("name", "namespace"), ("namespace", "name")];
     let missing = swapped.iter().filter(|(_, field)| text(service, field).is_empty());
     let mut errors: Vec<_> =

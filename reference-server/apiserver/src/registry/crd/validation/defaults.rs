@@ -11,14 +11,12 @@ pub(super) fn validate(document: &Value, schema: &Schema, path: Path<'_>) -> Vec
         if !schema.unknown_fields(default).is_empty() {
             errors.push(FieldError::invalid(at, default, "must not have unknown fields"));
         }
-        let mut wrong = schema.validate_at(default, None, at);
-        for error in &mut wrong {
-            name_within(error, at);
-        }
+        let wrong = schema.validate_at(default, None, at);
         if wrong.is_empty() {
             errors.extend(schema.rule_violations_at(default, at));
         }
-        errors.extend(wrong);
+        let outer = at.to_string();
+        errors.extend(wrong.into_iter().map(|error| error.shown_within(&outer)));
     }
     // Maps cannot have defaults in their values, because the keys are unknown.
     if let Some(items) = &schema.items {
@@ -31,13 +29,4 @@ pub(super) fn validate(document: &Value, schema: &Schema, path: Path<'_>) -> Vec
         }
     }
     errors
-}
-
-/// Shortens the path in the message to that inside of the default. The field stays complete.
-fn name_within(error: &mut FieldError, at: Path<'_>) {
-    let place = format!("{} in body", error.field);
-    if let Some(inside) = error.field.strip_prefix(&at.to_string()) {
-        let inside = format!("{} in body", inside.trim_start_matches('.'));
-        error.message = error.message.replacen(&place, &inside, 1);
-    }
 }

@@ -117,7 +117,7 @@ struct Context {
     is_metadata: bool,
     /// Why the schema may have no default.
     no_default: Option<String>,
-    /// The closest place to the root from which on old values are ambiguous.
+    /// The highest list or map below which old values are ambiguous.
     uncorrelated: Option<String>,
 }
 

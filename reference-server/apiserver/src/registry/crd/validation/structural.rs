@@ -12,7 +12,8 @@ const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 
-/// Keywords that a part of `allOf`, `anyOf`, `oneOf` and `not` must not have, in a word.
+/// The keywords that parts of `allOf`, `anyOf`, `oneOf` and `not` must not have, each with the word
+/// for its absence in the error.
 const STRUCTURE: [(&str, &str); 12] = [
     ("type", "empty"),
     ("additionalProperties", "undefined"),
