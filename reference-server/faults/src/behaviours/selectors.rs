@@ -1,5 +1,6 @@
 //! Wrong label and field selectors. The server behind receives another selector instead.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -96,6 +97,15 @@ fn set_based(fault: Fault) -> Option<Box<dyn Middleware>> {
         }),
         Fault::SelectorInMatchesPrefix => {
             around(|request, next| Box::pin(in_matches_prefix(request, next)))
+        }
+        Fault::SelectorComparisonIgnored => requests(|request| {
+            edit_labels(request, |term| match parse(term) {
+                Term::Compares { .. } => Vec::new(),
+                _ => vec![term.to_owned()],
+            });
+        }),
+        Fault::SelectorComparisonOfText => {
+            around(|request, next| Box::pin(compare_text(request, next)))
         }
         _ => return None,
     })
@@ -218,6 +228,31 @@ async fn in_matches_prefix(mut request: Request, next: Next<'_>) -> Response {
     next.send(request).await
 }
 
+/// The label selectors `key>a` and `key<a` compare the values of existing objects as text.
+async fn compare_text(mut request: Request, next: Next<'_>) -> Response {
+    let selector = request.query().get(LABELS).unwrap_or_default().to_owned();
+    let mut terms = Vec::new();
+    for term in label_terms(&selector) {
+        match parse(term) {
+            Term::Compares { key, order, bound } => {
+                let known = known_values(&request, next, key).await;
+                let chosen: Vec<_> =
+                    known.into_iter().filter(|value| value.as_str().cmp(bound) == order).collect();
+                terms.push(if chosen.is_empty() {
+                    format!("{key},!{key}")
+                } else {
+                    format!("{key} in ({})", chosen.join(","))
+                });
+            }
+            _ => terms.push(term.to_owned()),
+        }
+    }
+    if !terms.is_empty() {
+        set(&mut request, LABELS, &terms);
+    }
+    next.send(request).await
+}
+
 /// The values of a label in the collection of a request.
 async fn known_values(request: &Request, next: Next<'_>, key: &str) -> BTreeSet<String> {
     let mut query = Query::default();
@@ -255,6 +290,12 @@ enum Term<'a> {
     NotEquals(&'a str),
     In(&'a str, Vec<&'a str>),
     NotIn(&'a str),
+    /// `key>bound` and `key<bound`
+    Compares {
+        key: &'a str,
+        order: Ordering,
+        bound: &'a str,
+    },
     Other,
 }
 
@@ -272,6 +313,11 @@ fn parse(term: &str) -> Term<'_> {
     }
     if let Some((key, _)) = term.split_once("!=") {
         return Term::NotEquals(key.trim());
+    }
+    for (sign, order) in [('>', Ordering::Greater), ('<', Ordering::Less)] {
+        if let Some((key, bound)) = term.split_once(sign) {
+            return Term::Compares { key: key.trim(), order, bound: bound.trim() };
+        }
     }
     let key = term.strip_prefix('!').unwrap_or(term);
     let is_key = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
@@ -329,6 +375,8 @@ mod tests {
     #[case("a!=b", Term::NotEquals("a"))]
     #[case("a in (b, c)", Term::In("a", vec!["b", "c"]))]
     #[case("a notin (b)", Term::NotIn("a"))]
+    #[case("a > 1", Term::Compares { key: "a", order: Ordering::Greater, bound: "1" })]
+    #[case("a<1", Term::Compares { key: "a", order: Ordering::Less, bound: "1" })]
     #[case("a=b", Term::Other)]
     #[case("a b", Term::Other)]
     fn terms_have_kinds(#[case] text: &str, #[case] expected: Term<'_>) {
@@ -339,6 +387,7 @@ mod tests {
     #[case(Fault::SelectorNotEqualsNeedsKey, "a!=b,c=d", Some("a,a!=b,c=d"))]
     #[case(Fault::SelectorNotInNeedsKey, "a notin (b)", Some("a,a notin (b)"))]
     #[case(Fault::SelectorExistsIgnored, "a,!b", None)]
+    #[case(Fault::SelectorComparisonIgnored, "a>1,b", Some("b"))]
     #[case(Fault::LabelSelectorIgnored, "a=b", None)]
     #[tokio::test]
     async fn selectors_are_rewritten(
