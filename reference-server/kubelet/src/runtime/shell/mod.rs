@@ -6,6 +6,7 @@
 //! main process of a container.
 
 mod arithmetic;
+mod builtins;
 mod expand;
 mod lexer;
 mod parser;
