@@ -332,6 +332,11 @@ async fn a_put_creates_a_lease_and_later_requires_its_version() {
     let lease = json!({ "metadata": { "name": "l" }, "spec": { "holderIdentity": "a" } });
     let created = server.put(path, &lease).await.expect(201);
     server.put(path, &lease).await.rejected(422, "Invalid");
+    let mut former = created.json.clone();
+    server.delete(path, "").await.expect(200);
+    server.put(path, &former).await.rejected(409, "Conflict");
+    former["metadata"].as_object_mut().unwrap().remove("uid");
+    let created = server.put(path, &former).await.expect(201);
     let mut held = created.json.clone();
     held["spec"]["holderIdentity"] = "b".into();
     server.put(path, &held).await.expect(200);

@@ -260,9 +260,14 @@ fn check_uid(
     if given.is_empty() || given == uid || !change.needs_version {
         return Ok(());
     }
+    Err(other_object(call, given, uid))
+}
+
+/// Returns the error of an update for the object with another UID than the stored one.
+pub(super) fn other_object(call: &Call, given: &str, stored: &str) -> ApiError {
     let why =
-        format!("Precondition failed: UID in precondition: {given}, UID in object meta: {uid}");
-    Err(ApiError::conflict(call.ty.resource(), &call.info.name, &why))
+        format!("Precondition failed: UID in precondition: {given}, UID in object meta: {stored}");
+    ApiError::conflict(call.ty.resource(), &call.info.name, &why)
 }
 
 /// Sets defaults, and removes what the endpoint must not change from the candidate.

@@ -64,6 +64,9 @@ pub(super) async fn handle(
     let creates = call.ty.allows_create_on_update;
     if matches!(part, Part::Whole) && creates && missing() {
         authorize_create(&call.user, &call.info, call.api.rights())?;
+        if !object.meta("uid").is_empty() {
+            return Err(modify::other_object(call, object.meta("uid"), ""));
+        }
         object.unset_meta("resourceVersion");
         let response = match create::create(call, object, Origin::Created, options.dry_run).await? {
             Created::Stored(object) => {
