@@ -21,6 +21,9 @@ const ATTEMPTS: u32 = 3;
 /// Limit on the paths in a notice.
 const NAMED: usize = 10;
 
+/// The longest pause before the remover removes finalizers of controllers.
+const OTHERS_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Time for a namespace to disappear before the remover checks its finalizers.
 const NAMESPACE_TIMEOUT: Duration = Duration::from_millis(300);
 
@@ -68,8 +71,8 @@ impl Remover {
         let exchange = self.insist("DELETE", &format!("{path}?gracePeriodSeconds=0"), None).await;
         match exchange.status() {
             200..=299 => {
-                if exchange.json().is_some_and(is_held) {
-                    self.release(path).await;
+                if let Some(held) = exchange.json().filter(|object| is_held(object)) {
+                    self.release(path, held).await;
                 }
                 if is_namespace(path) {
                     self.see_off(path).await;
@@ -91,13 +94,14 @@ impl Remover {
             _ => None,
         };
         if let Some(deleted) = deleted {
-            let held = names(&deleted, is_held);
+            let items = deleted["items"].as_array().into_iter().flatten();
+            let held: Vec<&Value> = items.filter(|item| is_held(item)).collect();
             // The server decides how many there are, so the requests are limited.
             for some in held.chunks(AT_ONCE) {
-                join_all(
-                    some.iter()
-                        .map(async |name| self.release(&format!("{collection}/{name}")).await),
-                )
+                join_all(some.iter().filter_map(|item| {
+                    let path = format!("{collection}/{}", item["metadata"]["name"].as_str()?);
+                    Some(async move { self.release(&path, item).await })
+                }))
                 .await;
             }
             return;
@@ -106,7 +110,7 @@ impl Remover {
         let left = self.insist("GET", collection, None).await;
         match left.json() {
             Some(list) => {
-                let left = names(list, |_| true);
+                let left = names(list);
                 for some in left.chunks(AT_ONCE) {
                     join_all(
                         some.iter()
@@ -170,24 +174,31 @@ impl Remover {
         found.iter().all(|list| list.json().is_some_and(|list| list["items"] == json!([])))
     }
 
-    /// Removes the finalizers of an object in deletion.
-    async fn release(&self, path: &str) {
-        let mut request = outgoing(
-            "PATCH",
-            path,
-            "application/json",
-            Some(&json!({"metadata": {"finalizers": null}})),
-        );
-        for (name, value) in &mut request.headers {
-            if name == "content-type" {
-                "application/merge-patch+json".clone_into(value);
+    /// Removes the finalizers of an object in deletion. The controllers of other finalizers get some
+    /// time to remove theirs.
+    async fn release(&self, path: &str, object: &Value) {
+        let others: Vec<&Value> = finalizers(object).filter(|name| is_of_others(name)).collect();
+        if !others.is_empty() {
+            self.keep_finalizers(path, &json!(others)).await;
+            let mut pause = Duration::from_millis(50);
+            while pause < OTHERS_TIMEOUT {
+                tokio::time::sleep(pause).await;
+                if self.is_gone(path).await {
+                    return;
+                }
+                pause *= 2;
             }
         }
-        let exchange = self.client.send(request, Instant::now() + REQUEST_TIMEOUT).await;
+        let exchange = self.keep_finalizers(path, &Value::Null).await;
         if !matches!(exchange.status(), 200..=299 | 404 | 410) && !self.is_gone(path).await {
             let notice = format!("cannot take the finalizers off {path}: {}", exchange.in_words());
             self.notice(path, notice);
         }
+    }
+
+    async fn keep_finalizers(&self, path: &str, kept: &Value) -> Exchange {
+        let body = json!({"metadata": {"finalizers": kept}});
+        self.insist("PATCH", path, Some(&body)).await
     }
 
     async fn is_gone(&self, path: &str) -> bool {
@@ -196,14 +207,24 @@ impl Remover {
         matches!(exchange.status(), 404 | 410)
     }
 
-    /// Retries a request that gets no response, 429 or 5xx.
+    /// Retries a request that gets no response, 429 or 5xx. A patch meets writes of controllers, and
+    /// is retried after 409 too.
     async fn insist(&self, method: &str, target: &str, body: Option<&Value>) -> Exchange {
         let mut pause = Duration::from_millis(20);
         let mut attempt = 1;
         loop {
-            let request = outgoing(method, target, "application/json", body);
+            let mut request = outgoing(method, target, "application/json", body);
+            let is_patch = method == "PATCH";
+            if is_patch
+                && let Some((_, value)) =
+                    request.headers.iter_mut().find(|(name, _)| name == "content-type")
+            {
+                "application/merge-patch+json".clone_into(value);
+            }
             let exchange = self.client.send(request, Instant::now() + REQUEST_TIMEOUT).await;
-            if attempt == ATTEMPTS || !matches!(exchange.status(), 0 | 429 | 500..=599) {
+            let may_succeed = matches!(exchange.status(), 0 | 429 | 500..=599)
+                || is_patch && exchange.status() == 409;
+            if attempt == ATTEMPTS || !may_succeed {
                 return exchange;
             }
             attempt += 1;
@@ -228,13 +249,20 @@ fn is_namespace(path: &str) -> bool {
 }
 
 fn is_held(object: &Value) -> bool {
-    object["metadata"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty())
+    finalizers(object).next().is_some()
 }
 
-fn names(list: &Value, which: impl Fn(&Value) -> bool) -> Vec<String> {
+fn finalizers(object: &Value) -> impl Iterator<Item = &Value> {
+    object["metadata"]["finalizers"].as_array().into_iter().flatten()
+}
+
+/// Reports whether neither the suite nor the garbage collector of the server set a finalizer.
+fn is_of_others(finalizer: &Value) -> bool {
+    let name = finalizer.as_str().unwrap_or_default();
+    !name.contains("kubeproof") && !matches!(name, "foregroundDeletion" | "orphan")
+}
+
+fn names(list: &Value) -> Vec<String> {
     let items = list["items"].as_array().into_iter().flatten();
-    items
-        .filter(|item| which(item))
-        .filter_map(|item| item["metadata"]["name"].as_str().map(str::to_owned))
-        .collect()
+    items.filter_map(|item| item["metadata"]["name"].as_str().map(str::to_owned)).collect()
 }

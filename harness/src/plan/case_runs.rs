@@ -171,6 +171,20 @@ fn unserved(case: &Case, capabilities: &Capabilities) -> Option<SkipReason> {
     Some(SkipReason::ResourceNotServed { resource })
 }
 
+/// Reports whether a case on a subject creates pods, which many clusters deny.
+fn creates_pods(filter: &SubjectFilter, name: &ResourceName) -> bool {
+    name.group.is_empty()
+        && name.resource == "pods"
+        && filter.verbs.iter().any(|verb| verb == "create")
+}
+
+/// Reports whether a case has a subject whose creates need the capability `pods`.
+pub(super) fn needs_pods(case: &Case) -> bool {
+    let Some(filter) = &case.subject else { return false };
+    let SubjectSet::Named { names, .. } = &filter.of else { return false };
+    names.iter().any(|name| creates_pods(filter, name))
+}
+
 /// Returns why suitable subjects are absent.
 fn absent(of: &SubjectSet, resolved: &ResolvedSubjects<'_>) -> Vec<SkipReason> {
     let reason = |(name, reason): &(ResourceName, SkipReason)| match of {
@@ -261,6 +275,12 @@ fn fit(
         && name.resource == "namespaces"
         && filter.verbs.iter().any(|verb| verb == "create");
     if makes_namespaces && let Some(reason) = capabilities.missing(Capability::Namespaces) {
+        return Fit::Skipped(reason);
+    }
+    if needs_pods(case)
+        && creates_pods(filter, name)
+        && let Some(reason) = capabilities.missing(Capability::Pods)
+    {
         return Fit::Skipped(reason);
     }
     if let RunNamespace::ReadOnly { reason, .. } = bounds.namespace

@@ -1,5 +1,6 @@
 //! Plans a run: each case on each subject that it applies to, or the reason for a skip.
 
+mod adoption;
 pub(crate) mod case_analysis;
 mod case_runs;
 mod known_failures;
@@ -36,13 +37,13 @@ use crate::target::TargetError;
 use crate::transport::Client;
 use crate::transport::write_policy::WritePolicy;
 
+use self::adoption::adopt;
 pub use self::known_failures::{EntryUsage, KnownFailures, KnownFailuresError};
 pub use self::objects::PlannedObject;
 pub use self::options::{Required, RunOptions};
 pub(crate) use self::place::{Place, place};
 pub(crate) use self::pod::RunPod;
 pub use self::selection::{Pattern, Rerun, Selection, SelectionError, nearest, no_match};
-use self::subject::adopt;
 pub(crate) use self::subject::filled;
 pub use self::subject::{Origin, Subject, SubjectArgument, SubjectError};
 use self::subjects::ResolvedSubjects;
@@ -183,6 +184,9 @@ pub async fn plan(
     let mut needs: BTreeSet<Capability> =
         cases.iter().flat_map(|case| case_analysis::needs(case)).collect();
     needs.extend([Capability::Namespaces, Capability::Crds]);
+    if cases.iter().any(|case| case_runs::needs_pods(case)) {
+        needs.insert(Capability::Pods);
+    }
     if cases.iter().any(|case| case_analysis::explores(&case.steps)) {
         needs.extend(Property::CAPABILITIES);
     }

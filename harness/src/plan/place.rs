@@ -7,7 +7,8 @@ use kubeproof_cases::Catalogue;
 use kubeproof_cases::case::{Capability, ResourceName};
 use tokio::time::Instant;
 
-use super::subject::{Subject, SubjectArgument, adopt, filled};
+use super::adoption::adopt;
+use super::subject::{Subject, SubjectArgument, filled};
 use super::subjects::ResolvedSubjects;
 use super::{
     Install, PlanError, RunNamespace, RunOptions, install_of, require_namespace, run_id,

@@ -1,23 +1,15 @@
 //! The resources that cases run on: standard, of the suite, of the user, and adopted ones.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use futures_util::future::join_all;
 use kubeproof_cases::SubjectDefinition;
 use kubeproof_cases::case::{ResourceName, Scope};
 use serde_json::{Map, Value, json};
 
 use super::notation;
-use crate::capability::{Discovered, ProbeOptions, Requester, STANDARD_VERBS, may_create, root_of};
-use crate::transport::write_policy::WritePolicy;
-
-/// Limit on adopted resources of a target without standard ones.
-const ADOPTED: usize = 2;
-
-/// Limit on resources to probe for adoption.
-const CANDIDATES: usize = 24;
+use crate::capability::{Discovered, STANDARD_VERBS, root_of};
 
 /// A resource that cases run on.
 #[derive(Clone, Debug)]
@@ -305,51 +297,6 @@ fn template_file(path: &Path) -> Result<(Option<String>, Value), SubjectError> {
         metadata.retain(|member, _| matches!(member.as_str(), "labels" | "annotations"));
     }
     Ok((kind, template))
-}
-
-/// Finds resources whose minimal object passes a dry-run create, for targets without known
-/// resources.
-///
-/// Prefers one namespaced and one cluster-scoped resource.
-pub(crate) async fn adopt(
-    requester: &Requester<'_>,
-    resources: &BTreeMap<ResourceName, Discovered>,
-    options: &ProbeOptions<'_>,
-) -> Vec<Subject> {
-    let usable = |found: &Discovered| {
-        ["create", "get", "list", "delete"].iter().all(|v| found.verbs.contains(*v))
-    };
-    let candidates = resources.iter().filter(|(_, found)| usable(found)).take(CANDIDATES);
-    let accepted = join_all(candidates.map(async |(name, found)| {
-        let subject = Subject::discovered(name, found, Origin::Adopted);
-        let manifest = json!({
-            "apiVersion": subject.api_version(), "kind": subject.kind,
-            "metadata": {"name": options.probe_name},
-        });
-        let collection = subject.collection(options.home());
-        accepts(requester, options, &collection, &manifest).await.then_some(subject)
-    }))
-    .await;
-    let (mut adopted, cluster): (Vec<Subject>, Vec<Subject>) =
-        accepted.into_iter().flatten().partition(|subject| subject.namespaced);
-    adopted.truncate(if cluster.is_empty() { ADOPTED } else { 1 });
-    adopted.extend(cluster);
-    adopted.truncate(ADOPTED);
-    adopted
-}
-
-async fn accepts(
-    requester: &Requester<'_>,
-    options: &ProbeOptions<'_>,
-    collection: &str,
-    manifest: &Value,
-) -> bool {
-    if !options.may_send("POST", collection) {
-        // In read-only mode discovery decides. Outside of the given namespace nothing is adopted.
-        return matches!(options.write_policy, WritePolicy::ReadOnly);
-    }
-    let response = may_create(requester, collection, manifest).await;
-    matches!(response, Ok(status) if (200..300).contains(&status))
 }
 
 #[cfg(test)]

@@ -105,7 +105,8 @@ impl Session {
             attempts.add(next.duration);
             result = CaseResult { duration: result.duration + next.duration, ..next };
         }
-        self.without_lost_connections(result).await
+        let result = self.without_lost_connections(result).await;
+        self.without_excusable_rejections(result, planned).await
     }
 
     /// Reports whether another client wrote to the objects of a case.

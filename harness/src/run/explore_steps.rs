@@ -99,9 +99,9 @@ impl Scope<'_> {
         let before = self.record.checks();
         self.record.check(check);
         if let Some(wrong) = &wrong
-            && let Some(right) = self.session.missing_right(wrong, self.deadline).await
+            && let Some(why) = self.session.excuse(wrong, self.planned, self.deadline).await
         {
-            self.record.excuse(before, &format!("the user of the run may not {right}"));
+            self.record.excuse(before, &why);
         }
         Err(Ended)
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::event::NamedExchange;
-use crate::exchange::{Exchange, Received, WatchEnd, parse_json};
+use crate::exchange::{BrokenKind, Exchange, Outcome, Received, WatchEnd, parse_json};
 
 /// The managers of this program begin with it.
 const OWN: &str = "kubeproof";
@@ -55,22 +55,28 @@ impl Attempts {
     }
 }
 
-/// Reports whether the server compacted a version or closed a watch.
+/// Reports whether the server compacted a version, closed a watch, or closed an idle connection.
 pub(super) fn lost_history(exchanges: &[NamedExchange]) -> bool {
     exchanges.iter().any(|named| {
         let exchange = &named.exchange;
+        if let Outcome::Broken(broken) = &exchange.outcome {
+            return broken.kind == BrokenKind::Closed;
+        }
         let chose_its_time = exchange.request.target.contains("timeoutSeconds=");
         exchange.response().is_some_and(|response| {
             response.status == 410
                 || has_expired(response)
-                || (response.end == Some(WatchEnd::Server) && !chose_its_time)
+                || (matches!(response.end, Some(WatchEnd::Server | WatchEnd::Broken(_)))
+                    && !chose_its_time)
         })
     })
 }
 
+/// Reports whether a watch ended with an error after which clients list again.
 fn has_expired(response: &Received) -> bool {
     let last = response.events.last().filter(|event| event.kind == "ERROR");
-    last.is_some_and(|event| event.object.get("code").and_then(Value::as_u64) == Some(410))
+    let code = last.and_then(|event| event.object.get("code")?.as_u64());
+    matches!(code, Some(410 | 500 | 503 | 504))
 }
 
 /// Returns the object of an update that was rejected with 409.
@@ -128,7 +134,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::exchange::{Broken, BrokenKind, Outcome, WatchEvent};
+    use crate::exchange::{Broken, WatchEvent};
     use crate::testing::{event, exchange, received};
 
     fn named(target: &str, outcome: Outcome) -> NamedExchange {
@@ -153,18 +159,26 @@ mod tests {
         named("/a", Outcome::Broken(Broken { kind: BrokenKind::Deadline, message: "late".into() })),
         false
     )]
+    #[case::the_end_of_an_idle_connection(
+        named("/a", Outcome::Broken(Broken { kind: BrokenKind::Closed, message: "gone".into() })),
+        true
+    )]
     #[case::a_watch_goes_on(watched("/a?watch=1", vec![], None), false)]
     #[case::the_case_hung_up(watched("/a?watch=1", vec![], Some(WatchEnd::Client)), false)]
     #[case::a_watch_broke(
         watched("/a?watch=1", vec![], Some(WatchEnd::Broken("reset".into()))),
-        false
+        true
     )]
     #[case::the_time_that_was_asked_for(
         watched("/a?watch=1&timeoutSeconds=1", vec![], Some(WatchEnd::Server)),
         false
     )]
-    #[case::another_error(
+    #[case::a_watch_lost_its_storage(
         watched("/a?watch=1", vec![event("ERROR", json!({"code": 500}))], Some(WatchEnd::Client)),
+        true
+    )]
+    #[case::another_error(
+        watched("/a?watch=1", vec![event("ERROR", json!({"code": 403}))], Some(WatchEnd::Client)),
         false
     )]
     #[case::an_object_of_that_code(

@@ -1,16 +1,66 @@
-//! Missing rights of the user of the run. They are errors of the run, not failures of the server.
+//! Rejections that say nothing about the server: of a user without a right, by an administrator's
+//! quota or webhook, and of a busy server. They are errors of the run, not failures of the server.
+
+use std::time::Duration;
 
 use kubeproof_cases::case::Identity;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::case::Session;
-use crate::capability::Requester;
+use crate::capability::{Requester, dry_create};
+use crate::event::{CaseResult, CheckResult, Judgement, NamedExchange, Verdict};
 use crate::exchange::Exchange;
+use crate::plan::PlannedRun;
+use crate::transport::asks_to_wait;
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
+/// Time to find out why the server rejected a request.
+const INQUIRY: Duration = Duration::from_secs(10);
+
 impl Session {
+    /// Turns failures by rejections that say nothing about the server into errors.
+    pub(super) async fn without_excusable_rejections(
+        &self,
+        mut result: CaseResult,
+        planned: &PlannedRun,
+    ) -> CaseResult {
+        let deadline = Instant::now() + INQUIRY;
+        let mut excused = false;
+        for check in &mut result.checks {
+            let Some(rejected) = rejected(check, &result.exchanges) else { continue };
+            if let Some(why) = self.excuse(rejected, planned, deadline).await {
+                check.verdict = Verdict::Error;
+                check.message = format!("{}; {why}", check.message);
+                check.symptom = None;
+                excused = true;
+            }
+        }
+        if !excused {
+            return result;
+        }
+        let judgement = Judgement::of(&result.checks, result.level);
+        CaseResult { verdict: judgement.verdict, reason: judgement.reason, ..result }
+    }
+
+    /// Returns why a rejection says nothing about the server.
+    pub(super) async fn excuse(
+        &self,
+        exchange: &Exchange,
+        planned: &PlannedRun,
+        deadline: Instant,
+    ) -> Option<String> {
+        if asks_to_wait(exchange) {
+            return Some("the server was too busy for the request".to_owned());
+        }
+        if let Some(right) = self.missing_right(exchange, deadline).await {
+            return Some(format!("the user of the run may not {right}"));
+        }
+        let denial = self.denial(exchange, planned, deadline).await?;
+        Some(format!("the server denies a plain object too: {denial}"))
+    }
+
     /// Returns what the user of the run may not do, if the server denied a request for this reason.
     /// The server confirms it in an access review.
     pub(super) async fn missing_right(
@@ -19,11 +69,7 @@ impl Session {
         deadline: Instant,
     ) -> Option<String> {
         let request = &exchange.request;
-        let impersonates = request
-            .headers
-            .iter()
-            .any(|(name, _)| name.to_ascii_lowercase().starts_with("impersonate-"));
-        if exchange.status() != 403 || request.identity != Identity::Admin || impersonates {
+        if !is_denied(exchange) || self.impersonates_another(exchange).await {
             return None;
         }
         let attributes = Attributes::of(&request.method, &request.target);
@@ -36,6 +82,53 @@ impl Session {
         let allowed = review.json().map(|review| &review["status"]["allowed"]);
         (review.status() == 201 && allowed == Some(&json!(false))).then(|| attributes.in_words())
     }
+
+    /// Reports whether the case, not the command line, chose the user of a request.
+    async fn impersonates_another(&self, exchange: &Exchange) -> bool {
+        let mut names = exchange.request.headers.iter().map(|(name, _)| name.to_ascii_lowercase());
+        names.any(|name| name.starts_with("impersonate-")) && !self.client.impersonates().await
+    }
+
+    /// Returns how the server rejects a plain object of the subject, after it denied the create of
+    /// another one. Quotas and webhooks deny it although the user has the right.
+    async fn denial(
+        &self,
+        exchange: &Exchange,
+        planned: &PlannedRun,
+        deadline: Instant,
+    ) -> Option<String> {
+        let subject = planned.subject.as_deref()?;
+        let collection = exchange.request.target.split('?').next().unwrap_or_default();
+        let is_create = exchange.request.method == "POST"
+            && collection == subject.collection(&self.namespace)
+            && is_denied(exchange);
+        if !is_create || !self.client.may_send("POST", collection) {
+            return None;
+        }
+        let object = subject.object(&self.namespace, &format!("{}-plain", planned.name));
+        let requester = Requester { client: &self.client, deadline };
+        let plain = dry_create(&requester, collection, &object).await;
+        (plain.status() == 403).then(|| plain.in_words())
+    }
+}
+
+/// Returns the rejection that a failed check is about.
+fn rejected<'a>(check: &CheckResult, exchanges: &'a [NamedExchange]) -> Option<&'a Exchange> {
+    if !matches!(check.verdict, Verdict::Fail | Verdict::Warn) {
+        return None;
+    }
+    let of_check = |named: &&NamedExchange| {
+        check.steps.iter().any(|step| {
+            let rest = named.step.strip_prefix(step.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.', '/']))
+        })
+    };
+    let last = exchanges.iter().filter(of_check).next_back()?;
+    (is_denied(&last.exchange) || asks_to_wait(&last.exchange)).then_some(&*last.exchange)
+}
+
+fn is_denied(exchange: &Exchange) -> bool {
+    exchange.status() == 403 && exchange.request.identity == Identity::Admin
 }
 
 /// What a request does, as authorization sees it.

@@ -179,9 +179,9 @@ impl Scope<'_> {
         self.judge(&request.expect, &request.id, Some(exchange), &missing);
         let flow = self.require(&missing, &request.id);
         if self.record.fails_from(before)
-            && let Some(right) = self.session.missing_right(exchange, self.deadline).await
+            && let Some(why) = self.session.excuse(exchange, self.planned, self.deadline).await
         {
-            self.record.excuse(before, &format!("the user of the run may not {right}"));
+            self.record.excuse(before, &why);
             return Err(Ended);
         }
         flow
@@ -286,7 +286,7 @@ fn resource_of(target: &str, planned: &PlannedRun) -> String {
 /// does an oversized response, because it may still be valid.
 fn broken_verdict(broken: &Broken) -> Verdict {
     match broken.kind {
-        BrokenKind::Protocol | BrokenKind::Deadline => Verdict::Fail,
+        BrokenKind::Protocol | BrokenKind::Closed | BrokenKind::Deadline => Verdict::Fail,
         BrokenKind::NotSent
         | BrokenKind::Budget
         | BrokenKind::Connect

@@ -10,6 +10,7 @@ mod exact;
 mod failure;
 pub(crate) mod health;
 mod identity;
+mod limits;
 mod memory;
 mod ping;
 mod pooled;
@@ -37,9 +38,11 @@ use crate::exchange::{Broken, Exchange, Outcome, Sent};
 use crate::target::{PreparedTls, TargetConfig, TargetError, TlsConfig};
 
 use self::health::Health;
+pub use self::limits::Limits;
 use self::memory::MemoryBudget;
 pub use self::ping::Reached;
 use self::queue::{Queue, Turn};
+pub(crate) use self::retry::asks_to_wait;
 pub use self::secrets::Secrets;
 use self::stream::{Handshake, OpenStream, Shape};
 use self::watch::OpenWatch;
@@ -71,37 +74,6 @@ pub struct Upgrade<'a> {
     pub shape: &'a Shape,
     /// True to send the bearer token as a subprotocol, like browsers.
     pub token_in_protocols: bool,
-}
-
-/// Limits on responses and on the request rate.
-#[derive(Clone, Debug)]
-pub struct Limits {
-    /// Bytes of an ordinary body.
-    pub max_body: usize,
-    /// Memory of all large responses and watch events together.
-    pub max_held: usize,
-    /// Bytes of an event of a watch.
-    pub max_event: usize,
-    /// Bytes of a watch.
-    pub max_watch_bytes: usize,
-    /// Requests per second.
-    pub max_rps: Option<u32>,
-    /// Time limit of a connection, including TLS. It is shorter than request deadlines, so that an
-    /// unreachable server differs from one that hangs.
-    pub connect_timeout: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            max_body: 32 << 20,
-            max_held: 96 << 20,
-            max_event: 8 << 20,
-            max_watch_bytes: 32 << 20,
-            max_rps: None,
-            connect_timeout: Duration::from_secs(10),
-        }
-    }
 }
 
 /// A client of one server. Clones share connections and limits.
@@ -245,9 +217,11 @@ impl Client {
             let started = Instant::now();
             let outcome = match plain.send(request, ready.anonymous, deadline, budget).await {
                 Ok(outcome) => outcome,
-                Err(failure) if !failure.unprocessed => Outcome::Broken(failure.broken),
-                // Servers may close HTTP/2 connections at any time, and identify the unprocessed
-                // requests. These are sent again over a dedicated connection.
+                Err(failure) if !failure.may_be_sent_again(&sent.method) => {
+                    Outcome::Broken(failure.broken)
+                }
+                // Servers may close connections at any time. The request is sent again over a
+                // dedicated connection.
                 Err(_) => match self.turn(deadline).await {
                     Ok(()) => exact::send(dialer, ready, deadline, budget).await.1,
                     Err(broken) => Outcome::Broken(broken),

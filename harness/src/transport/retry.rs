@@ -34,12 +34,20 @@ pub(super) async fn with_retries<T, A: Future<Output = T>>(
     }
 }
 
-/// Returns the delay before the next attempt, or `None` for a final response.
+/// Reports whether a final response asks for another attempt, for which no time was left.
+pub(crate) fn asks_to_wait(exchange: &Exchange) -> bool {
+    delay(exchange).is_some()
+}
+
+/// Returns the pause before the next attempt, or `None` for a final response.
 fn pause(exchange: &Exchange, deadline: Instant) -> Option<Duration> {
+    delay(exchange).filter(|pause| Instant::now() + *pause < deadline)
+}
+
+fn delay(exchange: &Exchange) -> Option<Duration> {
     let response = exchange.response()?;
     let after = response.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("retry-after"));
-    let pause = requested_delay(response.status, after.map(|(_, value)| value.as_str()))?;
-    (Instant::now() + pause < deadline).then_some(pause)
+    requested_delay(response.status, after.map(|(_, value)| value.as_str()))
 }
 
 /// Returns the delay of a 429 with Retry-After.

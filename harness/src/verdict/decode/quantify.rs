@@ -118,11 +118,25 @@ impl View<'_> {
             let text = format!("{name}: {}; expected {expected}{with}", tally(&values));
             Why { text, facts: vec![(name, json!(values))], ..Why::default() }
         } else {
-            let why = items
-                .first()
+            let held = |item: &&Item| {
+                self.with(found.variable, *item, |inner| inner.count_held(found.body))
+            };
+            // The first of the items that come closest.
+            let closest = items.iter().rev().max_by_key(held);
+            let why = closest
                 .map(|item| self.with(found.variable, item, |inner| inner.explain(found.body)));
             let why = why.unwrap_or_default();
             Why { text: format!("none of {of} is as expected: {}", why.text), ..why }
+        }
+    }
+
+    /// Counts the operands of `&&` that hold.
+    fn count_held(self, condition: &IdedExpr) -> usize {
+        match call(condition).map(|call| (call.func_name.as_str(), operands(call))) {
+            Some((operators::LOGICAL_AND, parts)) => {
+                parts.iter().map(|part| self.count_held(part)).sum()
+            }
+            _ => usize::from(self.holds(condition)),
         }
     }
 
