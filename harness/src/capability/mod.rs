@@ -23,7 +23,7 @@ use crate::transport::{Client, Outgoing};
 use self::home::Home;
 pub(crate) use discovery::{Discovery, STANDARD_VERBS, Search, WantedResource, resource_list};
 use probe::Finding;
-pub(crate) use probe::{dry_create, ignores_limit, may_create, root_of};
+pub(crate) use probe::{dry_create, ignores_limit, is_denied_by_policy, may_create, root_of};
 
 /// The capabilities of a target.
 #[derive(Clone, Debug, Default)]

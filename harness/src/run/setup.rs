@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::record::Record;
-use crate::capability::{Requester, STANDARD_VERBS, resource_list};
+use crate::capability::{Requester, STANDARD_VERBS, is_denied_by_policy, resource_list};
 use crate::event::{CheckResult, SkipReason, Symptom, Verdict};
 use crate::exchange::Exchange;
 use crate::plan::Install;
@@ -98,11 +98,12 @@ impl SetupFailure {
     }
 }
 
-/// Returns the verdict on a rejected precondition. Missing rights and a busy server are errors of
-/// the run.
+/// Returns the verdict on a rejected precondition. Missing rights, a policy of the cluster and a
+/// busy server are errors of the run.
 pub(super) fn rejection_verdict(exchange: &Exchange) -> Verdict {
     match exchange.status() {
         0 | 401 | 403 | 429 | 503 => Verdict::Error,
+        _ if is_denied_by_policy(exchange) => Verdict::Error,
         _ => Verdict::Fail,
     }
 }

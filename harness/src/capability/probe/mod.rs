@@ -214,7 +214,8 @@ pub(crate) async fn may_create(
 
 /// Returns the skip reason if the server permits no create in this collection.
 fn create_rejection(collection: &str, exchange: &Exchange) -> Option<SkipReason> {
-    let is_rejected = matches!(exchange.status(), 401 | 403 | 404 | 405) || is_denied(exchange);
+    let is_rejected =
+        matches!(exchange.status(), 401 | 403 | 404 | 405) || is_denied_by_policy(exchange);
     is_rejected.then(|| SkipReason::CreateRejected {
         collection: collection.to_owned(),
         response: exchange.in_words(),
@@ -223,7 +224,7 @@ fn create_rejection(collection: &str, exchange: &Exchange) -> Option<SkipReason>
 
 /// Reports whether a webhook or a policy of the cluster denied a valid object. Their administrators
 /// choose the status code.
-fn is_denied(exchange: &Exchange) -> bool {
+pub(crate) fn is_denied_by_policy(exchange: &Exchange) -> bool {
     let message = exchange.json().and_then(|status| status["message"].as_str()).unwrap_or_default();
     (400..500).contains(&exchange.status())
         && ["denied the request", "denied request"].iter().any(|text| message.contains(text))
