@@ -4,23 +4,20 @@
 //! each expression is walked once with the types of the schema. The same walk adds up the cost of
 //! an evaluation on values of the maximum size, in the units of kube-apiserver.
 
+mod calls;
+mod loops;
+
 use std::sync::Arc;
 
-use cel::common::ast::{
-    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, operators,
-};
-use cel::{Context, Value as Cel};
+use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr};
 
-use super::super::{Kind, Schema, pattern};
-use super::cost::{self, NEW_LIST, NEW_MAP};
-use super::counted::counted;
+use self::loops::is_binding;
+use super::super::{Kind, Schema};
+use super::cost::{NEW_LIST, NEW_MAP};
 use super::device::Part;
 use super::expression::{AUTHORIZER, Names, REQUEST_RESOURCE};
-use super::format;
-use super::library;
 use super::messages;
 use super::node::{Entry, Node};
-use super::signatures;
 use super::size::{Place, Range};
 use super::types::Type;
 
@@ -236,209 +233,6 @@ impl<'s> Checker<'s> {
         TYPES.contains(&names.join(".").as_str())
             && self.scope.iter().all(|variable| variable.name != *first)
     }
-
-    fn call(&mut self, call: &CallExpr) -> Result<Node<'s>, String> {
-        if call.func_name == operators::OPT_SELECT {
-            return self.optional_select(call);
-        }
-        let mut arguments = Vec::new();
-        let formats = u64::from(call.func_name == "format");
-        self.formats += formats;
-        let name = match &call.target {
-            None => call.func_name.clone(),
-            Some(target) => {
-                if let Some(name) = self.qualified(target, &call.func_name) {
-                    name
-                } else {
-                    arguments.push(self.infer(target)?);
-                    format!(".{}", call.func_name)
-                }
-            }
-        };
-        arguments.extend(self.infer_all(&call.args)?);
-        self.formats -= formats;
-        let types: Vec<Type<'s>> = arguments.iter().map(|argument| argument.ty.clone()).collect();
-        let ty = signatures::call(&name, &types)?;
-        check_literal(&name, call)?;
-        self.check_format(&name, call)?;
-        Ok(self.called(&name, ty, &arguments))
-    }
-
-    /// Checks a constant text of `format` with a list of arguments.
-    fn check_format(&self, name: &str, call: &CallExpr) -> Result<(), String> {
-        let target = call.target.as_deref().map(|target| &target.expr);
-        match (name, target, call.args.as_slice()) {
-            (
-                ".format",
-                Some(Expr::Literal(LiteralValue::String(text))),
-                [IdedExpr { expr: Expr::List(list), .. }],
-            ) => {
-                debug_assert_eq!(list.elements.len(), self.items.len());
-                format::check(text.inner(), &self.items)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Returns the result of a call with its size and cost.
-    fn called(&self, name: &str, ty: Type<'s>, arguments: &[Node<'s>]) -> Node<'s> {
-        let all = steps(arguments, 0);
-        match (name, arguments) {
-            (operators::LOGICAL_AND | operators::LOGICAL_OR, _) => Node::new(ty, all),
-            (operators::CONDITIONAL, [condition, yes, no]) => {
-                let cost = condition.cost.saturating_add(yes.cost.max(no.cost));
-                let size = yes.size_or_unknown().union(no.size_or_unknown());
-                let mut node = Node::new(ty, cost).sized(Some(size));
-                node.entry = Entry::union(yes.entry, no.entry);
-                node
-            }
-            ("dyn", [value]) => {
-                let mut node = Node::new(ty, all.saturating_add(1)).sized(value.size);
-                node.entry = value.entry;
-                node
-            }
-            (operators::INDEX, [container, _]) if !matches!(container.ty, Type::Optional(_)) => {
-                let node = Node::new(ty, all.saturating_add(1));
-                let node = node.at(container.place.contents(self.root));
-                node.sized(container.entry.map(|entry| entry.values))
-            }
-            _ => {
-                let own = cost::of(name, arguments);
-                let mut node = Node::new(ty, all.saturating_add(own.cost)).sized(own.size);
-                if let (operators::ADD, [one, other]) = (name, arguments) {
-                    node.entry = Entry::union(one.entry, other.entry);
-                }
-                node
-            }
-        }
-    }
-
-    /// Returns the qualified name of a function like `optional.of`, which looks like a method call.
-    fn qualified(&self, target: &IdedExpr, method: &str) -> Option<String> {
-        let Expr::Ident(namespace) = &target.expr else { return None };
-        let name = format!("{namespace}.{method}");
-        let shadowed = self.scope.iter().any(|variable| variable.name == *namespace);
-        (!shadowed && signatures::is_function(&name)).then_some(name)
-    }
-
-    /// Checks `a.?b`. The parser represents the field as a literal.
-    fn optional_select(&mut self, call: &CallExpr) -> Result<Node<'s>, String> {
-        let [operand, IdedExpr { expr: Expr::Literal(LiteralValue::String(field)), .. }] =
-            call.args.as_slice()
-        else {
-            return Err("an optional field must be named".to_owned());
-        };
-        let operand = self.infer(operand)?;
-        let ty = match operand.ty.field(field.inner())? {
-            already @ Type::Optional(_) => already,
-            ty => Type::Optional(Box::new(ty)),
-        };
-        Ok(Node::new(ty, operand.cost.saturating_add(1)))
-    }
-
-    fn comprehension(&mut self, loops: &ComprehensionExpr) -> Result<Node<'s>, String> {
-        let range = self.infer(&loops.iter_range)?;
-        let start = self.infer(&loops.accu_init)?;
-        let depth = self.scope.len();
-        self.declare(&loops.accu_var, &start);
-        self.declare_items(loops, &range)?;
-        let goes_on = self.infer(&loops.loop_cond)?;
-        let step = self.infer(&loops.loop_step)?;
-        if !goes_on.ty.agrees(&Type::Bool) {
-            let ty = goes_on.ty;
-            return Err(format!("found no matching overload for a condition of type '{ty}'"));
-        }
-        if !start.ty.agrees(&step.ty) {
-            let ty = step.ty;
-            return Err(format!("found no matching overload for a predicate of type '{ty}'"));
-        }
-        self.scope.truncate(depth + 1);
-        if let Some(accumulator) = self.scope.last_mut() {
-            accumulator.ty = match (start.ty.clone(), step.ty) {
-                (Type::List(_), Type::List(item)) => Type::List(item),
-                (start, step) => start.join(step),
-            };
-        }
-        let result = self.infer(&loops.result)?;
-        self.scope.truncate(depth);
-        let rounds = range.size_or_unknown();
-        let round = goes_on.cost.saturating_add(step.cost);
-        let fixed = steps(&[range, start.clone()], result.cost);
-        let mut node = Node::new(result.ty, fixed.saturating_add(rounds.max.saturating_mul(round)));
-        match &loops.accu_init.expr {
-            Expr::Literal(_) => node.size = start.size,
-            Expr::List(_) | Expr::Map(_) => {
-                node.size = Some(rounds);
-                node.entry = step.entry;
-            }
-            _ => {}
-        }
-        Ok(node)
-    }
-
-    /// Declares the variables of a loop over a list or map.
-    fn declare_items(&mut self, loops: &ComprehensionExpr, range: &Node<'s>) -> Result<(), String> {
-        let (keys, values) = match &range.ty {
-            Type::List(item) => (Type::Int, (**item).clone()),
-            Type::Map(key, value) => ((**key).clone(), (**value).clone()),
-            Type::Dyn => (Type::Dyn, Type::Dyn),
-            other => {
-                return Err(format!(
-                    "expression of type '{other}' cannot be range of a comprehension (must be \
-                     list, map, or dynamic)"
-                ));
-            }
-        };
-        let is_list = matches!(range.ty, Type::List(_));
-        let contents = range.place.contents(self.root);
-        let key = |name: &String, ty| Variable {
-            name: name.clone(),
-            ty,
-            place: if is_list { Place::Undeclared } else { range.place.keys(self.root) },
-            size: range.entry.map(|entry| entry.keys),
-            entry: None,
-        };
-        let value = |name: &String, ty| Variable {
-            name: name.clone(),
-            ty,
-            place: contents,
-            size: range.entry.map(|entry| entry.values),
-            entry: None,
-        };
-        match &loops.iter_var2 {
-            Some(second) => {
-                self.scope.push(key(&loops.iter_var, keys));
-                self.scope.push(value(second, values));
-            }
-            None if is_list => self.scope.push(value(&loops.iter_var, values)),
-            None => self.scope.push(key(&loops.iter_var, keys)),
-        }
-        Ok(())
-    }
-
-    /// Checks a loop that only gives a name to a value, such as that of `optMap`.
-    fn binding(&mut self, loops: &ComprehensionExpr) -> Result<Node<'s>, String> {
-        let range = self.infer(&loops.iter_range)?;
-        let bound = self.infer(&loops.accu_init)?;
-        self.declare(&loops.accu_var, &bound);
-        let result = self.infer(&loops.result);
-        self.scope.pop();
-        let result = result?;
-        let mut node = Node::new(result.ty, steps(&[range, bound], result.cost));
-        node.size = result.size;
-        node.entry = result.entry;
-        Ok(node)
-    }
-
-    fn declare(&mut self, name: &str, value: &Node<'s>) {
-        self.scope.push(Variable {
-            name: name.to_owned(),
-            ty: value.ty.clone(),
-            place: value.place,
-            size: value.size,
-            entry: value.entry,
-        });
-    }
 }
 
 /// Replaces the type of an optional value by that of the value.
@@ -449,39 +243,6 @@ fn unwrap(node: &mut Node<'_>) -> Result<(), String> {
         other => return Err(format!("expected type 'optional({other})' but found '{other}'")),
     };
     Ok(())
-}
-
-/// Checks a constant pattern, duration or time. Others are checked during the evaluation.
-fn check_literal(name: &str, call: &CallExpr) -> Result<(), String> {
-    let literal = match name {
-        ".matches" | ".find" | ".findAll" => call.args.first(),
-        "matches" => call.args.get(1),
-        "duration" | "timestamp" | "bool" | "int" | "uint" | "double" => {
-            let is_literal =
-                matches!(call.args.as_slice(), [IdedExpr { expr: Expr::Literal(_), .. }]);
-            let expression = counted(&IdedExpr { id: 0, expr: Expr::Call(call.clone()) });
-            let evaluate = || Cel::resolve(&expression, &Context::with_env(library::env()));
-            if is_literal && evaluate().is_err() {
-                return Err(format!("invalid {name} argument"));
-            }
-            None
-        }
-        _ => None,
-    };
-    match literal.map(|literal| &literal.expr) {
-        Some(Expr::Literal(LiteralValue::String(text))) => pattern::check(text.inner())
-            .map_err(|error| format!("invalid {} argument: {error}", name.trim_start_matches('.'))),
-        _ => Ok(()),
-    }
-}
-
-fn is_binding(loops: &ComprehensionExpr) -> bool {
-    let is_empty = matches!(&loops.iter_range.expr, Expr::List(list) if list.elements.is_empty());
-    let never = matches!(
-        &loops.loop_cond.expr,
-        Expr::Literal(LiteralValue::Boolean(goes_on)) if !*goes_on.inner()
-    );
-    is_empty && never && loops.accu_var != ACCUMULATOR
 }
 
 /// Returns the sum of the costs.
