@@ -75,7 +75,7 @@ impl Format {
             "double" => Self::Double,
             "byte" => Self::Byte,
             "date" => Self::Date,
-            "date-time" | "datetime" => Self::DateTime,
+            "date-time" => Self::DateTime,
             "duration" => Self::Duration,
             "ipv4" => Self::Ipv4,
             "ipv6" => Self::Ipv6,
@@ -242,7 +242,9 @@ static UUID: LazyLock<Regex> = LazyLock::new(|| {
 type Accepts = fn(&str) -> bool;
 
 /// The rare formats, with their checks.
-const RARE: [(&str, Accepts); 13] = [
+const RARE: [(&str, Accepts); 14] = [
+    // Unlike `date-time`, this is a string in expressions.
+    ("datetime", is_date_time),
     ("bsonobjectid", |text| text.len() == 24 && text.bytes().all(|byte| byte.is_ascii_hexdigit())),
     ("uuid3", |text| is_uuid(text, Some('3'))),
     ("uuid4", |text| is_uuid(text, Some('4'))),
