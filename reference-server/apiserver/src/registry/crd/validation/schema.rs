@@ -202,9 +202,6 @@ impl Walk {
         for (name, child) in document["properties"].as_object().into_iter().flatten() {
             let below = |parent: &Schema| parent.properties.get(name).cloned();
             let mut inner = context.below(context.scope.as_ref().and_then(|it| it.child(below)));
-            if document["x-kubernetes-map-type"] == "atomic" {
-                inner = inner.uncorrelated(path);
-            }
             if is_object && matches!(name.as_str(), "metadata" | "kind" | "apiVersion") {
                 inner.is_metadata = true;
                 if context.is_root {
