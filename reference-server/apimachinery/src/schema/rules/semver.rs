@@ -10,6 +10,7 @@ use cel::common::value::CowVal;
 use cel::objects::Opaque;
 use cel::{DeclarationError, Env, ExecutionError, Value as Cel};
 
+use super::format::quoted;
 use super::library::{Result, argument, give, string};
 
 const NAME: &str = "kubernetes.Semver";
@@ -47,38 +48,89 @@ impl Semver {
         .ok_or_else(|| ExecutionError::function_error(NAME, "the argument is of another type"))
     }
 
-    fn parse(text: &str) -> Option<Self> {
-        if !is_version(text) {
-            return None;
+    /// Parses a version. The error is the message of the Go package `blang/semver`.
+    fn parse(text: &str) -> std::result::Result<Self, String> {
+        if text.is_empty() {
+            return Err("Version string empty".to_owned());
         }
-        let text = text.split_once('+').map_or(text, |(version, _)| version);
-        let (core, before) = text.split_once('-').map_or((text, None), |(a, b)| (a, Some(b)));
-        let numbers: Vec<u64> =
-            core.split('.').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+        let mut parts = text.splitn(3, '.');
+        let (Some(major), Some(minor), Some(rest)) = (parts.next(), parts.next(), parts.next())
+        else {
+            return Err("No Major.Minor.Patch elements found".to_owned());
+        };
+        let (major, minor) = (number("Major", major)?, number("Minor", minor)?);
+        let (rest, build) = rest.split_once('+').map_or((rest, None), |(a, b)| (a, Some(b)));
+        let (patch, before) = rest.split_once('-').map_or((rest, None), |(a, b)| (a, Some(b)));
+        let numbers = [major, minor, number("Patch", patch)?];
         let before: Vec<String> =
             before.into_iter().flat_map(|text| text.split('.')).map(str::to_owned).collect();
-        let fits = |part: &String| !is_digits(part) || part.parse::<u64>().is_ok();
-        before.iter().all(fits).then_some(Self { numbers: numbers.try_into().ok()?, before })
+        before.iter().try_for_each(|part| identifier(part))?;
+        for part in build.into_iter().flat_map(|text| text.split('.')) {
+            match part {
+                "" => return Err("Build meta data is empty".to_owned()),
+                part if !is_word(part) => return Err(invalid("build meta data", part)),
+                _ => {}
+            }
+        }
+        Ok(Self { numbers, before })
     }
 
     /// Parses a version after adding what it lacks.
-    fn parse_short(text: &str) -> Option<Self> {
+    fn parse_short(text: &str) -> std::result::Result<Self, String> {
         let text = text.strip_prefix('v').unwrap_or(text);
-        let end = text.find(['-', '+']).unwrap_or(text.len());
-        let (core, rest) = text.split_at(end);
-        let mut parts: Vec<&str> = core.split('.').collect();
-        if parts.len() < 3 && !rest.is_empty() || parts.iter().any(|part| part.is_empty()) {
-            return None;
+        let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();
+        if parts.len() < 3 && parts.last().is_some_and(|part| part.contains(['+', '-'])) {
+            return Err("short version cannot contain PreRelease/Build meta data".to_owned());
         }
-        for part in &mut parts {
-            let stripped = part.trim_start_matches('0');
-            *part = if stripped.is_empty() { "0" } else { stripped };
-        }
-        while parts.len() < 3 {
-            parts.push("0");
-        }
-        Self::parse(&format!("{}{rest}", parts.join(".")))
+        parts.resize(3, "0".to_owned());
+        Self::parse(&parts.join("."))
     }
+}
+
+/// Removes leading zeros before a digit.
+fn without_zeros(part: &str) -> String {
+    let stripped = part.trim_start_matches('0');
+    match part.len() {
+        0 | 1 => part.to_owned(),
+        _ if stripped.starts_with(|c: char| c.is_ascii_digit()) => stripped.to_owned(),
+        _ => format!("0{stripped}"),
+    }
+}
+
+/// Parses one of the numbers of a version.
+fn number(name: &str, text: &str) -> std::result::Result<u64, String> {
+    if !text.chars().all(|c| c.is_ascii_digit()) {
+        return Err(invalid(&format!("{} number", name.to_lowercase()), text));
+    }
+    if text.len() > 1 && text.starts_with('0') {
+        let text = quoted(text);
+        return Err(format!("{name} number must not contain leading zeroes {text}"));
+    }
+    unsigned(text)
+}
+
+/// Parses digits. The error is the message of Go.
+fn unsigned(text: &str) -> std::result::Result<u64, String> {
+    let why = if text.is_empty() { "invalid syntax" } else { "value out of range" };
+    text.parse().map_err(|_| format!("strconv.ParseUint: parsing {}: {why}", quoted(text)))
+}
+
+/// Checks an identifier of a pre-release.
+fn identifier(text: &str) -> std::result::Result<(), String> {
+    match text {
+        "" => Err("Prerelease is empty".to_owned()),
+        text if is_digits(text) && text.len() > 1 && text.starts_with('0') => Err(format!(
+            "Numeric PreRelease version must not contain leading zeroes {}",
+            quoted(text)
+        )),
+        text if is_digits(text) => unsigned(text).map(drop),
+        text if is_word(text) => Ok(()),
+        text => Err(invalid("prerelease", text)),
+    }
+}
+
+fn invalid(what: &str, text: &str) -> String {
+    format!("Invalid character(s) found in {what} {}", quoted(text))
 }
 
 impl Ord for Semver {
@@ -125,7 +177,7 @@ fn is_word(text: &str) -> bool {
 }
 
 /// Parses the first argument, and completes it if the second is true.
-fn parse(arguments: &[CowVal<'_, '_>]) -> Result<Option<Semver>> {
+fn parse(arguments: &[CowVal<'_, '_>]) -> Result<std::result::Result<Semver, String>> {
     let text = string(arguments, 0)?;
     let completes = arguments.len() > 1 && matches!(argument(arguments, 1)?, Cel::Bool(true));
     Ok(if completes { Semver::parse_short(&text) } else { Semver::parse(&text) })
@@ -136,13 +188,12 @@ pub(super) fn declare(env: &mut Env) -> std::result::Result<(), DeclarationError
     env.add_type(Semver::ty())?;
     let parsed: cel::common::functions::Function = |arguments| {
         let version = parse(&arguments)?;
-        give(version.ok_or_else(|| ExecutionError::function_error("semver", "no version"))?)
+        give(version.map_err(|why| ExecutionError::function_error("semver", why))?)
     };
     env.add_overload("semver", "string_to_semver", vec![STRING_TYPE], parsed)?;
     let two = || vec![STRING_TYPE, BOOL_TYPE];
     env.add_overload("semver", "string_bool_to_semver", two(), parsed)?;
-    let is_version: cel::common::functions::Function =
-        |arguments| give(parse(&arguments)?.is_some());
+    let is_version: cel::common::functions::Function = |arguments| give(parse(&arguments)?.is_ok());
     env.add_overload("isSemver", "is_semver_string", vec![STRING_TYPE], is_version)?;
     env.add_overload("isSemver", "is_semver_string_bool", two(), is_version)?;
     let (ty, other) = (Semver::ty, || vec![Semver::ty()]);
@@ -167,8 +218,8 @@ pub(super) fn declare(env: &mut Env) -> std::result::Result<(), DeclarationError
 }
 
 fn part(arguments: &[CowVal<'_, '_>], index: usize) -> Result<i64> {
-    let number = Semver::of(arguments, 0)?.numbers[index];
-    Ok(i64::try_from(number).unwrap_or(i64::MAX))
+    // Go converts large numbers to negative ones.
+    Ok(Semver::of(arguments, 0)?.numbers[index].cast_signed())
 }
 
 #[cfg(test)]
@@ -189,8 +240,37 @@ mod tests {
     #[case("isSemver('1.0.0-rc.1+b.01') && !isSemver('v1.0') && !isSemver('1.0.0-01')")]
     #[case("isSemver('v01.1', true) && !isSemver('1.0-rc', true) && !isSemver('', true)")]
     #[case("semver('v1.2', true) == semver('1.2.0')")]
+    #[case("semver('18446744073709551615.0.0').major() == -1")]
     fn versions_are_compared(#[case] text: &str) {
         let program = env().compile(text).expect("an expression");
         assert_eq!(program.execute(&Context::with_env(env())), Ok(Cel::Bool(true)));
+    }
+
+    /// kube-apiserver 1.36.2 reported these mistakes.
+    #[rstest]
+    #[case("semver('')", "Version string empty")]
+    #[case("semver('', true)", "strconv.ParseUint: parsing \"\": invalid syntax")]
+    #[case("semver('v1.2.3')", "Invalid character(s) found in major number \"v1\"")]
+    #[case("semver('V1.2.3', true)", "Invalid character(s) found in major number \"0V1\"")]
+    #[case("semver('1.2')", "No Major.Minor.Patch elements found")]
+    #[case("semver('1.2.3.4', true)", "Invalid character(s) found in patch number \"3.4\"")]
+    #[case("semver('1.02.3')", "Minor number must not contain leading zeroes \"02\"")]
+    #[case(
+        "semver('1.2.3-01')",
+        "Numeric PreRelease version must not contain leading zeroes \"01\""
+    )]
+    #[case("semver('1.2.3-a..b')", "Prerelease is empty")]
+    #[case("semver('1.2.3+')", "Build meta data is empty")]
+    #[case("semver('1.2.3-a_b')", "Invalid character(s) found in prerelease \"a_b\"")]
+    #[case("semver('1.2.3+a+b')", "Invalid character(s) found in build meta data \"a+b\"")]
+    #[case("semver('1.2-alpha', true)", "short version cannot contain PreRelease/Build meta data")]
+    #[case(
+        "semver('18446744073709551616.0.0')",
+        "strconv.ParseUint: parsing \"18446744073709551616\": value out of range"
+    )]
+    fn mistakes_have_the_words_of_kubernetes(#[case] text: &str, #[case] expected: &str) {
+        let program = env().compile(text).expect("an expression");
+        let error = program.execute(&Context::with_env(env())).unwrap_err().to_string();
+        assert!(error.ends_with(&format!(": {expected}")), "{error}");
     }
 }
