@@ -65,7 +65,8 @@ pub fn dns_subdomain(name: &str) -> Vec<String> {
 pub fn dns_label(name: &str) -> Vec<String> {
     let mut wrong = too_long(name, 63);
     if !is_dns_label(name) {
-        wrong.push(LABEL.to_owned());
+        let is_subdomain = dns_subdomain(name).is_empty();
+        wrong.push(if is_subdomain { "must not contain dots" } else { LABEL }.to_owned());
     }
     wrong
 }
@@ -98,18 +99,18 @@ pub fn qualified_name(key: &str) -> Vec<String> {
         Some((prefix, name)) => (Some(prefix), name),
     };
     if name.contains('/') {
-        return vec![
-            "a qualified name must consist of a name and an optional DNS subdomain prefix with a \
-             '/' (e.g. 'example.com/MyName')"
-                .to_owned(),
-        ];
+        let rule = QUALIFIED.strip_prefix("name part ").unwrap_or(QUALIFIED);
+        return vec![format!(
+            "a valid label key {rule} with an optional DNS subdomain prefix and '/' (e.g. \
+             'example.com/MyName')"
+        )];
     }
     let mut wrong = Vec::new();
     match prefix {
         Some("") => wrong.push("prefix part must be non-empty".to_owned()),
         Some(prefix) => {
-            wrong
-                .extend(dns_subdomain(prefix).iter().map(|reason| format!("prefix part {reason}")));
+            let reasons = dns_subdomain(prefix).into_iter().map(in_bytes);
+            wrong.extend(reasons.map(|reason| format!("prefix part {reason}")));
         }
         None => {}
     }
@@ -117,7 +118,8 @@ pub fn qualified_name(key: &str) -> Vec<String> {
         wrong.push("name part must be non-empty".to_owned());
         wrong.push(QUALIFIED.to_owned());
     } else {
-        wrong.extend(too_long(name, 63).iter().map(|reason| format!("name part {reason}")));
+        let reasons = too_long(name, 63).into_iter().map(in_bytes);
+        wrong.extend(reasons.map(|reason| format!("name part {reason}")));
         if !is_label_text(name) {
             wrong.push(QUALIFIED.to_owned());
         }
@@ -127,8 +129,8 @@ pub fn qualified_name(key: &str) -> Vec<String> {
 
 /// Returns the mistakes in the value of a label.
 pub fn label_value(value: &str) -> Vec<String> {
-    let mut wrong = too_long(value, 63);
-    if wrong.is_empty() && !value.is_empty() && !is_label_text(value) {
+    let mut wrong: Vec<String> = too_long(value, 63).into_iter().map(in_bytes).collect();
+    if !value.is_empty() && !is_label_text(value) {
         wrong.push(LABEL_VALUE.to_owned());
     }
     wrong
@@ -148,6 +150,14 @@ pub fn config_key(key: &str) -> Vec<String> {
         _ => {}
     }
     wrong
+}
+
+/// Names the unit of the limits for labels.
+fn in_bytes(reason: String) -> String {
+    match reason.strip_suffix(" characters").filter(|it| it.starts_with("must be no more")) {
+        Some(limit) => format!("{limit} bytes"),
+        None => reason,
+    }
 }
 
 fn too_long(text: &str, limit: usize) -> Vec<String> {
