@@ -26,6 +26,8 @@ pub enum CauseReason {
     FieldValueTooLong,
     /// The list or map exceeds its limit of entries.
     FieldValueTooMany,
+    /// The server cannot validate the value.
+    InternalError,
 }
 
 impl CauseReason {
@@ -41,6 +43,7 @@ impl CauseReason {
             Self::FieldValueNotFound => "FieldValueNotFound",
             Self::FieldValueTooLong => "FieldValueTooLong",
             Self::FieldValueTooMany => "FieldValueTooMany",
+            Self::InternalError => "InternalError",
         }
     }
 
@@ -99,6 +102,12 @@ impl FieldError {
     pub fn invalid_object(field: impl Display, detail: &str) -> Self {
         let message = with_detail("Invalid value".to_owned(), detail);
         Self::new(field, CauseReason::FieldValueInvalid, message)
+    }
+
+    /// Reports a value that the server cannot validate.
+    pub fn internal(field: impl Display, detail: &str) -> Self {
+        let message = with_detail("Internal error".to_owned(), detail);
+        Self::new(field, CauseReason::InternalError, message)
     }
 
     /// Reports a value of the wrong JSON type. `found` is the name of the actual type.

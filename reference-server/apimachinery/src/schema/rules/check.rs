@@ -2,36 +2,49 @@
 //!
 //! A definition with an invalid expression must be rejected before objects of it exist. Therefore
 //! each expression is walked once with the types of the schema. The same walk adds up the cost of
-//! an evaluation on values of the maximum size, in the units of kube-apiserver.
+//! an evaluation on values of the maximum size, in the units of kube-apiserver. The walk goes on
+//! after a mistake, because kube-apiserver reports all mistakes.
 
 mod calls;
+mod constants;
+mod literals;
 mod loops;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr};
+use cel::common::ast::{
+    EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, MapExpr, SelectExpr, SourceInfo, StructExpr,
+};
 
+pub(super) use self::constants::mistake as mistake_of_constants;
 use self::loops::is_binding;
 use super::super::{Kind, Schema};
 use super::cost::{NEW_LIST, NEW_MAP};
 use super::device::Part;
 use super::expression::{AUTHORIZER, Names, REQUEST_RESOURCE};
-use super::messages;
+use super::inference::Inference;
+use super::issues::Issues;
+use super::messages::{self, Message};
 use super::node::{Entry, Node};
 use super::size::{Place, Range};
 use super::types::Type;
 
-/// The variable in which macros collect their result.
-const ACCUMULATOR: &str = "@result";
-
 /// The names of types with a package.
-const TYPES: [&str; 5] = [
-    "google.protobuf.Duration",
-    "google.protobuf.Timestamp",
-    "kubernetes.Quantity",
-    "net.CIDR",
-    "net.IP",
+const TYPES: [(&str, Type<'static>); 5] = [
+    ("google.protobuf.Duration", Type::Duration),
+    ("google.protobuf.Timestamp", Type::Timestamp),
+    ("kubernetes.Quantity", Type::Kind("Quantity")),
+    ("net.CIDR", Type::Kind("CIDR")),
+    ("net.IP", Type::Kind("IP")),
 ];
+
+/// A parsed expression with the places of its parts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parsed<'p> {
+    pub(super) expression: &'p IdedExpr,
+    pub(super) source: &'p SourceInfo,
+}
 
 #[derive(Debug)]
 pub(super) struct Checked<'s> {
@@ -41,9 +54,9 @@ pub(super) struct Checked<'s> {
     pub(super) cost: u64,
 }
 
-/// Checks an expression about values of a schema. The error is a message for the user.
+/// Checks an expression about values of a schema. The error lists all mistakes.
 pub(super) fn check<'s>(
-    expression: &IdedExpr,
+    parsed: Parsed<'_>,
     schema: &'s Schema,
     optional_old: bool,
 ) -> Result<Checked<'s>, String> {
@@ -57,12 +70,11 @@ pub(super) fn check<'s>(
         entry: None,
     };
     let scope = vec![variable("self", now), variable("oldSelf", before)];
-    let node = Checker::new(Place::At(schema), scope).infer(expression)?;
-    Ok(Checked { ty: node.ty, cost: node.cost })
+    Checker::new(parsed.source, Place::At(schema), scope).checked(parsed.expression)
 }
 
 /// Checks a selector of devices.
-pub(super) fn check_device<'s>(expression: &IdedExpr) -> Result<Checked<'s>, String> {
+pub(super) fn check_device(parsed: Parsed<'_>) -> Result<Checked<'static>, String> {
     let device = Variable {
         name: "device".to_owned(),
         ty: Type::Device,
@@ -70,13 +82,12 @@ pub(super) fn check_device<'s>(expression: &IdedExpr) -> Result<Checked<'s>, Str
         size: None,
         entry: None,
     };
-    let node = Checker::new(Place::Undeclared, vec![device]).infer(expression)?;
-    Ok(Checked { ty: node.ty, cost: node.cost })
+    Checker::new(parsed.source, Place::Undeclared, vec![device]).checked(parsed.expression)
 }
 
 /// Checks an expression whose variables have no schema, except those in `names.types`. Returns the
 /// name of its type.
-pub(super) fn check_dynamic(expression: &IdedExpr, names: &Names) -> Result<String, String> {
+pub(super) fn check_dynamic(parsed: Parsed<'_>, names: &Names) -> Result<String, String> {
     // Fields of this type are known only during evaluation.
     let dynamic = Arc::new(Schema { int_or_string: true, ..Schema::default() });
     let fields = names.variables.iter().map(|name| (name.clone(), Arc::clone(&dynamic)));
@@ -99,9 +110,9 @@ pub(super) fn check_dynamic(expression: &IdedExpr, names: &Names) -> Result<Stri
         };
         variable(name, ty)
     }));
-    let root = Place::At(&dynamic);
-    let ty = Checker::new(root, scope).infer(expression)?.ty.to_string();
-    Ok(ty)
+    let mut checker = Checker::new(parsed.source, Place::At(&dynamic), scope);
+    checker.has_patches = true;
+    checker.checked(parsed.expression).map(|checked| checked.ty.to_string())
 }
 
 struct Variable<'s> {
@@ -112,137 +123,264 @@ struct Variable<'s> {
     entry: Option<Entry>,
 }
 
-struct Checker<'s> {
+struct Checker<'p, 's> {
     /// The place of a selection in the result of a function.
     root: Place<'s>,
     scope: Vec<Variable<'s>>,
-    /// The number of calls of `format` around the expression. Their lists can have mixed types.
-    formats: u64,
-    /// The types of the items of the last list.
-    items: Vec<Type<'s>>,
+    /// The expression may use the functions for patches.
+    has_patches: bool,
+    types: Inference<'s>,
+    issues: Issues<'p>,
+    /// The part of the expression that is checked. Macros add parts without a place in the text.
+    at: u64,
+    /// The types of the parts, by their numbers.
+    known: HashMap<u64, Type<'s>>,
 }
 
-impl<'s> Checker<'s> {
-    fn new(root: Place<'s>, scope: Vec<Variable<'s>>) -> Self {
-        Self { root, scope, formats: 0, items: Vec::new() }
+impl<'p, 's> Checker<'p, 's> {
+    fn new(source: &'p SourceInfo, root: Place<'s>, scope: Vec<Variable<'s>>) -> Self {
+        Self {
+            root,
+            scope,
+            has_patches: false,
+            types: Inference::default(),
+            issues: Issues::new(source),
+            at: 0,
+            known: HashMap::new(),
+        }
     }
 
-    fn infer(&mut self, expression: &IdedExpr) -> Result<Node<'s>, String> {
-        match &expression.expr {
-            Expr::Literal(value) => Ok(literal(value)),
+    fn checked(mut self, expression: &IdedExpr) -> Result<Checked<'s>, String> {
+        let node = self.infer(expression);
+        if self.issues.is_empty() {
+            literals::check(expression, &mut self);
+        }
+        if !self.issues.is_empty() {
+            return Err(self.issues.text());
+        }
+        Ok(Checked { ty: self.types.settled(&node.ty), cost: node.cost })
+    }
+
+    fn report(&mut self, message: String) {
+        self.issues.report(self.at, message);
+    }
+
+    fn report_at(&mut self, part: &IdedExpr, message: String) {
+        let id = if self.issues.knows(part.id) { part.id } else { self.at };
+        self.issues.report(id, message);
+    }
+
+    fn infer(&mut self, expression: &IdedExpr) -> Node<'s> {
+        let outer = self.at;
+        if self.issues.knows(expression.id) {
+            self.at = expression.id;
+        }
+        let node = match &expression.expr {
+            Expr::Literal(value) => literal(value),
             Expr::Ident(name) => self.variable(name),
             Expr::Select(select) => self.select(select),
             Expr::Call(call) => self.call(call),
-            Expr::List(list) => {
-                let mut nodes = self.infer_all(&list.elements)?;
-                for &index in &list.optional_indices {
-                    unwrap(&mut nodes[index])?;
-                }
-                self.check_types(&nodes)?;
-                self.items = nodes.iter().map(|node| node.ty.clone()).collect();
-                let ty = nodes.iter().fold(Type::Dyn, |ty, node| ty.join_item(node.ty.clone()));
-                let size = Range::exactly(nodes.len() as u64);
-                let mut node = Node::new(Type::List(Box::new(ty)), steps(&nodes, NEW_LIST));
-                node.entry = Some(Entry { keys: Range::ONE, values: common_size(&nodes) });
-                Ok(node.sized(Some(size)))
-            }
-            Expr::Map(map) => {
-                let (mut keys, mut values) = (Vec::new(), Vec::new());
-                for entry in &map.entries {
-                    if let EntryExpr::MapEntry(entry) = &entry.expr {
-                        keys.push(self.infer(&entry.key)?);
-                        let mut value = self.infer(&entry.value)?;
-                        if entry.optional {
-                            unwrap(&mut value)?;
-                        }
-                        values.push(value);
-                    }
-                }
-                self.check_types(&keys)?;
-                self.check_types(&values)?;
-                let join = |nodes: &[Node<'s>]| {
-                    nodes.iter().fold(Type::Dyn, |ty, node| ty.join_item(node.ty.clone()))
-                };
-                let ty = Type::Map(Box::new(join(&keys)), Box::new(join(&values)));
-                let mut node = Node::new(ty, steps(&values, steps(&keys, NEW_MAP)));
-                node.entry = Some(Entry { keys: common_size(&keys), values: common_size(&values) });
-                Ok(node.sized(Some(Range::exactly(map.entries.len() as u64))))
-            }
+            Expr::List(list) => self.list(list),
+            Expr::Map(map) => self.map(map),
             Expr::Comprehension(loops) if is_binding(loops) => self.binding(loops),
             Expr::Comprehension(loops) => self.comprehension(loops),
-            Expr::Struct(literal) => self.infer(&messages::value(literal)?),
-            Expr::Unspecified => Err("an empty expression".to_owned()),
-        }
+            Expr::Struct(literal) => self.message(literal),
+            Expr::Unspecified => self.failed("unexpected unspecified type".to_owned()),
+        };
+        self.at = outer;
+        self.known.insert(expression.id, node.ty.clone());
+        node
     }
 
-    fn infer_all(&mut self, expressions: &[IdedExpr]) -> Result<Vec<Node<'s>>, String> {
+    fn infer_all(&mut self, expressions: &[IdedExpr]) -> Vec<Node<'s>> {
         expressions.iter().map(|expression| self.infer(expression)).collect()
     }
 
-    /// Checks that the items of a list, or the keys or values of a map, have the same type.
-    fn check_types(&self, nodes: &[Node<'s>]) -> Result<(), String> {
-        let Some((first, rest)) = nodes.split_first() else { return Ok(()) };
-        let differs = |node: &&Node<'s>| {
-            !first.ty.agrees(&node.ty) || first.ty.is_dynamic() != node.ty.is_dynamic()
-        };
-        match rest.iter().filter(|_| self.formats == 0).find(differs) {
-            Some(other) => Err(format!("expected type '{}' but found '{}'", first.ty, other.ty)),
-            None => Ok(()),
+    /// Reports a mistake of the current part, and returns its type.
+    fn failed(&mut self, message: String) -> Node<'s> {
+        self.report(message);
+        Node::new(Type::Error, 0)
+    }
+
+    fn list(&mut self, list: &ListExpr) -> Node<'s> {
+        let mut nodes = self.infer_all(&list.elements);
+        for &index in &list.optional_indices {
+            self.unwrap(&mut nodes[index], &list.elements[index]);
+        }
+        let ty = self.common_type(&nodes);
+        let size = Range::exactly(nodes.len() as u64);
+        let mut node = Node::new(Type::List(Box::new(ty)), steps(&nodes, NEW_LIST));
+        node.entry = Some(Entry { keys: Range::ONE, values: common_size(&nodes) });
+        node.sized(Some(size))
+    }
+
+    fn map(&mut self, map: &MapExpr) -> Node<'s> {
+        let (mut keys, mut values) = (Vec::new(), Vec::new());
+        for entry in &map.entries {
+            if let EntryExpr::MapEntry(entry) = &entry.expr {
+                let key = self.infer(&entry.key);
+                let mut value = self.infer(&entry.value);
+                if entry.optional {
+                    self.unwrap(&mut value, &entry.value);
+                }
+                keys.push(key);
+                values.push(value);
+            }
+        }
+        let (key, value) = (self.common_type(&keys), self.common_type(&values));
+        let ty = Type::Map(Box::new(key), Box::new(value));
+        let mut node = Node::new(ty, steps(&values, steps(&keys, NEW_MAP)));
+        node.entry = Some(Entry { keys: common_size(&keys), values: common_size(&values) });
+        node.sized(Some(Range::exactly(map.entries.len() as u64)))
+    }
+
+    /// Returns the type of the items of a list, or of the keys or values of a map.
+    fn common_type(&mut self, nodes: &[Node<'s>]) -> Type<'s> {
+        let mut all = nodes.iter().map(|node| node.ty.clone());
+        let Some(first) = all.next() else { return self.types.fresh() };
+        all.fold(first, |first, other| self.types.joined(first, other))
+    }
+
+    /// Replaces the type of an optional value by that of the value.
+    fn unwrap(&mut self, node: &mut Node<'s>, part: &IdedExpr) {
+        match self.types.resolved(&node.ty) {
+            Type::Optional(inner) => node.ty = *inner,
+            Type::Dyn | Type::Any => {}
+            other => {
+                let why = format!("expected type 'optional_type({other})' but found '{other}'");
+                self.report_at(part, why);
+            }
         }
     }
 
-    fn variable(&self, name: &str) -> Result<Node<'s>, String> {
-        if let Some(variable) = self.scope.iter().rev().find(|variable| variable.name == name) {
-            let mut node = Node::new(variable.ty.clone(), 1);
+    fn variable(&mut self, name: &str) -> Node<'s> {
+        let plain = name.strip_prefix('.').unwrap_or(name);
+        if let Some(variable) = self.scope.iter().rev().find(|variable| variable.name == plain) {
+            let mut node = Node::new(self.types.resolved(&variable.ty), 1);
             node.size = node.size.or(variable.size);
             node.entry = variable.entry;
-            return Ok(node.at(variable.place));
+            return node.at(variable.place);
         }
-        match name {
-            "bool" | "int" | "uint" | "double" | "string" | "bytes" | "list" | "map"
-            | "null_type" | "optional_type" | "type" => Ok(Node::new(Type::Meta, 1).at(self.root)),
-            _ => Err(format!("undeclared reference to '{name}'")),
+        match named_type(plain) {
+            Some(ty) => Node::new(Type::Meta(Box::new(ty)), 1).at(self.root),
+            None => self.failed(format!("undeclared reference to '{name}' (in container '')")),
         }
     }
 
-    fn select(&mut self, select: &SelectExpr) -> Result<Node<'s>, String> {
-        if !select.test && self.is_type(select) {
-            return Ok(Node::new(Type::Meta, 1).at(self.root));
+    fn select(&mut self, select: &SelectExpr) -> Node<'s> {
+        if !select.test
+            && let Some(ty) = self.qualified_name(select)
+        {
+            return Node::new(ty, 1).at(self.root);
         }
-        let operand = self.infer(&select.operand)?;
-        let field = operand.ty.field(&select.field)?;
+        let operand = self.infer(&select.operand);
+        let ty = self.types.resolved(&operand.ty);
+        let field = self.field(&ty, &select.field);
         if select.test {
-            return Ok(Node::new(Type::Bool, operand.cost));
+            return Node::new(Type::Bool, operand.cost);
         }
-        let own = u64::from(matches!(operand.ty, Type::Map(..) | Type::Object(_) | Type::Device));
+        let own = u64::from(matches!(ty, Type::Map(..) | Type::Object(_) | Type::Device));
         let place = operand.place.field(&select.field, self.root);
-        Ok(Node::new(field, operand.cost.saturating_add(own)).at(place))
+        Node::new(field, operand.cost.saturating_add(own)).at(place)
     }
 
-    /// Reports whether an expression is the name of a type.
-    fn is_type(&self, select: &SelectExpr) -> bool {
-        let mut names = vec![select.field.as_str()];
-        let mut operand = &select.operand.expr;
-        while let Expr::Select(inner) = operand {
-            names.push(&inner.field);
-            operand = &inner.operand.expr;
+    /// Returns the type of a field of a value.
+    fn field(&mut self, ty: &Type<'s>, name: &str) -> Type<'s> {
+        let undefined = || format!("undefined field '{name}'");
+        let found = match ty {
+            Type::Optional(inner) => return Type::Optional(Box::new(self.field(inner, name))),
+            Type::Dyn | Type::Any | Type::Error => return Type::Dyn,
+            Type::Variable(_) => {
+                self.types.assigns(&Type::Dyn, ty);
+                return Type::Dyn;
+            }
+            Type::Map(_, values) => return (**values).clone(),
+            Type::Device => Part::type_of(name),
+            Type::Object(schema) => super::size::field(schema, name).map(Type::of),
+            Type::Kind(_) => None,
+            other => {
+                self.report(format!("type '{other}' does not support field selection"));
+                return Type::Dyn;
+            }
+        };
+        found.unwrap_or_else(|| {
+            self.report(undefined());
+            Type::Error
+        })
+    }
+
+    /// Returns the type of a name with a package.
+    fn qualified_name(&self, select: &SelectExpr) -> Option<Type<'s>> {
+        let name = dotted(select)?;
+        let (first, _) = name.split_once('.')?;
+        if self.scope.iter().any(|variable| variable.name == first) {
+            return None;
         }
-        let Expr::Ident(first) = operand else { return false };
-        names.push(first);
-        names.reverse();
-        TYPES.contains(&names.join(".").as_str())
-            && self.scope.iter().all(|variable| variable.name != *first)
+        let known = TYPES.into_iter().find(|(known, _)| *known == name);
+        let ty = known.map(|(_, ty)| Type::Meta(Box::new(ty)));
+        ty.or_else(|| (name == messages::NULL_VALUE).then_some(Type::Int))
+    }
+
+    fn message(&mut self, literal: &StructExpr) -> Node<'s> {
+        let Some(message) = Message::of(literal) else {
+            let name = &literal.type_name;
+            return self.failed(format!("undeclared reference to '{name}' (in container '')"));
+        };
+        let mut cost = messages::COST;
+        for field in message.fields() {
+            let node = self.infer(field.value);
+            cost = cost.saturating_add(node.cost);
+            let Some(expected) = field.ty else {
+                self.issues.report(field.id, format!("undefined field '{}'", field.name));
+                continue;
+            };
+            let found = self.types.resolved(&node.ty);
+            if !self.types.assigns(&expected, &found) {
+                let why = format!(
+                    "expected type of field '{}' is '{expected}' but provided type is '{found}'",
+                    field.name
+                );
+                self.issues.report(field.id, why);
+            }
+        }
+        Node::new(message.ty(), cost)
     }
 }
 
-/// Replaces the type of an optional value by that of the value.
-fn unwrap(node: &mut Node<'_>) -> Result<(), String> {
-    node.ty = match &node.ty {
-        Type::Optional(inner) => (**inner).clone(),
-        Type::Dyn => Type::Dyn,
-        other => return Err(format!("expected type 'optional({other})' but found '{other}'")),
-    };
-    Ok(())
+/// Returns the type that a plain name denotes.
+fn named_type(name: &str) -> Option<Type<'static>> {
+    let dynamic = || Box::new(Type::Dyn);
+    Some(match name {
+        "bool" => Type::Bool,
+        "int" => Type::Int,
+        "uint" => Type::Uint,
+        "double" => Type::Double,
+        "string" => Type::String,
+        "bytes" => Type::Bytes,
+        "list" => Type::List(dynamic()),
+        "map" => Type::Map(dynamic(), dynamic()),
+        "null_type" => Type::Null,
+        "optional_type" => Type::Optional(dynamic()),
+        "type" => Type::Meta(dynamic()),
+        _ => return None,
+    })
+}
+
+/// Returns a selection in a name as text, such as `net.IP`.
+pub(super) fn dotted(select: &SelectExpr) -> Option<String> {
+    let mut names = vec![select.field.as_str()];
+    let mut operand = &select.operand.expr;
+    while let Expr::Select(inner) = operand {
+        if inner.test {
+            return None;
+        }
+        names.push(&inner.field);
+        operand = &inner.operand.expr;
+    }
+    let Expr::Ident(first) = operand else { return None };
+    names.push(first);
+    names.reverse();
+    Some(names.join("."))
 }
 
 /// Returns the sum of the costs.

@@ -175,6 +175,11 @@ impl Sizer for Object {
     }
 }
 
+/// Reports whether a value is an object. `optional.ofNonZeroValue` also keeps empty ones.
+pub(super) fn is_object(value: &dyn Val) -> bool {
+    value.downcast_ref::<Object>().is_some()
+}
+
 /// A list in which the order of the items has no meaning for comparisons.
 #[derive(Clone, Debug)]
 pub(super) struct Unordered<'v> {

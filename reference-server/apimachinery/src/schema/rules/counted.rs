@@ -10,11 +10,12 @@ use cel::common::ast::{
 };
 
 use super::authorizer::CHECK_COST;
-use super::conversions::{BOOL, STRING, UTC};
+use super::check::dotted;
+use super::conversions::{self, UTC};
 use super::cost::{self, NEW_LIST, NEW_MAP};
 use super::format::FORMAT;
-use super::library::MATCHES;
-use super::messages;
+use super::library::{FIRST_INDEX, LAST_INDEX, MATCHES, NON_ZERO, RANGE};
+use super::messages::{self, Message, NULL_VALUE};
 use super::meter::{CALLED, CONTINUE, JOINED, SIZE, SPEND};
 use super::pairs;
 use super::signatures;
@@ -34,7 +35,11 @@ pub(super) fn counted(expression: &IdedExpr) -> IdedExpr {
 fn part(expression: &IdedExpr, added: usize) -> (IdedExpr, u64) {
     let same = |expr: Expr| IdedExpr { id: expression.id, expr };
     match &expression.expr {
-        Expr::Ident(_) => (expression.clone(), 1),
+        // A dot before a name leads out of all packages.
+        Expr::Ident(name) => (same(Expr::Ident(name.trim_start_matches('.').to_owned())), 1),
+        Expr::Select(select) if dotted(select).is_some_and(|name| name == NULL_VALUE) => {
+            (number(0), 1)
+        }
         Expr::Select(select) => {
             let (operand, steps) = part(&select.operand, added);
             let select = SelectExpr { operand: Box::new(operand), ..select.clone() };
@@ -52,9 +57,12 @@ fn part(expression: &IdedExpr, added: usize) -> (IdedExpr, u64) {
             (same(Expr::Map(map)), steps + NEW_MAP)
         }
         Expr::Comprehension(loops) => comprehension(loops, added),
-        Expr::Struct(literal) => match messages::value(literal) {
-            Ok(value) => part(&value, added),
-            Err(_) => (expression.clone(), 0),
+        Expr::Struct(literal) => match Message::of(literal) {
+            Some(message) => {
+                let (value, steps) = part(&message.value(), added);
+                (value, steps + messages::COST)
+            }
+            None => (expression.clone(), 0),
         },
         Expr::Literal(_) | Expr::Unspecified => (expression.clone(), 0),
     }
@@ -277,15 +285,24 @@ fn spend(steps: u64, expression: IdedExpr) -> IdedExpr {
 }
 
 fn rebuilt(call: &CallExpr, target: Option<Box<IdedExpr>>, args: Vec<IdedExpr>) -> IdedExpr {
-    let name = match call.func_name.as_str() {
-        "matches" => MATCHES,
-        "format" if target.is_some() => FORMAT,
-        "string" if target.is_none() => STRING,
-        "bool" if target.is_none() => BOOL,
-        name => name,
+    let (target, name) = match (call.func_name.as_str(), args.as_slice()) {
+        ("matches", _) => (target, MATCHES),
+        ("format", _) if target.is_some() => (target, FORMAT),
+        ("indexOf", [_, _]) => (target, FIRST_INDEX),
+        ("lastIndexOf", [_, _]) => (target, LAST_INDEX),
+        ("range", _) if is_namespace(target.as_deref(), "lists") => (None, RANGE),
+        ("ofNonZeroValue", _) if is_namespace(target.as_deref(), "optional") => (None, NON_ZERO),
+        (name, _) if target.is_none() => {
+            (target, conversions::evaluated_name(name).unwrap_or(name))
+        }
+        (name, _) => (target, name),
     };
     let call = CallExpr { func_name: name.to_owned(), target, args };
     IdedExpr { id: 0, expr: Expr::Call(call) }
+}
+
+fn is_namespace(target: Option<&IdedExpr>, namespace: &str) -> bool {
+    target.is_some_and(|target| matches!(&target.expr, Expr::Ident(name) if name == namespace))
 }
 
 fn count_of(value: u64) -> IdedExpr {

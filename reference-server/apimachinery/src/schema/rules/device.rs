@@ -8,7 +8,7 @@ use cel::Env;
 use cel::common::ast::{Expr, IdedExpr};
 use cel::parser::{Macro, MacroExprHelper, ParseError};
 
-use super::check::check_device;
+use super::check::{Parsed, check_device};
 use super::library;
 use super::size::Range;
 use super::syntax::bound;
@@ -110,9 +110,10 @@ pub fn selector_cost(text: &str) -> Result<u64, String> {
     if let Some(error) = unreadable(text, Path::Root) {
         return Err(error.message);
     }
-    let failed = |error: String| format!("compilation failed: {}", error.replace('\n', "; "));
+    let failed = |error: String| format!("compilation failed: {error}");
     let compiled = env().compile(text).map_err(|error| failed(error.to_string()))?;
-    let checked = check_device(compiled.expression()).map_err(failed)?;
+    let parsed = Parsed { expression: compiled.expression(), source: compiled.source_info() };
+    let checked = check_device(parsed).map_err(failed)?;
     match checked.ty {
         Type::Bool | Type::Any => Ok(checked.cost),
         other => Err(format!("must evaluate to bool or the unknown type, not {other}")),

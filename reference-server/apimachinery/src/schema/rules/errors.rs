@@ -20,13 +20,17 @@ pub(super) fn evaluation_error(error: &ExecutionError) -> String {
             let types = call.argument_types().join(", ");
             format!("{NO_OVERLOAD}: {}({types})", call.function())
         }
+        ExecutionError::ValuesNotComparable(one, other) if is_nan(one) || is_nan(other) => {
+            "NaN values cannot be ordered".to_owned()
+        }
+        ExecutionError::UnsupportedIndex(Cel::String(_), Cel::List(_)) => {
+            "unsupported index type 'string' in list".to_owned()
+        }
         ExecutionError::NoSuchOverload(_)
         | ExecutionError::UnsupportedBinaryOperator(..)
         | ExecutionError::ValuesNotComparable(..) => NO_OVERLOAD.to_owned(),
         ExecutionError::UnexpectedType { want, .. } if want == "bool" => NO_OVERLOAD.to_owned(),
-        ExecutionError::FunctionError { function, message } => {
-            conversion_error(function, message).unwrap_or_else(|| message.clone())
-        }
+        ExecutionError::FunctionError { message, .. } => message.clone(),
         other => other.to_string(),
     }
 }
@@ -36,18 +40,8 @@ fn is_name(function: &str) -> bool {
     function.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
-/// Returns the message about a text that a conversion does not accept.
-fn conversion_error(function: &str, message: &str) -> Option<String> {
-    let target = match function {
-        "int" | "uint" | "double" if message.starts_with("string parse error") => function,
-        "timestamp" if message.starts_with("range error") => {
-            return Some("timestamp overflow".to_owned());
-        }
-        "timestamp" if message != "timestamp out of range" => "google.protobuf.Timestamp",
-        "duration" => "google.protobuf.Duration",
-        _ => return None,
-    };
-    Some(format!("type conversion error from 'string' to '{target}'"))
+fn is_nan(value: &Cel) -> bool {
+    matches!(value, Cel::Float(number) if number.is_nan())
 }
 
 #[cfg(test)]
@@ -66,12 +60,8 @@ mod tests {
     #[case(ExecutionError::Overflow("add", Cel::Int(1), Cel::Int(1)), "integer overflow")]
     #[case(ExecutionError::function_error("f", "it failed"), "it failed")]
     #[case(
-        ExecutionError::function_error("duration", "Parsing Error"),
-        "type conversion error from 'string' to 'google.protobuf.Duration'"
-    )]
-    #[case(
-        ExecutionError::function_error("timestamp", "range error parsing timestamp"),
-        "timestamp overflow"
+        ExecutionError::ValuesNotComparable(Cel::Int(1), Cel::Float(f64::NAN)),
+        "NaN values cannot be ordered"
     )]
     #[case(ExecutionError::no_such_overload("_<_", vec!["int".to_owned()]), "no such overload")]
     #[case(

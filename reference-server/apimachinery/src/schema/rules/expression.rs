@@ -14,7 +14,7 @@ use serde_json::Value;
 use self::literals::simplified;
 pub use self::scope::{Roots, Scope};
 use super::super::Schema;
-use super::check::check_dynamic;
+use super::check::{Parsed, check_dynamic, mistake_of_constants};
 use super::counted::counted;
 use super::errors::evaluation_error;
 use super::{library, meter, unreadable, value};
@@ -42,6 +42,19 @@ pub enum Wanted {
     Patches,
     /// Any value, such as a variable.
     Any,
+}
+
+impl Wanted {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::Text => "string",
+            Self::OptionalText => "one of [string null_type]",
+            Self::Object => "Object",
+            Self::Patches => "list(JSONPatch)",
+            Self::Any => "any",
+        }
+    }
 }
 
 /// The names that an expression may use.
@@ -90,32 +103,25 @@ impl Expression {
         if let Some(error) = unreadable(text, Path::Root) {
             return Err(error.message);
         }
-        let compiled = library::env().compile(text).map_err(|error| {
-            format!("compilation failed: {}", error.to_string().replace('\n', "; "))
-        })?;
+        let failed = |error: String| format!("compilation failed: {error}");
+        let compiled = library::env().compile(text).map_err(|error| failed(error.to_string()))?;
         let expression = simplified(compiled.expression());
-        let ty = check_dynamic(&expression, names)
-            .map_err(|error| format!("compilation failed: {error}"))?;
+        let parsed = Parsed { expression: &expression, source: compiled.source_info() };
+        let ty = check_dynamic(parsed, names).map_err(failed)?;
         let fits = match wanted {
             Wanted::Any => true,
-            _ if ty == "dyn" => true,
             Wanted::Bool => ty == "bool",
             Wanted::Text => ty == "string",
             Wanted::OptionalText => matches!(ty.as_str(), "string" | "null"),
             // A literal of a structure is a map here.
-            Wanted::Object => ty.starts_with("map("),
-            Wanted::Patches => ty.starts_with("list("),
+            Wanted::Object => ty == "dyn" || ty.starts_with("map("),
+            Wanted::Patches => ty == "dyn" || ty.starts_with("list("),
         };
         if !fits {
-            let expected = match wanted {
-                Wanted::Bool => "bool".to_owned(),
-                Wanted::Text => "string".to_owned(),
-                Wanted::OptionalText => "string or null_type".to_owned(),
-                Wanted::Object => format!("Object but got {ty}"),
-                Wanted::Patches => format!("list(JSONPatch) but got {ty}"),
-                Wanted::Any => "any".to_owned(),
-            };
-            return Err(format!("must evaluate to {expected}"));
+            return Err(format!("must evaluate to {} but got {ty}", wanted.name()));
+        }
+        if let Some(why) = mistake_of_constants(&expression) {
+            return Err(format!("program instantiation failed: {why}"));
         }
         Ok(Self { text: text.to_owned(), program: Arc::new(counted(&expression)) })
     }

@@ -28,66 +28,83 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     })
 }
 
-/// Checks a constant text against the types of its arguments.
-pub(super) fn check(text: &str, types: &[Type<'_>]) -> Result<(), String> {
-    let pieces = pieces(text)?;
-    let clauses: Vec<Clause> = pieces.iter().filter_map(|piece| piece.1).collect();
-    for (index, clause) in clauses.iter().enumerate() {
-        let ty = types.get(index).ok_or_else(|| format!("index {index} out of range"))?;
-        if !clause.accepts(ty) {
-            return Err(clause.mismatch(&ty.to_string()));
-        }
+/// A mistake in a constant text, or in the part of an argument with this number.
+pub(super) enum Mistake {
+    Text(String),
+    Item(u64, String),
+}
+
+/// Checks a constant text for a number of arguments. `accepts` returns the part of an argument
+/// that a clause cannot write, and the name of its type.
+pub(super) fn check(
+    text: &str,
+    count: usize,
+    accepts: impl Fn(usize, Clause) -> Result<(), (u64, String)>,
+) -> Result<(), Mistake> {
+    let mut rest = text;
+    let mut index = 0;
+    while let Some(after) = next_clause(rest).1 {
+        let (clause, after) = indexed(after, index, count).map_err(Mistake::Text)?;
+        accepts(index, clause).map_err(|(id, name)| Mistake::Item(id, clause.mismatch(&name)))?;
+        index += 1;
+        rest = after;
     }
-    if types.len() > clauses.len() {
-        return Err(format!(
-            "too many arguments supplied to string.format (expected {}, got {})",
-            clauses.len(),
-            types.len()
-        ));
+    if count > index {
+        return Err(Mistake::Text(format!(
+            "too many arguments supplied to string.format (expected {index}, got {count})"
+        )));
     }
     Ok(())
 }
 
 fn formatted(text: &str, items: &[Cel]) -> Result<String, String> {
     let mut written = String::new();
-    let mut items = items.iter().enumerate();
-    let mut count = 0;
-    for (before, clause) in pieces(text)? {
+    let mut rest = text;
+    for index in 0.. {
+        let (before, after) = next_clause(rest);
         written.push_str(&before);
-        let Some(clause) = clause else { continue };
-        let (index, item) = items.next().ok_or_else(|| format!("index {count} out of range"))?;
-        count = index + 1;
-        written.push_str(&clause.write(item)?);
+        let Some(after) = after else { break };
+        let (clause, after) = indexed(after, index, items.len())?;
+        if let Some(item) = items.get(index) {
+            written.push_str(&clause.write(item)?);
+        }
+        rest = after;
     }
     Ok(written)
 }
 
+/// Parses the clause with this index.
+fn indexed(text: &str, index: usize, count: usize) -> Result<(Clause, &str), String> {
+    match index < count {
+        _ if text.is_empty() => Err("unexpected end of string".to_owned()),
+        true => clause(text),
+        false => Err(format!("index {index} out of range")),
+    }
+}
+
 /// How to write an argument.
 #[derive(Clone, Copy, Debug)]
-struct Clause {
+pub(super) struct Clause {
     letter: char,
     precision: usize,
 }
 
-/// Splits a text into parts, each with the clause that follows it.
-fn pieces(text: &str) -> Result<Vec<(String, Option<Clause>)>, String> {
-    let mut pieces = Vec::new();
+/// Returns the text before the next clause, and the text after its percent sign.
+fn next_clause(text: &str) -> (String, Option<&str>) {
     let mut before = String::new();
     let mut rest = text;
     while let Some((plain, after)) = rest.split_once('%') {
         before.push_str(plain);
-        if let Some(after) = after.strip_prefix('%') {
-            before.push('%');
-            rest = after;
-            continue;
+        match after.strip_prefix('%') {
+            Some(after) => {
+                before.push('%');
+                rest = after;
+            }
+            None => return (before, Some(after)),
         }
-        let (clause, after) = clause(after)?;
-        pieces.push((std::mem::take(&mut before), Some(clause)));
-        rest = after;
     }
     before.push_str(rest);
-    pieces.push((before, None));
-    Ok(pieces)
+    (before, None)
 }
 
 /// Parses what follows a percent sign.
@@ -95,12 +112,8 @@ fn clause(text: &str) -> Result<(Clause, &str), String> {
     let failed = |why: &str| format!("could not parse formatting clause: {why}");
     let (precision, rest) = match text.strip_prefix('.') {
         None => (PRECISION, text),
-        Some(digits) => {
-            let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
-            let precision = digits[..end].parse().ok().filter(|digits| *digits <= MAX_PRECISION);
-            let why = "error while parsing precision";
-            (precision.ok_or_else(|| failed(why))?, &digits[end..])
-        }
+        Some(digits) => precision(digits)
+            .map_err(|why| failed(&format!("error while parsing precision: {why}")))?,
     };
     let mut chars = rest.chars();
     match chars.next() {
@@ -108,15 +121,41 @@ fn clause(text: &str) -> Result<(Clause, &str), String> {
         Some(letter) if "sdfebxXo".contains(letter) => {
             Ok((Clause { letter, precision }, chars.as_str()))
         }
-        Some(letter) => Err(failed(&format!("unrecognized formatting clause \"{letter}\""))),
+        Some(letter) => {
+            // Go reads a byte here.
+            let byte = letter.to_string().bytes().next().map_or(letter, char::from);
+            Err(failed(&format!("unrecognized formatting clause \"{byte}\"")))
+        }
     }
 }
 
+/// Parses the digits of a precision.
+fn precision(text: &str) -> Result<(usize, &str), String> {
+    let end = text.find(|c: char| !c.is_ascii_digit());
+    let (digits, rest) = text.split_at(end.ok_or("could not find end of precision specifier")?);
+    let failed = |why: &str| {
+        format!(
+            "error while converting precision to integer: strconv.Atoi: parsing {}: {why}",
+            quoted(digits)
+        )
+    };
+    if digits.is_empty() {
+        return Err(failed("invalid syntax"));
+    }
+    let precision = digits.parse::<i64>().map_err(|_| failed("value out of range"))?;
+    Ok((usize::try_from(precision).unwrap_or(usize::MAX), rest))
+}
+
 impl Clause {
+    /// Reports whether the clause writes the items of lists and maps.
+    pub(super) fn writes_parts(self) -> bool {
+        self.letter == 's'
+    }
+
     /// Reports whether values of a type can be written.
-    fn accepts(self, ty: &Type<'_>) -> bool {
+    pub(super) fn accepts(self, ty: &Type<'_>) -> bool {
         match (self.letter, ty) {
-            (_, Type::Dyn | Type::Any) => true,
+            (_, Type::Dyn | Type::Error | Type::Variable(_)) => true,
             ('s', ty) => {
                 !matches!(ty, Type::Object(_) | Type::Optional(_) | Type::Kind(_) | Type::Device)
             }
@@ -153,8 +192,8 @@ impl Clause {
             ('s', Cel::Float(number)) => Some(shortest(*number)),
             ('s', Cel::String(text)) => Some(text.to_string()),
             ('s', Cel::Bytes(bytes)) => String::from_utf8(bytes.to_vec()).ok(),
-            ('s', value) => literal(value),
-            ('d', Cel::Int(_) | Cel::UInt(_)) => literal(value),
+            ('s', value) => literal(value).transpose()?,
+            ('d', Cel::Int(_) | Cel::UInt(_)) => literal(value).transpose()?,
             ('f' | 'e', Cel::Float(number)) => Some(self.real(*number)),
             ('f' | 'e', Cel::String(text)) => special(text).map(|number| self.real(number)),
             ('b', Cel::Bool(value)) => Some(u8::from(*value).to_string()),
@@ -170,12 +209,19 @@ impl Clause {
             ('x' | 'X', Cel::Bytes(bytes)) => Some(hex(bytes)),
             _ => None,
         };
-        let written = written.ok_or_else(|| self.mismatch(&value.type_of().to_string()))?;
+        let written = written.ok_or_else(|| self.mismatch(&type_name(value)))?;
         Ok(if self.letter == 'X' { written.to_uppercase() } else { written })
     }
 
-    /// Writes a number with its thousands, or with its exponent. Exponents ignore the precision.
+    /// Writes a number with its thousands, or with its exponent. For exponents, the precision is
+    /// the minimum width.
     fn real(self, number: f64) -> String {
+        let written = self.unpadded(number);
+        let width = if self.letter == 'e' { self.precision.min(MAX_PRECISION) } else { 0 };
+        format!("{written:>width$}")
+    }
+
+    fn unpadded(self, number: f64) -> String {
         if number.is_nan() {
             return "NaN".to_owned();
         }
@@ -187,7 +233,7 @@ impl Clause {
             let (digits, exponent) = written.split_once('e').unwrap_or((&written, "0"));
             return format!("{digits}×10{}", raised(exponent));
         }
-        let written = format!("{number:.0$}", self.precision);
+        let written = format!("{number:.0$}", self.precision.min(MAX_PRECISION));
         let (whole, fraction) = written.split_once('.').unwrap_or((&written, ""));
         let point = if fraction.is_empty() { "" } else { "." };
         format!("{}{point}{fraction}", with_thousands(whole))
@@ -258,27 +304,42 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Writes a value that is no text. `None` means that it has no form.
-fn literal(value: &Cel) -> Option<String> {
-    Some(match value {
+/// Writes a value that is no text. `None` means that it has no form. The error names an item that
+/// has no form.
+fn literal(value: &Cel) -> Option<Result<String, String>> {
+    Some(Ok(match value {
         Cel::Null => "null".to_owned(),
         Cel::Bool(value) => value.to_string(),
         Cel::Int(number) => number.to_string(),
         Cel::UInt(number) => number.to_string(),
         Cel::List(items) => {
-            let items: Option<Vec<String>> = items.iter().map(nested).collect();
-            format!("[{}]", items?.join(", "))
+            let items: Result<Vec<String>, String> = items.iter().map(nested).collect();
+            return Some(items.map(|items| format!("[{}]", items.join(", "))));
         }
-        Cel::Map(map) => entries(map)?,
-        Cel::Duration(duration) => {
-            let nanoseconds = duration.num_nanoseconds()?;
-            #[expect(clippy::cast_precision_loss, reason = "Go prints seconds as a double")]
-            let seconds = nanoseconds as f64 / 1e9;
-            format!("{seconds}s")
-        }
+        Cel::Map(map) => return Some(entries(map)),
+        Cel::Duration(duration) => seconds(duration.num_nanoseconds()?),
         Cel::Timestamp(time) => timestamp(time),
         _ => return None,
-    })
+    }))
+}
+
+/// Writes nanoseconds as seconds.
+pub(super) fn seconds(nanoseconds: i64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "Go prints seconds as a double")]
+    let seconds = nanoseconds as f64 / 1e9;
+    format!("{seconds}s")
+}
+
+/// Returns the name of the type of a value, as kube-apiserver shows it.
+pub(super) fn type_name(value: &Cel) -> String {
+    match value {
+        Cel::Float(_) => "double".to_owned(),
+        Cel::Null => "null_type".to_owned(),
+        Cel::Timestamp(_) => "google.protobuf.Timestamp".to_owned(),
+        Cel::Duration(_) => "google.protobuf.Duration".to_owned(),
+        Cel::Opaque(value) => value.runtime_type_name().to_owned(),
+        other => other.type_of().to_string(),
+    }
 }
 
 /// Writes a time with its own offset, and without zeros at the end of the fraction.
@@ -292,34 +353,45 @@ pub(super) fn timestamp(time: &DateTime<FixedOffset>) -> String {
 }
 
 /// Writes an item of a list or map.
-fn nested(value: &Cel) -> Option<String> {
-    match value {
-        Cel::String(text) => Some(quoted(text)),
-        Cel::Bytes(bytes) => Some(format!("b{}", quoted(std::str::from_utf8(bytes).ok()?))),
-        Cel::Float(number) if number.is_nan() => Some("\"NaN\"".to_owned()),
-        Cel::Float(number) if number.is_infinite() => Some(quoted(&shortest(*number))),
-        Cel::Float(number) => Some(format!("{number:.PRECISION$}")),
-        Cel::Duration(_) => literal(value).map(|text| format!("duration({})", quoted(&text))),
-        Cel::Timestamp(_) => literal(value).map(|text| format!("timestamp({})", quoted(&text))),
-        other => literal(other),
-    }
+fn nested(value: &Cel) -> Result<String, String> {
+    let unknown = || {
+        let name = type_name(value);
+        format!("error during formatting: no formatting function for {name}")
+    };
+    Ok(match value {
+        Cel::String(text) => quoted(text),
+        Cel::Bytes(bytes) => {
+            format!("b{}", quoted(std::str::from_utf8(bytes).map_err(|_| unknown())?))
+        }
+        Cel::Float(number) if number.is_nan() => "\"NaN\"".to_owned(),
+        Cel::Float(number) if number.is_infinite() => quoted(&shortest(*number)),
+        Cel::Float(number) => format!("{number:.PRECISION$}"),
+        other => {
+            let text = literal(other).ok_or_else(unknown)??;
+            match other {
+                Cel::Duration(_) => format!("duration({})", quoted(&text)),
+                Cel::Timestamp(_) => format!("timestamp({})", quoted(&text)),
+                _ => text,
+            }
+        }
+    })
 }
 
-fn entries(map: &Map) -> Option<String> {
+fn entries(map: &Map) -> Result<String, String> {
     let key = |key: &Key| match key {
         Key::String(text) => quoted(text),
         other => other.to_string(),
     };
-    let entries = map.map.iter().map(|(name, value)| Some((key(name), nested(value)?)));
-    let mut entries: Vec<_> = entries.collect::<Option<_>>()?;
+    let entries = map.map.iter().map(|(name, value)| Ok((key(name), nested(value)?)));
+    let mut entries: Vec<_> = entries.collect::<Result<_, String>>()?;
     entries.sort();
     let entries: Vec<String> =
         entries.into_iter().map(|(key, value)| format!("{key}:{value}")).collect();
-    Some(format!("{{{}}}", entries.join(", ")))
+    Ok(format!("{{{}}}", entries.join(", ")))
 }
 
 /// Returns a text in quotes, with the escapes of Go.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut written = "\"".to_owned();
     for character in text.chars() {
         match character {

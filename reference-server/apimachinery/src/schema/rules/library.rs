@@ -1,10 +1,9 @@
 //! The CEL functions that Kubernetes adds to the standard library.
 
 use std::cell::RefCell;
-use std::cmp::Ordering;
 use std::sync::{Arc, LazyLock};
 
-use cel::common::types::{INT_TYPE, LIST_TYPE, STRING_TYPE};
+use cel::common::types::{DYN_TYPE, INT_TYPE, LIST_TYPE, STRING_TYPE};
 use cel::common::value::{CowVal, Val};
 use cel::objects::OptionalValue;
 use cel::{DeclarationError, Env, ExecutionError, Value as Cel, extensions};
@@ -12,11 +11,22 @@ use regex::Regex;
 
 use super::super::format::uri::Uri;
 use super::super::pattern;
-use super::{addresses, authorizer, conversions, format, kinds, meter, pairs, quantities, semver};
+use super::{
+    addresses, authorizer, containers, conversions, format, kinds, lists, meter, pairs, quantities,
+    semver,
+};
 
 /// The name of `matches` in evaluated expressions. The function of the library has the syntax of
 /// the crate `regex`, not that of Go.
 pub(super) const MATCHES: &str = "@matches";
+
+/// The names of `indexOf` and `lastIndexOf` with an offset in evaluated expressions.
+pub(super) const FIRST_INDEX: &str = "@indexOf";
+pub(super) const LAST_INDEX: &str = "@lastIndexOf";
+/// The name of `lists.range` in evaluated expressions.
+pub(super) const RANGE: &str = "@range";
+/// The name of `optional.ofNonZeroValue` in evaluated expressions.
+pub(super) const NON_ZERO: &str = "@ofNonZeroValue";
 
 /// The maximum size of a compiled pattern.
 const PATTERN_SIZE: usize = 20 * 1024 * 1024;
@@ -36,6 +46,7 @@ pub(super) fn new_env() -> Env {
         .add_extension(extensions::strings)
         .and_then(|()| env.add_extension(extensions::lists))
         .and_then(|()| declare(&mut env))
+        .and_then(|()| lists::declare(&mut env))
         .and_then(|()| conversions::declare(&mut env))
         .and_then(|()| format::declare(&mut env))
         .and_then(|()| kinds::declare(&mut env))
@@ -50,43 +61,9 @@ pub(super) fn new_env() -> Env {
     env
 }
 
-#[expect(clippy::too_many_lines, reason = "a flat table of functions")]
 fn declare(env: &mut Env) -> std::result::Result<(), DeclarationError> {
-    env.add_member_overload("isSorted", "list_is_sorted", LIST_TYPE, vec![], |arguments| {
-        let items = list(&arguments, 0)?;
-        for pair in items.windows(2) {
-            if order(&pair[0], &pair[1])? == Ordering::Greater {
-                return give(false);
-            }
-        }
-        give(true)
-    })?;
-    env.add_member_overload("sum", "list_sum", LIST_TYPE, vec![], |arguments| {
-        give_value(sum(&list(&arguments, 0)?)?)
-    })?;
-    env.add_member_overload("min", "list_min", LIST_TYPE, vec![], |arguments| {
-        give_value(outermost("min", &list(&arguments, 0)?, Ordering::Less)?)
-    })?;
-    env.add_member_overload("max", "list_max", LIST_TYPE, vec![], |arguments| {
-        give_value(outermost("max", &list(&arguments, 0)?, Ordering::Greater)?)
-    })?;
-    let anything = || vec![cel::common::types::DYN_TYPE];
-    env.add_member_overload("indexOf", "list_index_of", LIST_TYPE, anything(), |arguments| {
-        let (items, item) = (list(&arguments, 0)?, argument(&arguments, 1)?);
-        give(items.iter().position(|other| *other == item).map_or(-1, index))
-    })?;
-    env.add_member_overload(
-        "lastIndexOf",
-        "list_last_index_of",
-        LIST_TYPE,
-        anything(),
-        |arguments| {
-            let (items, item) = (list(&arguments, 0)?, argument(&arguments, 1)?);
-            give(items.iter().rposition(|other| *other == item).map_or(-1, index))
-        },
-    )?;
     env.add_member_overload("find", "string_find", STRING_TYPE, vec![STRING_TYPE], |arguments| {
-        let (text, pattern) = (string(&arguments, 0)?, pattern(&arguments)?);
+        let (text, pattern) = (string(&arguments, 0)?, searched(&arguments)?);
         give(pattern.find(&text).map_or("", |found| found.as_str()).to_owned())
     })?;
     env.add_member_overload(
@@ -116,6 +93,7 @@ fn declare(env: &mut Env) -> std::result::Result<(), DeclarationError> {
     env.add_overload(MATCHES, "matches_string", vec![STRING_TYPE, STRING_TYPE], matches)?;
     sets(env)?;
     optionals(env)?;
+    positions(env)?;
     env.add_overload(
         "jsonpatch.escapeKey",
         "json_patch_escape_key",
@@ -143,12 +121,6 @@ fn sets(env: &mut Env) -> std::result::Result<(), DeclarationError> {
 }
 
 fn optionals(env: &mut Env) -> std::result::Result<(), DeclarationError> {
-    env.add_member_overload("first", "list_first", LIST_TYPE, vec![], |arguments| {
-        optional(list(&arguments, 0)?.first())
-    })?;
-    env.add_member_overload("last", "list_last", LIST_TYPE, vec![], |arguments| {
-        optional(list(&arguments, 0)?.last())
-    })?;
     let unwrapped: cel::common::functions::Function = |arguments| {
         let items = list(&arguments, 0)?;
         let values = items.iter().filter_map(|item| match item {
@@ -158,56 +130,101 @@ fn optionals(env: &mut Env) -> std::result::Result<(), DeclarationError> {
         give_value(Cel::List(Arc::new(values.collect())))
     };
     env.add_overload("optional.unwrap", "optional_unwrap", vec![LIST_TYPE], unwrapped)?;
-    env.add_member_overload("unwrapOpt", "optional_unwrapOpt", LIST_TYPE, vec![], unwrapped)
+    env.add_member_overload("unwrapOpt", "optional_unwrapOpt", LIST_TYPE, vec![], unwrapped)?;
+    env.add_overload(NON_ZERO, NON_ZERO, vec![DYN_TYPE], |arguments| {
+        let value = argument(&arguments, 0)?;
+        let is_object =
+            arguments.first().is_some_and(|value| containers::is_object(value.as_ref()));
+        let optional = if is_zero(&value) && !is_object {
+            OptionalValue::none()
+        } else {
+            OptionalValue::of(value)
+        };
+        give_value(Cel::Opaque(Arc::new(optional)))
+    })
 }
 
-fn optional<'b, 'v>(item: Option<&Cel>) -> Result<CowVal<'b, 'v>> {
-    let value = item.cloned().map_or_else(OptionalValue::none, OptionalValue::of);
-    give_value(Cel::Opaque(Arc::new(value)))
+/// Reports whether a value is the zero value of its type. That of times is the year 1.
+fn is_zero(value: &Cel) -> bool {
+    match value {
+        Cel::Null => true,
+        Cel::Bool(value) => !value,
+        Cel::Int(number) => *number == 0,
+        Cel::UInt(number) => *number == 0,
+        Cel::Float(number) => *number == 0.0,
+        Cel::String(text) => text.is_empty(),
+        Cel::Bytes(bytes) => bytes.is_empty(),
+        Cel::List(items) => items.is_empty(),
+        Cel::Map(map) => map.map.is_empty(),
+        Cel::Duration(duration) => duration.is_zero(),
+        Cel::Timestamp(time) => {
+            time.timestamp() == -62_135_596_800 && time.timestamp_subsec_nanos() == 0
+        }
+        _ => false,
+    }
+}
+
+fn positions(env: &mut Env) -> std::result::Result<(), DeclarationError> {
+    let arguments = || vec![STRING_TYPE, INT_TYPE];
+    env.add_member_overload(FIRST_INDEX, FIRST_INDEX, STRING_TYPE, arguments(), |arguments| {
+        position(&arguments, |text, part, offset| {
+            let rest = text.get(offset..).filter(|rest| !rest.is_empty())?;
+            Some(offset + rest.windows(part.len()).position(|window| window == part)?)
+        })
+    })?;
+    env.add_member_overload(LAST_INDEX, LAST_INDEX, STRING_TYPE, arguments(), |arguments| {
+        position(&arguments, |text, part, offset| {
+            let end = (offset + part.len()).min(text.len());
+            let start = text.get(..end).filter(|_| offset < text.len())?;
+            start.windows(part.len()).rposition(|window| window == part)
+        })
+    })
+}
+
+/// Searches a part of a text. An offset behind the text finds nothing.
+fn position<'b, 'v>(
+    arguments: &[CowVal<'b, 'v>],
+    search: impl Fn(&[char], &[char], usize) -> Option<usize>,
+) -> Result<CowVal<'b, 'v>> {
+    let (text, part) = (string(arguments, 0)?, string(arguments, 1)?);
+    let offset = match argument(arguments, 2)? {
+        Cel::Int(offset) => offset,
+        other => return Err(other.error_expected_type(cel::objects::ValueType::Int)),
+    };
+    if part.is_empty() {
+        return give(offset);
+    }
+    let Ok(start) = usize::try_from(offset) else {
+        let why = format!("index out of range: {offset}");
+        return Err(ExecutionError::function_error("indexOf", why));
+    };
+    let (text, part): (Vec<char>, Vec<char>) = (text.chars().collect(), part.chars().collect());
+    let found = search(&text, &part, start.min(text.len()));
+    give(found.map_or(-1, index))
+}
+
+pub(super) fn index(position: usize) -> i64 {
+    i64::try_from(position).unwrap_or(i64::MAX)
 }
 
 fn holds_all(list: &[Cel], items: &[Cel]) -> bool {
     items.iter().all(|item| list.contains(item))
 }
 
-fn order(one: &Cel, other: &Cel) -> Result<Ordering> {
-    one.partial_cmp(other)
-        .ok_or_else(|| ExecutionError::ValuesNotComparable(one.clone(), other.clone()))
-}
-
-/// Returns the minimum or maximum of a list.
-fn outermost(function: &str, items: &[Cel], side: Ordering) -> Result<Cel> {
-    let mut items = items.iter();
-    let empty = || format!("{function} called on empty list");
-    let mut best = items.next().ok_or_else(|| ExecutionError::function_error(function, empty()))?;
-    for item in items {
-        if order(item, best)? == side {
-            best = item;
-        }
-    }
-    Ok(best.clone())
-}
-
-fn sum(items: &[Cel]) -> Result<Cel> {
-    let Some((first, rest)) = items.split_first() else { return Ok(Cel::Int(0)) };
-    rest.iter().try_fold(first.clone(), |total, item| match (&total, item) {
-        (Cel::Int(a), Cel::Int(b)) => a
-            .checked_add(*b)
-            .map(Cel::Int)
-            .ok_or_else(|| ExecutionError::Overflow("sum", total.clone(), item.clone())),
-        (Cel::Float(a), Cel::Float(b)) => Ok(Cel::Float(a + b)),
-        (Cel::Duration(a), Cel::Duration(b)) => a
-            .checked_add(b)
-            .map(Cel::Duration)
-            .ok_or_else(|| ExecutionError::Overflow("sum", total.clone(), item.clone())),
-        _ => Err(ExecutionError::UnsupportedBinaryOperator("sum", total.clone(), item.clone())),
-    })
-}
-
 fn find_all<'b, 'v>(arguments: &[CowVal<'b, 'v>], limit: usize) -> Result<CowVal<'b, 'v>> {
-    let (text, pattern) = (string(arguments, 0)?, pattern(arguments)?);
+    let (text, pattern) = (string(arguments, 0)?, searched(arguments)?);
     let found = pattern.find_iter(&text).take(limit).map(|found| Cel::from(found.as_str()));
     give_value(Cel::List(Arc::new(found.collect())))
+}
+
+/// Returns the pattern of a search.
+fn searched(arguments: &[CowVal<'_, '_>]) -> Result<Regex> {
+    pattern(arguments).map_err(|error| match error {
+        ExecutionError::FunctionError { message, .. } => {
+            ExecutionError::function_error("find", format!("Illegal regex: {message}"))
+        }
+        other => other,
+    })
 }
 
 /// Returns the pattern in the second argument. A loop compiles a constant pattern once.
@@ -223,7 +240,7 @@ fn pattern(arguments: &[CowVal<'_, '_>]) -> Result<Regex> {
             return Ok(pattern.clone());
         }
         let compiled = pattern::compile(&text, PATTERN_SIZE)
-            .map_err(|error| ExecutionError::function_error("matches", error))?;
+            .map_err(|error| ExecutionError::function_error(MATCHES, error))?;
         *last = Some((text, compiled.clone()));
         Ok(compiled)
     })
@@ -250,10 +267,6 @@ pub(super) fn string(arguments: &[CowVal<'_, '_>], index: usize) -> Result<Arc<S
     }
 }
 
-fn index(position: usize) -> i64 {
-    i64::try_from(position).unwrap_or(i64::MAX)
-}
-
 pub(super) fn give<'b, 'v>(value: impl Into<Cel>) -> Result<CowVal<'b, 'v>> {
     give_value(value.into())
 }
@@ -271,10 +284,6 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case("[1, 2, 2].isSorted() && ![2, 1].isSorted() && ['a', 'b'].isSorted()")]
-    #[case("[1, 2, 3].sum() == 6 && [0.5, 0.5].sum() == 1.0 && [].sum() == 0")]
-    #[case("[3, 1, 2].min() == 1 && [3, 1, 2].max() == 3")]
-    #[case("[1, 2, 1].indexOf(1) == 0 && [1, 2, 1].lastIndexOf(1) == 2 && [1].indexOf(5) == -1")]
     #[case("'abcabc'.indexOf('c') == 2")]
     #[case("'abc 123'.find('[0-9]+') == '123' && 'abc'.find('[0-9]') == ''")]
     #[case(

@@ -28,7 +28,7 @@ pub(super) const JOINED: &str = "@joined";
 pub(super) const CONTINUE: &str = "@continue";
 
 /// The maximum cost of one evaluation.
-const PER_CALL: u64 = 1_000_000;
+pub(super) const PER_CALL: u64 = 1_000_000;
 /// The maximum cost of all rules of an object.
 pub(super) const PER_OBJECT: u64 = 10_000_000;
 
@@ -90,7 +90,8 @@ pub(super) fn declare(env: &mut Env) -> std::result::Result<(), DeclarationError
     })
 }
 
-fn spend(steps: u64) -> Result<()> {
+/// Adds steps. The error is that the limit is exceeded.
+pub(super) fn spend(steps: u64) -> Result<()> {
     METER.with(|meter| {
         let mut meter = meter.borrow_mut();
         meter.spent = meter.spent.saturating_add(steps);
@@ -126,7 +127,7 @@ fn node(value: &dyn Val) -> Node<'static> {
         "map" => Type::Map(Box::new(Type::Dyn), Box::new(Type::Dyn)),
         _ => {
             let number = value.downcast_ref::<CelInt>();
-            let literal = number.and_then(|number| u64::try_from(*number.inner()).ok());
+            let literal = number.map(|number| u64::try_from(*number.inner()).unwrap_or(0));
             return Node { literal, ..Node::new(Type::Int, 0) };
         }
     };

@@ -17,8 +17,12 @@ mod errors;
 mod evaluate;
 pub mod expression;
 mod format;
+mod go;
+mod inference;
+mod issues;
 mod kinds;
 mod library;
+mod lists;
 mod messages;
 mod meter;
 mod node;
@@ -37,9 +41,10 @@ use cel::{IdedExpr, Program};
 use serde::Serialize;
 use serde_json::Value;
 
-use self::check::check;
+use self::check::{Parsed, check, mistake_of_constants};
 use self::counted::counted;
 pub use self::evaluate::Judgement;
+pub(crate) use self::format::quoted;
 pub use self::size::{cardinality, multiplicity};
 use super::meta::with_type_meta;
 use super::{CauseReason, FieldError, Path, Schema};
@@ -124,6 +129,13 @@ pub(super) fn read(
         schema
     };
     let at = path.field(KEYWORD);
+    let rules_exist = rules.as_array().is_some_and(|rules| !rules.is_empty());
+    if rules_exist && !size::is_exposed(schema) {
+        let why = "internal error: failed to construct type information for \
+                   x-kubernetes-validations rules: unable to convert structural schema to CEL \
+                   declarations";
+        return (Vec::new(), vec![FieldError::internal(at, why)]);
+    }
     let mut reader = Reader { schema, errors: Vec::new() };
     let read = rules.as_array().into_iter().flatten().enumerate();
     let read = read.filter_map(|(index, rule)| reader.rule(rule, index, at)).map(Arc::new);
@@ -141,16 +153,19 @@ impl Reader<'_> {
         let text = |field: &str| rule[field].as_str().unwrap_or_default().trim().to_owned();
         let (expression, message) = (text("rule"), text("message"));
         let optional_old = rule["optionalOldSelf"] == true;
-        let (program, cost) = self.compile(rule, "rule", optional_old, path)?;
-        let message_program = (!text("messageExpression").is_empty())
-            .then(|| self.compile(rule, "messageExpression", optional_old, path))
-            .flatten();
-        let looks_back = program.references().has_variable("oldSelf");
+        let compiled = self.compile(rule, "rule", optional_old, path);
+        let looks_back = compiled
+            .as_ref()
+            .is_some_and(|(program, _)| program.references().has_variable("oldSelf"));
         let option = &rule["optionalOldSelf"];
         if !option.is_null() && !looks_back {
             let why = "may not be set if oldSelf is not used in rule";
             self.errors.push(FieldError::invalid(path.field("optionalOldSelf"), option, why));
         }
+        let (program, cost) = compiled?;
+        let message_program = (!text("messageExpression").is_empty())
+            .then(|| self.compile(rule, "messageExpression", optional_old, path))
+            .flatten();
         let reason = REASONS.into_iter().find(|reason| rule["reason"] == reason.as_str());
         Some(Rule {
             index,
@@ -185,20 +200,60 @@ impl Reader<'_> {
             self.errors.push(error);
             return None;
         }
-        let compiled = library::env().compile(expression).map_err(|error| error.to_string());
-        let checked = compiled.and_then(|program| {
-            let checked = check(program.expression(), self.schema, optional_old)?;
-            Ok((program, checked.ty.to_string(), checked.cost))
-        });
-        let error = match checked {
-            Ok((program, ty, cost)) if ty == wanted || ty == "dyn" => {
-                return Some((program, cost));
+        match compiled(expression, self.schema, optional_old, (name, wanted)) {
+            Ok(compiled) => Some(compiled),
+            Err(mistake) => {
+                let why = mistake.message(subject);
+                self.errors.push(FieldError::invalid_text(place, &shown(rule), &why));
+                None
             }
-            Ok(_) => format!("{name} must evaluate to a {wanted}"),
-            Err(error) => format!("{subject}compilation failed: {}", error.replace('\n', "; ")),
-        };
-        self.errors.push(FieldError::invalid_text(place, &shown(rule), &error));
-        None
+        }
+    }
+}
+
+/// Why a rule has no program.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum Mistake {
+    #[error("compilation failed: {0}")]
+    Compilation(String),
+    #[error("{0}")]
+    Type(String),
+    #[error("program instantiation failed: {0}")]
+    Constant(String),
+}
+
+impl Mistake {
+    /// Returns the message about an expression. `subject` names expressions other than rules.
+    fn message(&self, subject: &str) -> String {
+        match self {
+            Self::Constant(why) if !subject.is_empty() => {
+                format!("{subject}instantiation failed: {why}")
+            }
+            Self::Compilation(_) => format!("{subject}{self}"),
+            Self::Constant(_) | Self::Type(_) => self.to_string(),
+        }
+    }
+}
+
+/// Compiles an expression with the type `wanted`. Returns it with its cost.
+fn compiled(
+    expression: &str,
+    schema: &Schema,
+    optional_old: bool,
+    (name, wanted): (&str, &str),
+) -> Result<(Program, u64), Mistake> {
+    let program = library::env()
+        .compile(expression)
+        .map_err(|error| Mistake::Compilation(error.to_string()))?;
+    let parsed = Parsed { expression: program.expression(), source: program.source_info() };
+    let checked = check(parsed, schema, optional_old).map_err(Mistake::Compilation)?;
+    let (ty, cost) = (checked.ty.to_string(), checked.cost);
+    if ty != wanted {
+        return Err(Mistake::Type(format!("{name} must evaluate to a {wanted}")));
+    }
+    match mistake_of_constants(program.expression()) {
+        Some(why) => Err(Mistake::Constant(why)),
+        None => Ok((program, cost)),
     }
 }
 

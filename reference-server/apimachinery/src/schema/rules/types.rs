@@ -3,7 +3,6 @@
 use std::fmt;
 
 use super::super::{Format, Kind, Schema};
-use super::device::Part;
 use super::size;
 
 #[derive(Clone, Debug)]
@@ -23,8 +22,8 @@ pub(super) enum Type<'s> {
     Bytes,
     Timestamp,
     Duration,
-    /// The type of `type(x)`.
-    Meta,
+    /// The type of a type: `int` has the type `type(int)`.
+    Meta(Box<Type<'s>>),
     List(Box<Type<'s>>),
     /// Keys and values.
     Map(Box<Type<'s>>, Box<Type<'s>>),
@@ -33,6 +32,10 @@ pub(super) enum Type<'s> {
     Optional(Box<Type<'s>>),
     /// One of the types that Kubernetes adds, by its name in signatures.
     Kind(&'static str),
+    /// A type that other parts of the expression determine.
+    Variable(usize),
+    /// The type of an expression with a mistake, which agrees with all types.
+    Error,
 }
 
 impl<'s> Type<'s> {
@@ -68,52 +71,24 @@ impl<'s> Type<'s> {
         matches!(self, Self::String | Self::Bytes)
     }
 
-    /// Returns the type of a field. The error is a message about an unknown field.
-    pub(super) fn field(&self, name: &str) -> Result<Type<'s>, String> {
-        match self {
-            Self::Dyn | Self::Any => Ok(Self::Dyn),
-            Self::Device => Part::type_of(name).ok_or_else(|| format!("undefined field '{name}'")),
-            Self::Map(_, values) => Ok((**values).clone()),
-            Self::Optional(inner) => Ok(Self::Optional(Box::new(inner.field(name)?))),
-            Self::Object(schema) => size::field(schema, name)
-                .map(Self::of)
-                .ok_or_else(|| format!("undefined field '{name}'")),
-            other => Err(format!("type '{other}' does not support field selection")),
-        }
-    }
-
-    /// Reports whether the types have values in common.
+    /// Reports whether the types can have values in common.
     pub(super) fn agrees(&self, other: &Type<'_>) -> bool {
         match (self, other) {
             (Self::Null, other) => other.can_be_null(),
             (one, Type::Null) => one.can_be_null(),
-            (Self::Any | Self::Dyn, _)
-            | (_, Type::Any | Type::Dyn)
-            | (Self::Device, Type::Device)
-            | (Self::Bool, Type::Bool)
-            | (Self::Int, Type::Int)
-            | (Self::Uint, Type::Uint)
-            | (Self::Double, Type::Double)
-            | (Self::String, Type::String)
-            | (Self::Bytes, Type::Bytes)
-            | (Self::Timestamp, Type::Timestamp)
-            | (Self::Duration, Type::Duration)
-            | (Self::Meta, Type::Meta) => true,
+            (one, other) if one.is_open() || other.is_open() => true,
             (Self::List(a), Type::List(b)) | (Self::Optional(a), Type::Optional(b)) => a.agrees(b),
             (Self::Map(a, b), Type::Map(c, d)) => a.agrees(c) && b.agrees(d),
-            (Self::Object(a), Type::Object(b)) => std::ptr::eq(*a, *b),
-            (Self::Kind(a), Type::Kind(b)) => a == b,
-            _ => false,
+            (one, other) => one == other,
         }
     }
 
-    /// Reports whether the type is known only during evaluation.
-    pub(super) fn is_dynamic(&self) -> bool {
-        matches!(self, Self::Dyn)
+    fn is_open(&self) -> bool {
+        matches!(self, Self::Any | Self::Dyn | Self::Error | Self::Variable(_))
     }
 
     /// Reports whether a value can be compared with null. Those of the simple types cannot.
-    fn can_be_null(&self) -> bool {
+    pub(super) fn can_be_null(&self) -> bool {
         !matches!(
             self,
             Self::Bool
@@ -122,30 +97,22 @@ impl<'s> Type<'s> {
                 | Self::Double
                 | Self::String
                 | Self::Bytes
-                | Self::Meta
+                | Self::Meta(_)
                 | Self::List(_)
                 | Self::Map(..)
         )
     }
 
-    /// Returns the common type of two alternatives.
-    pub(super) fn join(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::List(a), Self::List(b)) => Self::List(Box::new(a.join_item(*b))),
-            (Self::Map(key, value), Self::Map(other_key, other)) => {
-                Self::Map(Box::new(key.join_item(*other_key)), Box::new(value.join_item(*other)))
-            }
-            (Self::Null, other) | (other, Self::Null) => other,
-            (one, other) if one.agrees(&other) && !matches!(other, Self::Dyn) => one,
-            _ => Self::Dyn,
-        }
-    }
-
-    /// Returns the common type of two item types. The items of an empty list can have any type.
-    pub(super) fn join_item(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Dyn, other) | (other, Self::Dyn) => other,
-            (one, other) => one.join(other),
+    /// Returns a type with other variables.
+    pub(super) fn replaced(&self, variable: &dyn Fn(usize) -> Self) -> Self {
+        let boxed = |ty: &Self| Box::new(ty.replaced(variable));
+        match self {
+            Self::Variable(index) => variable(*index),
+            Self::Meta(inner) => Self::Meta(boxed(inner)),
+            Self::List(item) => Self::List(boxed(item)),
+            Self::Map(key, value) => Self::Map(boxed(key), boxed(value)),
+            Self::Optional(inner) => Self::Optional(boxed(inner)),
+            other => other.clone(),
         }
     }
 
@@ -162,12 +129,42 @@ impl<'s> Type<'s> {
             _ => false,
         }
     }
+
+    /// Returns the name of a value of this type at runtime.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Null => "null_type".to_owned(),
+            Self::Timestamp => "google.protobuf.Timestamp".to_owned(),
+            Self::Duration => "google.protobuf.Duration".to_owned(),
+            Self::Meta(_) => "type".to_owned(),
+            Self::List(_) => "list".to_owned(),
+            Self::Map(..) => "map".to_owned(),
+            Self::Optional(_) => "optional_type".to_owned(),
+            other => other.to_string(),
+        }
+    }
+}
+
+/// Two types are equal if they describe the same values. Objects have the type of one schema.
+impl PartialEq<Type<'_>> for Type<'_> {
+    fn eq(&self, other: &Type<'_>) -> bool {
+        match (self, other) {
+            (Self::List(a), Type::List(b))
+            | (Self::Optional(a), Type::Optional(b))
+            | (Self::Meta(a), Type::Meta(b)) => a == b,
+            (Self::Map(a, b), Type::Map(c, d)) => a == c && b == d,
+            (Self::Object(a), Type::Object(b)) => std::ptr::eq(*a, *b),
+            (Self::Kind(a), Type::Kind(b)) => a == b,
+            (Self::Variable(a), Type::Variable(b)) => a == b,
+            (one, other) => std::mem::discriminant(one) == std::mem::discriminant(other),
+        }
+    }
 }
 
 impl fmt::Display for Type<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Dyn => f.write_str("dyn"),
+            Self::Dyn | Self::Variable(_) => f.write_str("dyn"),
             Self::Any => f.write_str("any"),
             Self::Device => f.write_str("kubernetes.DRADevice"),
             Self::Null => f.write_str("null"),
@@ -179,12 +176,18 @@ impl fmt::Display for Type<'_> {
             Self::Bytes => f.write_str("bytes"),
             Self::Timestamp => f.write_str("timestamp"),
             Self::Duration => f.write_str("duration"),
-            Self::Meta => f.write_str("type"),
+            Self::Meta(inner) => write!(f, "type({inner})"),
             Self::List(item) => write!(f, "list({item})"),
             Self::Map(key, value) => write!(f, "map({key}, {value})"),
             Self::Object(_) => f.write_str("object"),
-            Self::Optional(inner) => write!(f, "optional({inner})"),
-            Self::Kind(name) => f.write_str(name),
+            Self::Optional(inner) => write!(f, "optional_type({inner})"),
+            Self::Kind(name) => match *name {
+                "IP" | "CIDR" => write!(f, "net.{name}"),
+                "Format" => f.write_str("kubernetes.NamedFormat"),
+                "Quantity" | "Semver" | "URL" => write!(f, "kubernetes.{name}"),
+                name => write!(f, "kubernetes.authorization.{name}"),
+            },
+            Self::Error => f.write_str("!error!"),
         }
     }
 }

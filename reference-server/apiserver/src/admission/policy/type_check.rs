@@ -30,9 +30,9 @@ pub(crate) fn type_checking(spec: &Value, catalogue: &Catalogue) -> Value {
             };
             let problems = types.iter().filter_map(|ty| {
                 let names = names(spec, ty, params.as_ref(), wanted);
-                let why = Expression::compile(text, &names, wanted).err()?;
-                let why = why.strip_prefix("compilation failed: ").unwrap_or(&why);
-                Some(format!("{}, Kind={}: ERROR: {why}", ty.api_version(), ty.kind))
+                let why = Expression::compile(text, &names, Wanted::Any).err()?;
+                let why = why.strip_prefix("compilation failed: ")?;
+                Some(format!("{}, Kind={}: {why}", ty.api_version(), ty.kind))
             });
             let problems: Vec<String> = problems.collect();
             if !problems.is_empty() {
@@ -127,12 +127,16 @@ mod tests {
             {"expression": "object.replicas > 1"},
             {"expression": "object.spec.replicas > 1", "messageExpression": "object.name"},
         ]);
-        let warning = |field: &str, name: &str| {
-            let warning = format!("apps/v1, Kind=Deployment: ERROR: undefined field '{name}'");
+        let warning = |field: &str, name: &str, text: &str| {
+            let warning = format!(
+                "apps/v1, Kind=Deployment: ERROR: <input>:1:7: undefined field '{name}'\n \
+                 | {text}\n | ......^"
+            );
             json!({"fieldRef": format!("spec.validations{field}"), "warning": warning})
         };
         let expected = json!({"expressionWarnings": [
-            warning("[1].expression", "replicas"), warning("[2].messageExpression", "name"),
+            warning("[1].expression", "replicas", "object.replicas > 1"),
+            warning("[2].messageExpression", "name", "object.name"),
         ]});
         assert_eq!(checked("deployments", &validations), expected);
     }

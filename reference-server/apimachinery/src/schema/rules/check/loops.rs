@@ -1,42 +1,46 @@
 //! Checks of loops.
 
-use cel::common::ast::{ComprehensionExpr, Expr, LiteralValue};
+use cel::common::ast::{ComprehensionExpr, Expr, IdedExpr, LiteralValue};
 
 use super::super::node::Node;
 use super::super::size::Place;
 use super::super::types::Type;
-use super::{ACCUMULATOR, Checker, Variable, steps};
+use super::{Checker, Variable, steps};
 
-impl<'s> Checker<'s> {
-    pub(super) fn comprehension(&mut self, loops: &ComprehensionExpr) -> Result<Node<'s>, String> {
-        let range = self.infer(&loops.iter_range)?;
-        let start = self.infer(&loops.accu_init)?;
+/// The variable in which macros collect their result.
+const ACCUMULATOR: &str = "@result";
+/// The name of this variable in kube-apiserver.
+const RESERVED: &str = "__result__";
+/// A macro of the library. kube-apiserver only has the form with two variables.
+const UNKNOWN_MACRO: &str = "existsOne";
+
+impl<'s> Checker<'_, 's> {
+    pub(super) fn comprehension(&mut self, loops: &ComprehensionExpr) -> Node<'s> {
+        let names = [Some(&loops.iter_var), loops.iter_var2.as_ref()];
+        if names.into_iter().flatten().any(|name| name == RESERVED) {
+            return self.failed("iteration variable overwrites accumulator variable".to_owned());
+        }
+        if loops.iter_var2.is_none() && self.issues.is_called(self.at, UNKNOWN_MACRO) {
+            let why = format!("undeclared reference to '{UNKNOWN_MACRO}' (in container '')");
+            return self.failed(why);
+        }
+        let range = self.infer(&loops.iter_range);
+        let start = self.infer(&loops.accu_init);
         let depth = self.scope.len();
         self.declare(&loops.accu_var, &start);
-        self.declare_items(loops, &range)?;
-        let goes_on = self.infer(&loops.loop_cond)?;
-        let step = self.infer(&loops.loop_step)?;
-        if !goes_on.ty.agrees(&Type::Bool) {
-            let ty = goes_on.ty;
-            return Err(format!("found no matching overload for a condition of type '{ty}'"));
-        }
-        if !start.ty.agrees(&step.ty) {
-            let ty = step.ty;
-            return Err(format!("found no matching overload for a predicate of type '{ty}'"));
-        }
+        self.declare_items(loops, &range);
+        let goes_on = self.infer(&loops.loop_cond);
+        self.expect(&loops.loop_cond, &goes_on, &Type::Bool);
+        let step = self.infer(&loops.loop_step);
+        self.expect(&loops.loop_step, &step, &start.ty);
         self.scope.truncate(depth + 1);
-        if let Some(accumulator) = self.scope.last_mut() {
-            accumulator.ty = match (start.ty.clone(), step.ty) {
-                (Type::List(_), Type::List(item)) => Type::List(item),
-                (start, step) => start.join(step),
-            };
-        }
-        let result = self.infer(&loops.result)?;
+        let result = self.infer(&loops.result);
         self.scope.truncate(depth);
         let rounds = range.size_or_unknown();
         let round = goes_on.cost.saturating_add(step.cost);
         let fixed = steps(&[range, start.clone()], result.cost);
-        let mut node = Node::new(result.ty, fixed.saturating_add(rounds.max.saturating_mul(round)));
+        let ty = self.types.resolved(&result.ty);
+        let mut node = Node::new(ty, fixed.saturating_add(rounds.max.saturating_mul(round)));
         match &loops.accu_init.expr {
             Expr::Literal(_) => node.size = start.size,
             Expr::List(_) | Expr::Map(_) => {
@@ -45,23 +49,38 @@ impl<'s> Checker<'s> {
             }
             _ => {}
         }
-        Ok(node)
+        node
+    }
+
+    /// Reports a part of a loop that has another type.
+    fn expect(&mut self, part: &IdedExpr, node: &Node<'s>, ty: &Type<'s>) {
+        if !self.types.assigns(ty, &node.ty) {
+            let (expected, found) = (self.types.settled(ty), self.types.settled(&node.ty));
+            self.report_at(part, format!("expected type '{expected}' but found '{found}'"));
+        }
     }
 
     /// Declares the variables of a loop over a list or map.
-    fn declare_items(&mut self, loops: &ComprehensionExpr, range: &Node<'s>) -> Result<(), String> {
-        let (keys, values) = match &range.ty {
+    fn declare_items(&mut self, loops: &ComprehensionExpr, range: &Node<'s>) {
+        let ty = self.types.resolved(&range.ty);
+        let (keys, values) = match &ty {
             Type::List(item) => (Type::Int, (**item).clone()),
             Type::Map(key, value) => ((**key).clone(), (**value).clone()),
-            Type::Dyn => (Type::Dyn, Type::Dyn),
+            Type::Dyn | Type::Error => (Type::Dyn, Type::Dyn),
+            Type::Variable(_) => {
+                self.types.assigns(&Type::Dyn, &ty);
+                (Type::Dyn, Type::Dyn)
+            }
             other => {
-                return Err(format!(
+                let why = format!(
                     "expression of type '{other}' cannot be range of a comprehension (must be \
                      list, map, or dynamic)"
-                ));
+                );
+                self.report_at(&loops.iter_range, why);
+                (Type::Error, Type::Error)
             }
         };
-        let is_list = matches!(range.ty, Type::List(_));
+        let is_list = matches!(ty, Type::List(_));
         let contents = range.place.contents(self.root);
         let key = |name: &String, ty| Variable {
             name: name.clone(),
@@ -85,21 +104,19 @@ impl<'s> Checker<'s> {
             None if is_list => self.scope.push(value(&loops.iter_var, values)),
             None => self.scope.push(key(&loops.iter_var, keys)),
         }
-        Ok(())
     }
 
     /// Checks a loop that only gives a name to a value, such as that of `optMap`.
-    pub(super) fn binding(&mut self, loops: &ComprehensionExpr) -> Result<Node<'s>, String> {
-        let range = self.infer(&loops.iter_range)?;
-        let bound = self.infer(&loops.accu_init)?;
+    pub(super) fn binding(&mut self, loops: &ComprehensionExpr) -> Node<'s> {
+        let range = self.infer(&loops.iter_range);
+        let bound = self.infer(&loops.accu_init);
         self.declare(&loops.accu_var, &bound);
         let result = self.infer(&loops.result);
         self.scope.pop();
-        let result = result?;
         let mut node = Node::new(result.ty, steps(&[range, bound], result.cost));
         node.size = result.size;
         node.entry = result.entry;
-        Ok(node)
+        node
     }
 
     fn declare(&mut self, name: &str, value: &Node<'s>) {

@@ -27,8 +27,8 @@ fn schema() -> Schema {
 
 fn check_text(text: &str) -> Result<(String, u64), String> {
     let (schema, program) = (schema(), env().compile(text).expect("an expression"));
-    check(program.expression(), &schema, false)
-        .map(|checked| (checked.ty.to_string(), checked.cost))
+    let parsed = Parsed { expression: program.expression(), source: program.source_info() };
+    check(parsed, &schema, false).map(|checked| (checked.ty.to_string(), checked.cost))
 }
 
 #[rstest]
@@ -63,7 +63,7 @@ fn check_text(text: &str) -> Result<(String, u64), String> {
 #[case("{?'a': self.?size}", "map(string, int)")]
 #[case("self.wide.first().orValue(self.name)", "string")]
 #[case("[self.wide].flatten() + lists.range(2).map(x, string(x))", "list(string)")]
-#[case("self.?name.optMap(x, quantity(x)).orValue(quantity('1')).add(1)", "Quantity")]
+#[case("self.?name.optMap(x, quantity(x)).orValue(quantity('1')).add(1)", "kubernetes.Quantity")]
 #[case("format.named('uuid').value().validate(self.name).orValue([])", "list(string)")]
 #[case("ip(self.name).family() + cidr(self.name).ip().family()", "int")]
 #[case("url(self.name).getQuery()['a'][0] + string(ip(self.name))", "string")]
@@ -77,7 +77,7 @@ fn an_expression_has_a_type(#[case] text: &str, #[case] expected: &str) {
 #[case("self.free", "undefined field 'free'")]
 #[case("self.frees == []", "undefined field 'frees'")]
 #[case("self.open.a == 1", "undefined field 'a'")]
-#[case("self.open.size() == 1", "applied to '(object)'")]
+#[case("self.open.size() == 1", "applied to 'object.()'")]
 #[case("self.size.more", "type 'int' does not support field selection")]
 #[case("self.name == null", "applied to '(string, null)'")]
 #[case("self.list == null", "null)'")]
@@ -88,26 +88,57 @@ fn an_expression_has_a_type(#[case] text: &str, #[case] expected: &str) {
 #[case("timestamp(253402300800) == self.when", "invalid timestamp argument")]
 #[case("timestamp(1u) == self.when", "applied to '(uint)'")]
 #[case("[self.port, 1].size() == 2", "expected type 'dyn' but found 'int'")]
-#[case("bool('yes')", "invalid bool argument")]
-#[case("int('x') == 1", "invalid int argument")]
 #[case("'%s'.format([self.name, self.size])", "(expected 1, got 2)")]
 #[case("'%d'.format([self.name])", "can only be used on integers, was given string")]
-#[case("'%s'.format([quantity(self.name)])", "was given Quantity")]
-#[case("[?self.size]", "expected type 'optional(int)' but found 'int'")]
+#[case("'%s'.format([quantity(self.name)])", "was given kubernetes.Quantity")]
+#[case("[?self.size]", "expected type 'optional_type(int)' but found 'int'")]
 #[case("self.size == 'a'", "applied to '(int, string)'")]
 #[case("self.name + 1 == ''", "applied to '(string, int)'")]
 #[case("other.size", "undeclared reference to 'other'")]
 #[case("self.name.shout()", "undeclared reference to 'shout'")]
-#[case("self.size && true", "applied to '(int, bool)'")]
+#[case("self.size && true", "expected type 'bool' but found 'int'")]
 #[case("self.size.all(x, true)", "cannot be range of a comprehension")]
 #[case("self.list.all(x, x.b == '')", "undefined field 'b'")]
-#[case("self.list.all(x, x.a)", "applied to '(bool, string)'")]
-#[case("quantity('1') == url('/')", "applied to '(Quantity, URL)'")]
+#[case("self.list.all(x, x.a)", "expected type 'bool' but found 'string'")]
+#[case("quantity('1') == url('/')", "applied to '(kubernetes.Quantity, kubernetes.URL)'")]
 #[case("quantity(1)", "applied to '(int)'")]
 #[case("Widget{}", "undeclared reference to 'Widget'")]
+#[case("self.wide.existsOne(x, x == '')", "undeclared reference to 'existsOne'")]
+#[case("self.wide.all(__result__, true)", "overwrites accumulator variable")]
+#[case("[self.wide].sort()", "no matching overload for 'sort' applied to 'list(list(string)).()'")]
+#[case("self.list.map(x, x.a).max() > [quantity('1')].min()", "'list(kubernetes.Quantity).()'")]
+#[case("jsonpatch.escapeKey('a')", "undeclared reference to 'jsonpatch'")]
+#[case(
+    "quantity('1').sign()",
+    "no matching overload for 'sign' applied to 'kubernetes.Quantity.()'"
+)]
 fn an_invalid_expression_is_rejected_with_a_message(#[case] text: &str, #[case] expected: &str) {
     let error = check_text(text).expect_err("a mistake");
     assert!(error.contains(expected), "{error}");
+}
+
+/// kube-apiserver 1.36.2 reported these mistakes.
+#[rstest]
+#[case(
+    "self.zz == foo(self.yy)",
+    "ERROR: <input>:1:5: undefined field 'zz'\n | self.zz == foo(self.yy)\n | ....^\n\
+     ERROR: <input>:1:15: undeclared reference to 'foo' (in container '')\n \
+     | self.zz == foo(self.yy)\n | ..............^\n\
+     ERROR: <input>:1:20: undefined field 'yy'\n | self.zz == foo(self.yy)\n \
+     | ...................^"
+)]
+#[case(
+    "self.name.indexOf(1) == 1",
+    "ERROR: <input>:1:18: found no matching overload for 'indexOf' applied to 'string.(int)'\n \
+     | self.name.indexOf(1) == 1\n | .................^"
+)]
+#[case(
+    "duration('x') == self.zz.yy",
+    "ERROR: <input>:1:22: undefined field 'zz'\n | duration('x') == self.zz.yy\n \
+     | .....................^"
+)]
+fn all_mistakes_are_reported(#[case] text: &str, #[case] expected: &str) {
+    assert_eq!(check_text(text), Err(expected.to_owned()));
 }
 
 #[test]

@@ -99,12 +99,13 @@ fn expressions_about_requests(#[case] text: &str, #[case] expected: Value) {
 
 #[rstest]
 #[case("unknown == 1", "undeclared reference to 'unknown'")]
-#[case("variables.other == 1", "undefined field 'other'")]
+#[case("variables.other == 1", "ERROR: <input>:1:10: undefined field 'other'\n | variables")]
 #[case("object.a.b == 1", "no such key: a")]
 #[case("variables.broken == 1", "composited variable \"broken\" fails to evaluate")]
 #[case("object.", "compilation failed")]
 #[case("authorizer.group('').resource(' ')", "resource must not be empty")]
 #[case("authorizer.serviceAccount('N', 'a')", "Invalid service account namespace")]
+#[case("int('a') == 1", "program instantiation failed: type conversion error from 'string'")]
 #[case("authorizer.resource('pods')", "found no matching overload for 'resource'")]
 #[case(
     "[1, 2, 3].all(i, authorizer.path('/x').check('get').allowed())",
@@ -118,8 +119,11 @@ fn mistakes_have_a_reason(#[case] text: &str, #[case] expected: &str) {
 #[test]
 fn an_expression_has_the_wanted_type() {
     let compile = |text, wanted| Expression::compile(text, &names(), wanted).map(drop);
-    assert_eq!(compile("object.a", Wanted::Bool), Ok(()));
-    assert_eq!(compile("1 + 1", Wanted::Bool), Err("must evaluate to bool".to_owned()));
+    assert_eq!(compile("object.a == 1", Wanted::Bool), Ok(()));
+    let why = "must evaluate to bool but got dyn".to_owned();
+    assert_eq!(compile("object.a", Wanted::Bool), Err(why));
+    let why = "must evaluate to one of [string null_type] but got int".to_owned();
+    assert_eq!(compile("1 + 1", Wanted::OptionalText), Err(why));
     assert_eq!(compile("'a' + object.b", Wanted::Text), Ok(()));
     let configuration = "Object{metadata: Object.metadata{labels: {'a': 'b'}}}";
     assert_eq!(compile(configuration, Wanted::Object), Ok(()));

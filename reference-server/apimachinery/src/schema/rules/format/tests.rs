@@ -29,6 +29,7 @@ fn written(expression: &str) -> Result<Cel, ExecutionError> {
 #[case("'%s'.format([timestamp('2026-01-02T03:04:05.100-05:30')])", "2026-01-02T03:04:05.1-05:30")]
 #[case("'%f|%.3f|%.0f'.format([-1234567.891, 999.9996, 0.5])", "-1,234,567.891000|1,000.000|0")]
 #[case("'%f %f'.format([double('Infinity'), 'NaN'])", "∞ NaN")]
+#[case("'%e|%.2e'.format([double('Infinity'), 'NaN'])", "     ∞|NaN")]
 #[case("'%x|%X|%x|%o|%b'.format([-255, 'az', b'a', -8, -5])", "-ff|617A|61|-10|-101")]
 #[case("'%b'.format([true])", "1")]
 fn texts_are_those_of_kubernetes(#[case] expression: &str, #[case] expected: &str) {
@@ -42,6 +43,9 @@ fn texts_are_those_of_kubernetes(#[case] expression: &str, #[case] expected: &st
 #[case("'%'.format([1])", "unexpected end of string")]
 #[case("'%.f'.format([1.5])", "error while parsing precision")]
 #[case(r"'%s'.format([b'\xff'])", "string clause can only be used on")]
+#[case("'%x'.format([dyn(1.5)])", "was given double")]
+#[case("'%d'.format([dyn(quantity('1'))])", "was given kubernetes.Quantity")]
+#[case("'%s'.format([{'a': quantity('1')}])", "no formatting function for kubernetes.Quantity")]
 fn mistakes_are_errors(#[case] expression: &str, #[case] expected: &str) {
     let error = written(expression).unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
@@ -50,17 +54,27 @@ fn mistakes_are_errors(#[case] expression: &str, #[case] expected: &str) {
 #[rstest]
 #[case("%d %s", &[Type::Int, Type::List(Box::new(Type::Dyn))], None)]
 #[case("%f", &[Type::Int], Some("fixed-point clause can only be used on doubles, was given int"))]
-#[case("%s", &[Type::Kind("IP")], Some("was given IP"))]
+#[case("%s", &[Type::Kind("IP")], Some("was given net.IP"))]
+#[case("%s", &[Type::Optional(Box::new(Type::Int))], Some("was given optional_type"))]
 #[case("%s", &[], Some("index 0 out of range"))]
 #[case("%s", &[Type::Int, Type::Int], Some("(expected 1, got 2)"))]
+#[case("%.99999999999f", &[Type::Double], None)]
+#[case("%.f", &[Type::Double], Some("strconv.Atoi: parsing \"\": invalid syntax"))]
+#[case("%.1", &[Type::Double], Some("could not find end of precision specifier"))]
 fn constant_texts_are_checked(
     #[case] text: &str,
     #[case] types: &[Type<'_>],
     #[case] expected: Option<&str>,
 ) {
-    match (check(text, types), expected) {
+    let accepts = |index: usize, clause: Clause| {
+        if clause.accepts(&types[index]) { Ok(()) } else { Err((0, types[index].name())) }
+    };
+    match (check(text, types.len(), accepts), expected) {
         (Ok(()), None) => {}
-        (Err(error), Some(expected)) => assert!(error.contains(expected), "{error}"),
-        (result, _) => panic!("{result:?}"),
+        (Err(Mistake::Text(error) | Mistake::Item(_, error)), Some(expected)) => {
+            assert!(error.contains(expected), "{error}");
+        }
+        (Ok(()), Some(expected)) => panic!("no mistake: {expected}"),
+        (Err(Mistake::Text(error) | Mistake::Item(_, error)), None) => panic!("{error}"),
     }
 }

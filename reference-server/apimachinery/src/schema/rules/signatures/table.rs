@@ -1,7 +1,7 @@
 //! The table of the functions that expressions may call.
 
 /// One overload on each line: the receiver and a dot for a method, the types of the arguments, the
-/// type of the result. `A` and `B` are type variables.
+/// type of the result. `A` and `B` are type variables, and `O` is each type with an order.
 pub(super) const TABLE: &str = "
     !_(bool) bool
     _&&_(bool, bool) bool
@@ -54,7 +54,7 @@ pub(super) const TABLE: &str = "
     list(A).size() int
     map(A, B).size() int
     dyn(A) dyn
-    type(A) type
+    type(A) type(A)
     bool(bool) bool
     bool(string) bool
     int(int) int
@@ -62,6 +62,7 @@ pub(super) const TABLE: &str = "
     int(double) int
     int(string) int
     int(timestamp) int
+    int(duration) int
     uint(uint) uint
     uint(int) uint
     uint(double) uint
@@ -83,6 +84,7 @@ pub(super) const TABLE: &str = "
     timestamp(int) timestamp
     timestamp(string) timestamp
     timestamp(timestamp) timestamp
+    duration(int) duration
     duration(string) duration
     duration(duration) duration
     timestamp.getFullYear() int
@@ -111,7 +113,7 @@ pub(super) const TABLE: &str = "
     duration.getMilliseconds() int
     optional.of(A) optional(A)
     optional.ofNonZeroValue(A) optional(A)
-    optional.none() optional(dyn)
+    optional.none() optional(A)
     optional(A).hasValue() bool
     optional(A).value() A
     optional(A).or(optional(A)) optional(A)
@@ -142,21 +144,22 @@ pub(super) const TABLE: &str = "
     string.substring(int, int) string
     list(string).join() string
     list(string).join(string) string
-    list(A).isSorted() bool
+    list(O).isSorted() bool
     list(int).sum() int
+    list(uint).sum() uint
     list(double).sum() double
     list(duration).sum() duration
-    list(A).min() A
-    list(A).max() A
+    list(O).min() O
+    list(O).max() O
     list(A).indexOf(A) int
     list(A).lastIndexOf(A) int
     list(A).slice(int, int) list(A)
     list(A).distinct() list(A)
     list(A).reverse() list(A)
-    list(A).sort() list(A)
-    list(A).@sortByAssociatedKeys(list(B)) list(A)
+    list(O).sort() list(O)
+    list(A).@sortByAssociatedKeys(list(O)) list(A)
     list(list(A)).flatten() list(A)
-    list(A).flatten(int) list(dyn)
+    list(dyn).flatten(int) list(dyn)
     list(A).first() optional(A)
     list(A).last() optional(A)
     lists.range(int) list(int)
@@ -170,7 +173,7 @@ pub(super) const TABLE: &str = "
     isIP(string) bool
     isCIDR(string) bool
     isQuantity(string) bool
-    string.format(list(A)) string
+    string.format(list(dyn)) string
     strings.quote(string) string
     quantity(string) Quantity
     sign(Quantity) int

@@ -102,6 +102,8 @@ pub(super) fn validate(
     let mut errors = Vec::new();
     let keyword = path.field(KEYWORD);
     let schema = &scope.schema;
+    let whole = keyword.to_string();
+    errors.extend(schema.broken_rules.iter().filter(|error| error.field == whole).cloned());
     let count = schema.extra.get(KEYWORD).and_then(Value::as_array).map_or(0, Vec::len);
     for index in 0..count {
         let item = keyword.index(index);
