@@ -4,10 +4,14 @@
 //! Browsers follow another standard. Here, `https:///path`, `mailto:a@b`, `/path` and `*` are
 //! valid, and a path may have spaces.
 
+mod mistakes;
+
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+pub(crate) use self::mistakes::mistake;
 
 /// The characters that the server escapes if it writes a path again.
 const ESCAPED_IN_PATH: &AsciiSet = &NON_ALPHANUMERIC

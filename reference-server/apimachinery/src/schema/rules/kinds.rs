@@ -12,7 +12,7 @@ use cel::objects::{Key, Map, OptionalValue};
 use cel::{DeclarationError, Env, ExecutionError, Value as Cel};
 
 use super::super::Format;
-use super::super::format::uri::Uri;
+use super::super::format::uri::{self, Uri};
 use super::library::{Result, give, give_value, string};
 use crate::object::validation::names;
 
@@ -78,8 +78,13 @@ pub(super) fn declare(env: &mut Env) -> Declared {
 
 fn urls(env: &mut Env) -> Declared {
     env.add_overload("url", "string_to_url", vec![STRING_TYPE], |arguments| {
-        let url = Uri::parse(&string(&arguments, 0)?).map(Url);
-        give(url.ok_or_else(|| ExecutionError::function_error("url", "no URL"))?)
+        let text = string(&arguments, 0)?;
+        let failed = || {
+            let why = uri::mistake(&text);
+            format!("URL parse error during conversion from string: {why}")
+        };
+        let url = Uri::parse(&text).map(Url);
+        give(url.ok_or_else(|| ExecutionError::function_error("url", failed()))?)
     })?;
     env.add_member_overload("getScheme", "url_scheme", Url::ty(), vec![], |arguments| {
         give(Url::of(&arguments, 0)?.0.scheme)
@@ -148,20 +153,22 @@ formats! {
     "dns1035LabelPrefix" |text| names::rfc1035_label(prefix(text)),
     "qualifiedName" names::qualified_name,
     "labelValue" names::label_value,
-    "uri" |text| of_format(&Format::Uri, text),
-    "uuid" |text| of_format(&Format::Uuid, text),
-    "byte" |text| of_format(&Format::Byte, text),
-    "date" |text| of_format(&Format::Date, text),
-    "datetime" |text| of_format(&Format::DateTime, text),
+    "uri" |text| match Uri::parse(text) {
+        Some(_) => Vec::new(),
+        None => vec![uri::mistake(text)],
+    },
+    "uuid" |text| of_format(&Format::Uuid, text, "does not match the UUID format"),
+    "byte" |text| of_format(&Format::Byte, text, "invalid base64"),
+    "date" |text| of_format(&Format::Date, text, "invalid date"),
+    "datetime" |text| of_format(&Format::DateTime, text, "invalid datetime"),
 }
 
 fn prefix(text: &str) -> &str {
     text.strip_suffix('-').unwrap_or(text)
 }
 
-fn of_format(format: &Format, text: &str) -> Vec<String> {
-    let name = format.name().unwrap_or_default();
-    if format.accepts(text) { Vec::new() } else { vec![format!("must be of the format {name}")] }
+fn of_format(format: &Format, text: &str, why: &str) -> Vec<String> {
+    if format.accepts(text) { Vec::new() } else { vec![why.to_owned()] }
 }
 
 fn give_optional<'b, 'v>(value: Option<Cel>) -> Result<CowVal<'b, 'v>> {
