@@ -1,5 +1,6 @@
 //! Translates patterns of Go into the syntax of the crate `regex`.
 
+use std::fmt::Write as _;
 use std::iter::Peekable;
 use std::str::Chars;
 
@@ -165,7 +166,8 @@ impl Translator<'_> {
         let braced: String = self.rest.by_ref().take_while(|c| *c != '}').collect();
         let number = u32::from_str_radix(braced.trim_start_matches('{'), 16).unwrap_or_default();
         let character = char::from_u32(number).map_or(0xfffd, u32::from);
-        self.out.push_str(&format!(r"\x{{{character:x}}}"));
+        // Writing to a string cannot fail.
+        let _ = write!(self.out, r"\x{{{character:x}}}");
     }
 
     /// Copies a category or script after `\p`. Go writes `\p{^Han}` for `\P{Han}`.

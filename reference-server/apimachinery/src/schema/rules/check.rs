@@ -22,7 +22,7 @@ use self::loops::is_binding;
 use super::super::{Kind, Schema};
 use super::cost::{NEW_LIST, NEW_MAP};
 use super::device::Part;
-use super::expression::{AUTHORIZER, Names, REQUEST_RESOURCE};
+use super::expression::{AUTHORIZER, Names, REQUEST_RESOURCE, request};
 use super::inference::Inference;
 use super::issues::Issues;
 use super::messages::{self, Message};
@@ -30,6 +30,8 @@ use super::node::{Entry, Node};
 use super::size::{Place, Range};
 use super::types::Type;
 
+/// The variable with the request of admission.
+const REQUEST: &str = "request";
 /// The names of types with a package.
 const TYPES: [(&str, Type<'static>); 5] = [
     ("google.protobuf.Duration", Type::Duration),
@@ -106,6 +108,7 @@ pub(super) fn check_dynamic(parsed: Parsed<'_>, names: &Names) -> Result<String,
         let ty = match *name {
             AUTHORIZER => Type::Kind("Authorizer"),
             REQUEST_RESOURCE => Type::Kind("ResourceCheck"),
+            REQUEST => request::schema().map_or(Type::Dyn, Type::of),
             _ => known.map_or(Type::Dyn, |(_, schema)| Type::of(schema)),
         };
         variable(name, ty)

@@ -5,8 +5,8 @@
 //! are estimates: that of a chain of additions, and that of functions over lists of texts.
 
 use cel::common::ast::{
-    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, MapExpr,
-    SelectExpr, operators,
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, ListExpr, LiteralValue,
+    MapExpr, SelectExpr, operators,
 };
 
 use super::authorizer::CHECK_COST;
@@ -76,6 +76,13 @@ fn parts(expressions: &[IdedExpr], added: usize) -> (Vec<IdedExpr>, u64) {
 
 fn entries(map: &MapExpr, added: usize) -> (MapExpr, u64) {
     let (mut map, mut steps) = (map.clone(), 0);
+    // In a literal, a later entry replaces an earlier one with the same key.
+    let keys: Vec<Option<LiteralValue>> = map.entries.iter().map(literal_key).collect();
+    let is_last = |index: usize| {
+        keys[index].is_none() || keys[index + 1..].iter().all(|later| *later != keys[index])
+    };
+    let mut index = 0..keys.len();
+    map.entries.retain(|_| index.next().is_some_and(is_last));
     for entry in &mut map.entries {
         if let EntryExpr::MapEntry(entry) = &mut entry.expr {
             for side in [&mut entry.key, &mut entry.value] {
@@ -86,6 +93,16 @@ fn entries(map: &MapExpr, added: usize) -> (MapExpr, u64) {
         }
     }
     (map, steps)
+}
+
+fn literal_key(entry: &IdedEntryExpr) -> Option<LiteralValue> {
+    match &entry.expr {
+        EntryExpr::MapEntry(entry) => match &entry.key.expr {
+            Expr::Literal(key) if !entry.optional => Some(key.clone()),
+            _ => None,
+        },
+        EntryExpr::StructField(_) => None,
+    }
 }
 
 fn call(call: &CallExpr, added: usize) -> (IdedExpr, u64) {
@@ -368,6 +385,7 @@ mod tests {
             ("has({'a': 1}.a) && !has({'a': 1}.b)", true),
             ("[1, 2].exists(x, 1 / (x - 1) == 1)", true),
             ("['b', 'a'].sort().join(',') == 'a,b' && sets.contains([1], [1])", true),
+            ("{'a': 1, 'a': 2} == {'a': 2} && .flag", true),
             ("text.startsWith('y') || items.all(x, x in [1, 2])", false),
             (r"'a1'.matches('^[[:word:]&&]+$') && matches('a', r'^\p{^Greek}$')", true),
         ] {

@@ -14,7 +14,11 @@ pub(super) fn evaluation_error(error: &ExecutionError) -> String {
         ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
         ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
         ExecutionError::Overflow(_, Cel::UInt(_), _) => "unsigned integer overflow".to_owned(),
-        ExecutionError::Overflow(_, Cel::Timestamp(_), _) => "timestamp overflow".to_owned(),
+        ExecutionError::Overflow(_, Cel::Timestamp(_), other)
+            if !matches!(other, Cel::Timestamp(_)) =>
+        {
+            "timestamp overflow".to_owned()
+        }
         ExecutionError::Overflow(..) => "integer overflow".to_owned(),
         ExecutionError::NoSuchOverload(call) if is_name(call.function()) => {
             let types = call.argument_types().join(", ");
@@ -30,6 +34,9 @@ pub(super) fn evaluation_error(error: &ExecutionError) -> String {
         | ExecutionError::UnsupportedBinaryOperator(..)
         | ExecutionError::ValuesNotComparable(..) => NO_OVERLOAD.to_owned(),
         ExecutionError::UnexpectedType { want, .. } if want == "bool" => NO_OVERLOAD.to_owned(),
+        ExecutionError::UnexpectedType { got, want } if want == "iterable" => {
+            format!("got 'types.{}', expected iterable type", go_type(got))
+        }
         ExecutionError::FunctionError { message, .. } => message.clone(),
         other => other.to_string(),
     }
@@ -38,6 +45,14 @@ pub(super) fn evaluation_error(error: &ExecutionError) -> String {
 /// Reports whether a function is no operator.
 fn is_name(function: &str) -> bool {
     function.starts_with(|c: char| c.is_ascii_alphabetic())
+}
+
+/// Returns the name of a type in cel-go, which begins with a capital letter.
+fn go_type(name: &str) -> String {
+    let name = name.strip_suffix("_type").unwrap_or(name);
+    let name = name.rsplit_once('.').map_or(name, |(_, name)| name);
+    let mut letters = name.chars();
+    letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }
 
 fn is_nan(value: &Cel) -> bool {
@@ -59,6 +74,10 @@ mod tests {
     #[case(ExecutionError::RemainderByZero(Cel::Int(1)), "modulus by zero")]
     #[case(ExecutionError::Overflow("add", Cel::Int(1), Cel::Int(1)), "integer overflow")]
     #[case(ExecutionError::function_error("f", "it failed"), "it failed")]
+    #[case(
+        ExecutionError::UnexpectedType { got: "int".to_owned(), want: "iterable".to_owned() },
+        "got 'types.Int', expected iterable type"
+    )]
     #[case(
         ExecutionError::ValuesNotComparable(Cel::Int(1), Cel::Float(f64::NAN)),
         "NaN values cannot be ordered"

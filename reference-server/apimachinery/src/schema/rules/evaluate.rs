@@ -13,6 +13,7 @@ use std::sync::Arc;
 use super::super::validate::{Counterparts, MAX_ERRORS};
 use super::super::{CauseReason, FieldError, Kind, Path, Schema};
 use super::errors::evaluation_error;
+use super::first_error::first_error;
 use super::{Rule, library, meter, value};
 
 /// The maximum length of an evaluated message in bytes.
@@ -141,7 +142,9 @@ impl Walk {
                 Ok(message) => Violation::Broken(message),
                 Err(why) => Violation::Unexplained(why),
             }),
-            Some(Err(error)) => {
+            Some(Err(last)) => {
+                let error = meter::measure(|| first_error(&rule.program, &context, last.clone()));
+                let error = error.0.unwrap_or(last);
                 let (why, subject) = (evaluation_error(&error), rule.subject());
                 Err(Violation::Failed(if why.starts_with("no such overload") {
                     format!(

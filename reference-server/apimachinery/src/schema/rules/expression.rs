@@ -4,6 +4,7 @@
 //! of `request` and of the own variables are known.
 
 mod literals;
+pub(super) mod request;
 mod scope;
 
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use super::super::Schema;
 use super::check::{Parsed, check_dynamic, mistake_of_constants};
 use super::counted::counted;
 use super::errors::evaluation_error;
-use super::{library, meter, unreadable, value};
+use super::{issues, library, meter, unreadable, value};
 use crate::field::Path;
 
 /// The variable that checks permissions.
@@ -104,7 +105,9 @@ impl Expression {
             return Err(error.message);
         }
         let failed = |error: String| format!("compilation failed: {error}");
-        let compiled = library::env().compile(text).map_err(|error| failed(error.to_string()))?;
+        let compiled = library::env()
+            .compile(text)
+            .map_err(|error| failed(issues::of_parser(&error.to_string())))?;
         let expression = simplified(compiled.expression());
         let parsed = Parsed { expression: &expression, source: compiled.source_info() };
         let ty = check_dynamic(parsed, names).map_err(failed)?;

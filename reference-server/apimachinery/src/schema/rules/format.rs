@@ -16,8 +16,8 @@ pub(super) const FORMAT: &str = "@format";
 
 /// The digits after the point if a clause does not say.
 const PRECISION: usize = 6;
-/// The maximum number of digits after the point.
-const MAX_PRECISION: usize = 1_000;
+/// Go keeps a precision in one byte. Without the other bits, zero is no precision.
+const PRECISIONS: usize = 256;
 
 /// Declares the function.
 pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
@@ -217,7 +217,7 @@ impl Clause {
     /// the minimum width.
     fn real(self, number: f64) -> String {
         let written = self.unpadded(number);
-        let width = if self.letter == 'e' { self.precision.min(MAX_PRECISION) } else { 0 };
+        let width = if self.letter == 'e' { self.precision % PRECISIONS } else { 0 };
         format!("{written:>width$}")
     }
 
@@ -233,7 +233,11 @@ impl Clause {
             let (digits, exponent) = written.split_once('e').unwrap_or((&written, "0"));
             return format!("{digits}×10{}", raised(exponent));
         }
-        let written = format!("{number:.0$}", self.precision.min(MAX_PRECISION));
+        let written = match self.precision {
+            0..PRECISIONS => format!("{number:.0$}", self.precision),
+            precision if precision.is_multiple_of(PRECISIONS) => number.to_string(),
+            precision => format!("{number:.0$}", precision % PRECISIONS),
+        };
         let (whole, fraction) = written.split_once('.').unwrap_or((&written, ""));
         let point = if fraction.is_empty() { "" } else { "." };
         format!("{}{point}{fraction}", with_thousands(whole))

@@ -73,11 +73,10 @@ impl<'s> Inference<'s> {
         }
         match (to, from) {
             (Type::Variable(variable), _) => self.binds(*variable, from).0,
-            (Type::Any | Type::Dyn | Type::Error, _) | (_, Type::Any | Type::Dyn | Type::Error) => {
-                true
-            }
+            (Type::Any | Type::Dyn | Type::Error, _)
+            | (_, Type::Any | Type::Dyn | Type::Error)
+            | (Type::Meta(_), Type::Meta(_)) => true,
             (Type::Null, other) | (other, Type::Null) => other.can_be_null(),
-            (Type::Meta(_), Type::Meta(_)) => true,
             (Type::List(to), Type::List(from)) | (Type::Optional(to), Type::Optional(from)) => {
                 self.accepts(to, from)
             }

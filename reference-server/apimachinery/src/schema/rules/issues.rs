@@ -8,6 +8,26 @@ const MAX_ISSUES: usize = 100;
 const NARROW: [char; 2] = ['.', '^'];
 const WIDE: [char; 2] = ['\u{ff0e}', '\u{ff3e}'];
 
+/// Returns the mistakes that the parser reports, in the words of kube-apiserver.
+pub(super) fn of_parser(text: &str) -> String {
+    let line = |line: &str| {
+        if line.starts_with("| ") {
+            return format!(" {line}");
+        }
+        let Some((place, why)) = line.split_once(": invalid ") else { return line.to_owned() };
+        let why = match why.split_once(" literal: ") {
+            Some(("string", why)) if why.starts_with("InvalidUnicode") => {
+                "invalid unicode code point".to_owned()
+            }
+            Some(("string" | "bytes", _)) => "unable to unescape string".to_owned(),
+            Some((kind, _)) => format!("invalid {kind} literal"),
+            None => return line.to_owned(),
+        };
+        format!("{place}: {why}")
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
 #[derive(Debug)]
 pub(super) struct Issues<'p> {
     source: &'p SourceInfo,
@@ -98,6 +118,14 @@ mod tests {
         }
         issues.report(id, "no zz".to_owned());
         assert_eq!(issues.text(), "ERROR: <input>:2:2: no zz\n |  zz && 1\n | .^");
+    }
+
+    #[test]
+    fn the_parser_has_the_words_of_kubernetes() {
+        let error = |text: &str| of_parser(&env().compile(text).unwrap_err().to_string());
+        assert!(error(r"b'\u00e9'").contains(": unable to unescape string\n"));
+        assert!(error("1 +").contains("\n | 1 +\n | ...^"));
+        assert!(error(r"'\ud800'").contains(": invalid unicode code point\n"));
     }
 
     #[test]

@@ -98,10 +98,10 @@ impl<'e> Message<'e> {
 
     fn field(self, name: &str) -> Option<Type<'static>> {
         match (self.kind, name) {
-            (Kind::Duration | Kind::Timestamp, "seconds" | "nanos") => Some(Type::Int),
+            (Kind::Duration | Kind::Timestamp, "seconds" | "nanos")
+            | (Kind::Value, "null_value") => Some(Type::Int),
             (Kind::Struct, "fields") | (Kind::Value, "struct_value") => Some(object()),
             (Kind::List, "values") | (Kind::Value, "list_value") => Some(list()),
-            (Kind::Value, "null_value") => Some(Type::Int),
             (Kind::Value, "number_value") => Some(Type::Double),
             (Kind::Value, "string_value") => Some(Type::String),
             (Kind::Value, "bool_value") => Some(Type::Bool),

@@ -16,6 +16,7 @@ pub mod device;
 mod errors;
 mod evaluate;
 pub mod expression;
+mod first_error;
 mod format;
 mod go;
 mod inference;
@@ -244,7 +245,7 @@ fn compiled(
 ) -> Result<(Program, u64), Mistake> {
     let program = library::env()
         .compile(expression)
-        .map_err(|error| Mistake::Compilation(error.to_string()))?;
+        .map_err(|error| Mistake::Compilation(issues::of_parser(&error.to_string())))?;
     let parsed = Parsed { expression: program.expression(), source: program.source_info() };
     let checked = check(parsed, schema, optional_old).map_err(Mistake::Compilation)?;
     let (ty, cost) = (checked.ty.to_string(), checked.cost);
@@ -278,7 +279,19 @@ fn shown(rule: &Value) -> String {
         field_path: text("fieldPath"),
         optional_old_self: rule["optionalOldSelf"].as_bool(),
     };
-    serde_json::to_string(&shown).unwrap_or_default()
+    let text = serde_json::to_string(&shown).unwrap_or_default();
+    // Go escapes the characters with a meaning in HTML.
+    text.chars().fold(String::new(), |mut text, character| {
+        match character {
+            '<' => text.push_str("\\u003c"),
+            '>' => text.push_str("\\u003e"),
+            '&' => text.push_str("\\u0026"),
+            '\u{2028}' => text.push_str("\\u2028"),
+            '\u{2029}' => text.push_str("\\u2029"),
+            other => text.push(other),
+        }
+        text
+    })
 }
 
 /// Returns the reason not to parse an expression. Each link of a chain (`a.b.c`, `a + b + c`) is a

@@ -75,7 +75,7 @@ fn expand(
             return Err(helper.new_error(argument.id, "argument must be a simple name"));
         };
         if names.contains(variable) {
-            let why = "iteration variables must not be the same";
+            let why = format!("duplicate variable name: {variable}");
             return Err(helper.new_error(argument.id, why));
         }
         names.push(variable.clone());
@@ -286,7 +286,7 @@ mod tests {
 
     #[rstest]
     #[case("[1].all(1, v, true)", "argument must be a simple name")]
-    #[case("[1].transformList(v, v, true)", "iteration variables must not be the same")]
+    #[case("[1].transformList(v, v, true)", "duplicate variable name: v")]
     fn variables_are_names(#[case] text: &str, #[case] expected: &str) {
         let compiled = env().compile(text).map(drop);
         let error = compiled.expect_err("a mistake").to_string();

@@ -80,7 +80,10 @@ pub(super) fn call<'s>(
 
 /// Returns the message about a call for which there is no overload.
 pub(super) fn mismatch(name: &str, arguments: &[Type<'_>]) -> String {
-    let shown = name.trim_start_matches('.');
+    let shown = match name.trim_start_matches('.') {
+        "@mapInsert" => "cel.@mapInsert",
+        shown => shown,
+    };
     let types: Vec<String> = arguments.iter().map(Type::to_string).collect();
     let applied = match types.split_first() {
         Some((receiver, types)) if name.starts_with('.') => {

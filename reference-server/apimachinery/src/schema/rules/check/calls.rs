@@ -18,13 +18,14 @@ impl<'s> Checker<'_, 's> {
         let mut arguments = self.infer_all(&call.args);
         let name = match &call.target {
             None => call.func_name.clone(),
-            Some(target) => match self.qualified(target, &call.func_name) {
-                Some(name) => name,
-                None => {
+            Some(target) => {
+                if let Some(name) = self.qualified(target, &call.func_name) {
+                    name
+                } else {
                     arguments.insert(0, self.infer(target));
                     format!(".{}", call.func_name)
                 }
-            },
+            }
         };
         if !signatures::is_declared(name.trim_start_matches('.')) {
             let name = &call.func_name;

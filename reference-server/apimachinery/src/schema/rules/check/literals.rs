@@ -145,7 +145,7 @@ impl<'s> Literals<'_, '_, 's> {
             if list.optional_indices.contains(&index) {
                 ty = unwrapped(ty);
             }
-            if self.differs(&mut first, ty, element) {
+            if self.differs(&mut first, &ty, element) {
                 return;
             }
         }
@@ -159,8 +159,8 @@ impl<'s> Literals<'_, '_, 's> {
                 && let (Some(key), Some(value)) = (self.ty(&entry.key), self.ty(&entry.value))
             {
                 let value = if entry.optional { unwrapped(value) } else { value };
-                self.differs(&mut first_key, key, &entry.key);
-                self.differs(&mut first_value, value, &entry.value);
+                self.differs(&mut first_key, &key, &entry.key);
+                self.differs(&mut first_value, &value, &entry.value);
             }
             self.walk(&entry.key);
             self.walk(&entry.value);
@@ -168,9 +168,9 @@ impl<'s> Literals<'_, '_, 's> {
     }
 
     /// Reports a part with another type than the first one.
-    fn differs(&mut self, first: &mut Option<Type<'s>>, ty: Type<'s>, part: &IdedExpr) -> bool {
+    fn differs(&mut self, first: &mut Option<Type<'s>>, ty: &Type<'s>, part: &IdedExpr) -> bool {
         let expected = first.get_or_insert_with(|| ty.clone());
-        if *expected == ty {
+        if *expected == *ty {
             return false;
         }
         let why = format!("expected type '{expected}' but found '{ty}'");

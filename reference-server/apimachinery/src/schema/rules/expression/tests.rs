@@ -100,6 +100,7 @@ fn expressions_about_requests(#[case] text: &str, #[case] expected: Value) {
 #[rstest]
 #[case("unknown == 1", "undeclared reference to 'unknown'")]
 #[case("variables.other == 1", "ERROR: <input>:1:10: undefined field 'other'\n | variables")]
+#[case("request.other == 1", "undefined field 'other'")]
 #[case("object.a.b == 1", "no such key: a")]
 #[case("variables.broken == 1", "composited variable \"broken\" fails to evaluate")]
 #[case("object.", "compilation failed")]

@@ -29,6 +29,7 @@ fn written(expression: &str) -> Result<Cel, ExecutionError> {
 #[case("'%s'.format([timestamp('2026-01-02T03:04:05.100-05:30')])", "2026-01-02T03:04:05.1-05:30")]
 #[case("'%f|%.3f|%.0f'.format([-1234567.891, 999.9996, 0.5])", "-1,234,567.891000|1,000.000|0")]
 #[case("'%f %f'.format([double('Infinity'), 'NaN'])", "∞ NaN")]
+#[case("'%.256f|%.258f'.format([2.5, 2.5])", "2.5|2.50")]
 #[case("'%e|%.2e'.format([double('Infinity'), 'NaN'])", "     ∞|NaN")]
 #[case("'%x|%X|%x|%o|%b'.format([-255, 'az', b'a', -8, -5])", "-ff|617A|61|-10|-101")]
 #[case("'%b'.format([true])", "1")]
