@@ -1,6 +1,8 @@
 //! The function `'%s has %d items'.format([name, size])`, as version 2 of the library of strings
 //! of cel-go defines it. The functions of the crate `cel` follow a later version.
 
+mod numbers;
+
 use std::fmt::Write as _;
 
 use cel::common::types::{LIST_TYPE, STRING_TYPE};
@@ -8,6 +10,8 @@ use cel::objects::{Key, Map};
 use cel::{DeclarationError, Env, ExecutionError, Value as Cel};
 use chrono::{DateTime, FixedOffset, SecondsFormat};
 
+pub(super) use self::numbers::shortest;
+use self::numbers::{raised, with_thousands};
 use super::library::{give, list, string};
 use super::types::Type;
 
@@ -241,53 +245,6 @@ impl Clause {
         let (whole, fraction) = written.split_once('.').unwrap_or((&written, ""));
         let point = if fraction.is_empty() { "" } else { "." };
         format!("{}{point}{fraction}", with_thousands(whole))
-    }
-}
-
-fn with_thousands(digits: &str) -> String {
-    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |rest| ("-", rest));
-    let mut written = sign.to_owned();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            written.push(',');
-        }
-        written.push(digit);
-    }
-    written
-}
-
-/// Returns an exponent of at least two digits as superscript.
-fn raised(exponent: &str) -> String {
-    let (sign, digits) = exponent.strip_prefix('-').map_or(("", exponent), |rest| ("⁻", rest));
-    let raised = format!("{digits:0>2}");
-    let digits = raised.chars().map(|digit| match digit {
-        '0' => '⁰',
-        '1' => '¹',
-        '2' => '²',
-        '3' => '³',
-        '4' => '⁴',
-        '5' => '⁵',
-        '6' => '⁶',
-        '7' => '⁷',
-        '8' => '⁸',
-        _ => '⁹',
-    });
-    sign.chars().chain(digits).collect()
-}
-
-/// Writes a number with as few digits as possible, and large and small ones with an exponent.
-pub(super) fn shortest(number: f64) -> String {
-    if number.is_infinite() {
-        return if number > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
-    }
-    let written = format!("{number:e}");
-    let Some((digits, exponent)) = written.split_once('e') else { return written };
-    match exponent.parse::<i32>() {
-        Ok(-4..=5) | Err(_) => number.to_string(),
-        Ok(exponent) => {
-            let sign = if exponent < 0 { '-' } else { '+' };
-            format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
-        }
     }
 }
 
