@@ -1,5 +1,6 @@
 //! Validation that applies to all objects: names and `metadata`.
 
+pub mod addresses;
 pub mod metadata;
 pub mod names;
 pub mod syntax;

@@ -11,6 +11,8 @@ pub enum NameRule {
     Rfc1035Label,
     /// A single segment of a URL path.
     PathSegment,
+    /// An IP address in its canonical form.
+    Ip,
 }
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
@@ -48,6 +50,7 @@ impl NameRule {
             Self::DnsLabel => dns_label(name),
             Self::Rfc1035Label => rfc1035_label(name),
             Self::PathSegment => path_segment(name),
+            Self::Ip => super::addresses::canonical_ip(name).into_iter().collect(),
         }
     }
 }
@@ -65,8 +68,8 @@ pub fn dns_subdomain(name: &str) -> Vec<String> {
 pub fn dns_label(name: &str) -> Vec<String> {
     let mut wrong = too_long(name, 63);
     if !is_dns_label(name) {
-        let is_subdomain = dns_subdomain(name).is_empty();
-        wrong.push(if is_subdomain { "must not contain dots" } else { LABEL }.to_owned());
+        let has_dots = name.split('.').all(is_dns_label);
+        wrong.push(if has_dots { "must not contain dots" } else { LABEL }.to_owned());
     }
     wrong
 }
@@ -220,8 +223,11 @@ mod tests {
 
     #[rstest]
     #[case(NameRule::Rfc1035Label, "1a", RFC1035)]
+    #[case(NameRule::DnsLabel, "a.b", "must not contain dots")]
+    #[case(NameRule::DnsLabel, "a.B", LABEL)]
     #[case(NameRule::PathSegment, "..", "may not be '..'")]
     #[case(NameRule::PathSegment, "a%b", "may not contain '%'")]
+    #[case(NameRule::Ip, "::A", "must be in canonical form (\"::a\")")]
     fn invalid_names_are_rejected_with_a_reason(
         #[case] rule: NameRule,
         #[case] name: &str,

@@ -1,12 +1,10 @@
 //! The syntaxes of strings in the fields of built-in types, by name.
 
-use std::net::IpAddr;
 use std::str::FromStr;
 
-use ipnet::IpNet;
 use serde_json::Value;
 
-use super::names;
+use super::{addresses, names};
 use crate::field::{FieldError, Path};
 
 /// The syntax of a string.
@@ -30,6 +28,8 @@ pub enum Syntax {
     PortName,
     /// An address of IP version 4 or 6.
     Ip,
+    /// The address of an endpoint, which other hosts can use.
+    EndpointIp,
     /// A range of addresses.
     Cidr,
     /// An absolute path.
@@ -57,7 +57,7 @@ pub enum Syntax {
 }
 
 /// The names in files with rules.
-const NAMES: [(&str, Syntax); 21] = [
+const NAMES: [(&str, Syntax); 22] = [
     ("dns-label", Syntax::DnsLabel),
     ("dns-subdomain", Syntax::DnsSubdomain),
     ("rfc1035-label", Syntax::Rfc1035Label),
@@ -67,6 +67,7 @@ const NAMES: [(&str, Syntax); 21] = [
     ("env-name", Syntax::EnvName),
     ("port-name", Syntax::PortName),
     ("ip", Syntax::Ip),
+    ("endpoint-ip", Syntax::EndpointIp),
     ("cidr", Syntax::Cidr),
     ("absolute-path", Syntax::AbsolutePath),
     ("path-without-parents", Syntax::PathWithoutParents),
@@ -107,8 +108,13 @@ impl Syntax {
             Self::ConfigKey => names::config_key(text),
             Self::EnvName => env_name(text),
             Self::PortName => port_name(text),
-            Self::Ip => unless(text.parse::<IpAddr>().is_ok(), IP),
-            Self::Cidr => unless(text.parse::<IpNet>().is_ok(), CIDR),
+            Self::Ip => addresses::ip(text).into_iter().collect(),
+            Self::EndpointIp => {
+                let mut wrong: Vec<String> = addresses::ip(text).into_iter().collect();
+                wrong.extend(addresses::endpoint_ip(text));
+                wrong
+            }
+            Self::Cidr => addresses::cidr(text).into_iter().collect(),
             Self::AbsolutePath => unless(text.starts_with('/'), "must be an absolute path"),
             Self::PathWithoutParents => without_parents(text),
             Self::LocalPath => local_path(text),
@@ -133,8 +139,6 @@ impl Syntax {
     }
 }
 
-const IP: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-const CIDR: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 const ENV: &str = "a valid environment variable name must consist only of printable ASCII \
                    characters other than '='";
 const HEADER: &str = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. \
@@ -230,6 +234,7 @@ mod tests {
     #[case("port-name", "a", "a-")]
     #[case("port-name", "a", "a-very-long-name")]
     #[case("ip", "2001:db8::1", "1.2.3")]
+    #[case("endpoint-ip", "10.0.0.1", "127.0.0.1")]
     #[case("cidr", "10.0.0.0/8", "10.0.0.0")]
     #[case("absolute-path", "/a", "a")]
     #[case("path-without-parents", "/a..", "/a/../b")]
