@@ -28,6 +28,9 @@ const DECIMAL: [(&str, i32); 10] = [
 const BINARY: [(&str, u32); 6] =
     [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
 
+/// The largest exponent of an amount.
+const MOST_PLACES: i32 = 29;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     Decimal,
@@ -127,6 +130,24 @@ pub fn nanos(text: &str) -> Option<i128> {
     parse(text).map(|(nanos, _)| nanos)
 }
 
+/// Returns whether an amount is whole. Like kube-apiserver, this rounds up to thousandths and
+/// counts them in 64 bits. An overflow matters only without a suffix.
+pub fn is_whole(text: &str) -> bool {
+    let Some(nanos) = nanos(text) else { return true };
+    let rest = nanos.rem_euclid(UNIT / 1000);
+    let thousandths = nanos.div_euclid(UNIT / 1000) + i128::from(rest != 0);
+    match i64::try_from(thousandths) {
+        Ok(thousandths) => thousandths % 1000 == 0,
+        Err(_) if !text.ends_with(|c: char| c.is_ascii_digit()) => true,
+        Err(_) => {
+            let modulus = 1_i128 << 64;
+            let low = thousandths.rem_euclid(modulus);
+            let wrapped = if low >= modulus / 2 { low - modulus } else { low };
+            wrapped % 1000 == 0
+        }
+    }
+}
+
 /// Compares two quantities. Returns `None` if one of them is invalid.
 pub fn compare(left: &str, right: &str) -> Option<Ordering> {
     Some(parse(left)?.0.cmp(&parse(right)?.0))
@@ -157,7 +178,8 @@ fn parse(text: &str) -> Option<(i128, Family)> {
     // An empty text and a second decimal point are invalid.
     let mantissa: i128 = format!("{whole}{fraction}").parse().ok()?;
     let places = u32::try_from(fraction.len()).ok()?;
-    let (multiplier, power, family) = factor(suffix).filter(|it| (-18..=18).contains(&it.1))?;
+    let (multiplier, power, family) =
+        factor(suffix).filter(|it| (-MOST_PLACES..=MOST_PLACES).contains(&it.1))?;
     let power = power + i32::try_from(SCALE).ok()? - i32::try_from(places).ok()?;
     let scaled = mantissa.checked_mul(multiplier)?;
     let nanos = if power >= 0 {
@@ -168,6 +190,9 @@ fn parse(text: &str) -> Option<(i128, Family)> {
         // it asks for.
         scaled.div_euclid(divisor) + i128::from(scaled % divisor != 0)
     };
+    // kube-apiserver limits such amounts to 64 bits.
+    let most = if family == Family::Binary { i128::from(i64::MAX) * UNIT } else { i128::MAX };
+    let nanos = nanos.min(most);
     Some((if negative { -nanos } else { nanos }, family))
 }
 
@@ -207,6 +232,8 @@ mod tests {
     #[case("0.9765625Ki", Some("1k"))]
     #[case("1.0001Ki", Some("1024102400u"))]
     #[case("1000E", Some("1000E"))]
+    #[case("1e20", Some("100e18"))]
+    #[case("9Ei", Some("9223372036854775807"))]
     #[case("+1", Some("1"))]
     #[case("0.0000000001", Some("1n"))]
     #[case("0.0000000010", Some("1n"))]
@@ -239,6 +266,20 @@ mod tests {
         let found = (left.plus(right).to_string(), left.minus(right).to_string());
         assert_eq!(found, (sum.to_owned(), difference.to_owned()));
         assert!(left.minus(right) < left.plus(right));
+    }
+
+    #[rstest]
+    #[case("1", true)]
+    #[case("1500m", false)]
+    #[case("999999999n", true)]
+    #[case("1n", false)]
+    #[case("9223372036854775", true)]
+    #[case("9223372036854776", false)]
+    #[case("9223372036854775807", true)]
+    #[case("10P", true)]
+    #[case("12345678901234567890123", false)]
+    fn whole_amounts_are_counted_in_64_bits(#[case] text: &str, #[case] expected: bool) {
+        assert_eq!(is_whole(text), expected);
     }
 
     #[test]

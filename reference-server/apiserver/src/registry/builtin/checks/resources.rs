@@ -107,8 +107,7 @@ pub(in crate::registry::builtin) fn quantity_of(
     path: Path<'_>,
 ) -> Vec<FieldError> {
     let mut errors = not_negative(amount, path);
-    let is_whole = || quantity::nanos(amount).is_none_or(|nanos| nanos % quantity::UNIT == 0);
-    if (COUNTED.contains(&name) || is_extended(name)) && !is_whole() {
+    if (COUNTED.contains(&name) || is_extended(name)) && !quantity::is_whole(amount) {
         errors.push(FieldError::invalid(path, &json!(amount), "must be an integer"));
     }
     errors
