@@ -8,6 +8,7 @@ pub(crate) mod backends;
 pub(crate) mod builtin;
 mod capabilities;
 mod catalogue;
+mod client_config;
 mod conversion;
 pub(crate) mod crd;
 pub(crate) mod encode;

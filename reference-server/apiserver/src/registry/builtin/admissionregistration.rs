@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::checks::statuses;
 use super::data::{hooks, resource};
-use super::{BuiltinType, Hooks, expressions};
+use super::{BuiltinType, Hooks, expressions, warnings};
+use crate::registry::client_config;
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::object::validation::names;
 use kubeproof_apimachinery::object::validation::syntax::Syntax;
@@ -112,16 +113,13 @@ fn validate_webhooks(configuration: &Value) -> Vec<FieldError> {
 }
 
 fn validate_client(client: &Value, place: Path<'_>) -> Vec<FieldError> {
-    let (url, service) = (client["url"].as_str(), &client["service"]);
-    if url.is_some() == service.is_object() {
-        return vec![FieldError::required(place, "exactly one of url or service is required")];
+    match (client["url"].as_str(), &client["service"]) {
+        (Some(url), Value::Null) => client_config::validate_url(url, place.field("url")),
+        (None, service) if service.is_object() => {
+            client_config::validate_service(service, place.field("service"))
+        }
+        _ => vec![FieldError::required(place, "exactly one of url or service is required")],
     }
-    let Some(url) = url else { return Vec::new() };
-    if url.starts_with("https://") {
-        return Vec::new();
-    }
-    let why = "'https' is the only allowed URL scheme; desired format: https://host[/path]";
-    vec![FieldError::invalid(place.field("url"), &json!(url), why)]
 }
 
 /// Webhooks name the versions of reviews that they understand.

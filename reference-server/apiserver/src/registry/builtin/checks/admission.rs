@@ -14,7 +14,6 @@ pub(super) const CHECKS: Checks = &[
     ("io.k8s.api.admissionregistration.v1.ParamRef", parameter),
     ("io.k8s.api.admissionregistration.v1.Rule", rule),
     ("io.k8s.api.admissionregistration.v1.RuleWithOperations", operations),
-    ("io.k8s.api.admissionregistration.v1.ServiceReference", service),
 ];
 
 const ANY: &str = "*";
@@ -91,27 +90,6 @@ fn resources(rule: &Value, path: Path<'_>) -> Vec<FieldError> {
         errors.push(FieldError::invalid(place, &json!(all), why));
     }
     errors
-}
-
-fn service(service: &Value, path: Path<'_>) -> Vec<FieldError> {
-    let place = path.field("path");
-    let invalid = |why: &str| FieldError::invalid(place, &service["path"], why);
-    let Some(rest) = text(service, "path").strip_prefix('/') else {
-        let is_absent = text(service, "path").is_empty();
-        return if is_absent { Vec::new() } else { vec![invalid("must start with a '/'")] };
-    };
-    if rest.is_empty() {
-        return Vec::new();
-    }
-    let steps = rest.strip_suffix('/').unwrap_or(rest).split('/').enumerate();
-    let wrong = steps.flat_map(|(index, step)| {
-        if step.is_empty() {
-            return vec![format!("segment[{index}] may not be empty")];
-        }
-        let wrong = Syntax::DnsSubdomain.check(step).into_iter();
-        wrong.map(|why| format!("segment[{index}]: {why}")).collect()
-    });
-    wrong.map(|why| invalid(&why)).collect()
 }
 
 fn parameter(reference: &Value, path: Path<'_>) -> Vec<FieldError> {
@@ -230,15 +208,5 @@ mod tests {
         #[case] expected: &[&str],
     ) {
         assert_eq!(mistakes(name, &value), expected);
-    }
-
-    #[rstest]
-    #[case("/", 0)]
-    #[case("/a.b/c/", 0)]
-    #[case("a", 1)]
-    #[case("/a//b", 1)]
-    #[case("/A/B", 2)]
-    fn the_path_of_a_service_has_segments(#[case] path: &str, #[case] mistakes: usize) {
-        assert_eq!(service(&json!({"path": path}), Path::Root).len(), mistakes);
     }
 }

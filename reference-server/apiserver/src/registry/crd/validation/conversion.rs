@@ -7,14 +7,13 @@ use kubeproof_apimachinery::object::validation::names;
 use kubeproof_apimachinery::schema::{FieldError, Path};
 use serde_json::{Value, json};
 
-use super::super::text;
+use crate::registry::client_config;
 
 /// The versions of `ConversionReview` that a server can send.
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 
 /// The strategies of conversion.
 const STRATEGIES: [&str; 2] = ["None", "Webhook"];
-const FORM: &str = "desired format: https://host[/path]";
 
 /// Returns the errors of `spec.conversion`.
 pub(super) fn validate(conversion: &Value, path: Path<'_>) -> Vec<FieldError> {
@@ -54,73 +53,10 @@ fn validate_strategy(strategy: &Value, path: Path<'_>) -> Vec<FieldError> {
 
 fn validate_client(config: &Value, path: Path<'_>) -> Vec<FieldError> {
     match (config["url"].as_str(), config.get("service").filter(|service| !service.is_null())) {
-        (Some(url), None) => validate_url(url, path.field("url")),
-        (None, Some(service)) => validate_service(service, path.field("service")),
+        (Some(url), None) => client_config::validate_url(url, path.field("url")),
+        (None, Some(service)) => client_config::validate_service(service, path.field("service")),
         _ => vec![FieldError::required(path, "exactly one of url or service is required")],
     }
-}
-
-fn validate_url(url: &str, path: Path<'_>) -> Vec<FieldError> {
-    let (rest, fragment) = url.split_once('#').unwrap_or((url, ""));
-    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (scheme, rest) = rest.split_once(':').unwrap_or(("", rest));
-    let authority = rest.strip_prefix("//").unwrap_or_default();
-    let authority = authority.split('/').next().unwrap_or_default();
-    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-    let mut errors = Vec::new();
-    let mut reject = |is_wrong: bool, shown: &str, why: &str| {
-        if is_wrong {
-            errors.push(FieldError::invalid(path, &json!(shown), why));
-        }
-    };
-    let scheme = scheme.to_lowercase();
-    let why = format!("'https' is the only allowed URL scheme; {FORM}");
-    reject(scheme != "https", &scheme, &why);
-    reject(host.is_empty(), "", &format!("host must be specified; {FORM}"));
-    reject(!user.is_empty(), user, "user information is not permitted in the URL");
-    reject(!fragment.is_empty(), fragment, "fragments are not permitted in the URL");
-    reject(!query.is_empty(), query, "query parameters are not permitted in the URL");
-    errors
-}
-
-fn validate_service(service: &Value, path: Path<'_>) -> Vec<FieldError> {
-    // kube-apiserver exchanges the two, so its error names the other field.
-    let swapped = [("name", "namespace"), ("namespace", "name")];
-    let missing = swapped.iter().filter(|(_, field)| text(service, field).is_empty());
-    let mut errors: Vec<_> =
-        missing.map(|(shown, _)| FieldError::required(path.field(shown), "")).collect();
-    let port = service["port"].as_i64().unwrap_or(443);
-    if !(1..=65535).contains(&port) {
-        let why = "port is not valid: must be between 1 and 65535, inclusive";
-        errors.push(FieldError::invalid(path.field("port"), &json!(port), why));
-    }
-    errors.extend(validate_path(text(service, "path"), path.field("path")));
-    errors
-}
-
-fn validate_path(url_path: &str, path: Path<'_>) -> Vec<FieldError> {
-    let invalid = |why: String| FieldError::invalid(path, &json!(url_path), &why);
-    match url_path {
-        "" | "/" => return Vec::new(),
-        "//" => return vec![invalid("segment[0] may not be empty".to_owned())],
-        _ => {}
-    }
-    let mut errors = Vec::new();
-    if !url_path.starts_with('/') {
-        errors.push(invalid("must start with a '/'".to_owned()));
-    }
-    // The first character counts as the slash.
-    let first = url_path.chars().next().map_or(0, char::len_utf8);
-    let segments = url_path[first..].strip_suffix('/').unwrap_or(&url_path[first..]);
-    for (index, segment) in segments.split('/').enumerate() {
-        if segment.is_empty() {
-            errors.push(invalid(format!("segment[{index}] may not be empty")));
-            continue;
-        }
-        let wrong = names::dns_subdomain(segment);
-        errors.extend(wrong.iter().map(|why| invalid(format!("segment[{index}]: {why}"))));
-    }
-    errors
 }
 
 fn validate_versions(versions: &Value, path: Path<'_>) -> Vec<FieldError> {
