@@ -263,9 +263,10 @@ impl ApiServer {
             RequestInfo::Resource(info) => {
                 let from = (upgrade, user, Arc::clone(record));
                 let call = self.call(info, query, (parts.uri, parts.headers), from)?;
-                let warning = call.ty.deprecation.clone();
-                let response = endpoints::handle(call, &parts.method, body).await?;
-                Ok(response.warnings(warning.as_slice()))
+                if let Some(warning) = &call.ty.deprecation {
+                    record.warn(warning.clone());
+                }
+                endpoints::handle(call, &parts.method, body).await
             }
         }
     }

@@ -268,7 +268,7 @@ fn validate(call: &Call, object: &Value) -> Result<(), ApiError> {
     if !errors.is_empty() {
         return Err(ApiError::invalid(ty.subject(), object.meta("name"), &errors));
     }
-    for warning in (ty.hooks.warn)(object) {
+    for warning in (ty.hooks.warn)(object, None) {
         call.record.warn(warning);
     }
     Ok(())

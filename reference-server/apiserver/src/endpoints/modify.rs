@@ -308,12 +308,15 @@ fn settle(call: &Call, part: Part, new: &mut Value, old: &Value) -> Result<(), A
     if !errors.is_empty() {
         return Err(ApiError::invalid(ty.subject(), &call.info.name, &errors));
     }
-    if matches!(part, Part::Whole) {
-        for warning in (ty.hooks.warn)(new) {
-            call.record.warn(warning);
-        }
-    }
     set_generation(call, part, new, old);
+    let warnings = match part {
+        Part::Whole => (ty.hooks.warn)(new, Some(old)),
+        Part::Status => (ty.hooks.warn_status)(new),
+        Part::Binding | Part::Subresource(_) => Vec::new(),
+    };
+    for warning in warnings {
+        call.record.warn(warning);
+    }
     Ok(())
 }
 

@@ -48,7 +48,12 @@ fn policies(plural: &str, expressions: Column, validate: Validate) -> BuiltinTyp
             column("ParamKind", "string", Cell::Computed(param_kind)),
             age(),
         ],
-        hooks: Hooks { validate, validate_status: statuses::policy, ..hooks(data.has_status) },
+        hooks: Hooks {
+            validate,
+            validate_status: statuses::policy,
+            warn: warnings::cluster::admission,
+            ..hooks(data.has_status)
+        },
         ..data
     }
 }
@@ -61,7 +66,7 @@ fn bindings(plural: &str, validate: Validate) -> BuiltinType {
             column("ParamRef", "string", Cell::Computed(param_ref)),
             age(),
         ],
-        hooks: Hooks { validate, ..Hooks::NONE },
+        hooks: Hooks { validate, warn: warnings::cluster::admission, ..Hooks::NONE },
         ..resource(GROUP, "v1", plural)
     }
 }
@@ -76,6 +81,7 @@ fn webhooks(plural: &str) -> BuiltinType {
         ],
         hooks: Hooks {
             validate: validate_webhooks,
+            warn: warnings::cluster::admission,
             is_new_generation: |new, old| new["webhooks"] != old["webhooks"],
             ..Hooks::NONE
         },

@@ -19,6 +19,7 @@ pub(super) fn types() -> Vec<BuiltinType> {
         strategy: || Arc::new(DefinitionStrategy),
         hooks: Hooks {
             default: crd::complete,
+            warn: crd::warnings,
             validate: crd::validate,
             validate_update: crd::validate_update,
             prepare_create: |definition| {

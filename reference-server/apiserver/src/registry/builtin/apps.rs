@@ -79,7 +79,7 @@ fn hooks() -> Hooks {
         validate,
         validate_update,
         validate_status: workload::validate_status,
-        warn: warnings::workload,
+        warn: warnings::workloads::workload,
         prepare_create: workload::prepare_create,
         prepare_update: |new, old| restore(new, old, "status"),
         ..Hooks::NONE

@@ -58,7 +58,7 @@ fn jobs() -> BuiltinType {
             validate_create: selector::validate,
             validate_update: validate_job_update,
             validate_status: status::validate,
-            warn: warnings::workload,
+            warn: warnings::workloads::job,
             prepare_create: selector::generate,
             ..hooks(true)
         },
@@ -90,10 +90,7 @@ fn cron_jobs() -> BuiltinType {
                 complete_spec(&mut cron["spec"]["jobTemplate"]["spec"]["template"]["spec"]);
             },
             validate: validate_cron_job,
-            warn: |cron| {
-                let template = &cron["spec"]["jobTemplate"]["spec"]["template"];
-                warnings::template_at(template, "spec.jobTemplate.spec.template.")
-            },
+            warn: warnings::workloads::cron_job,
             ..hooks(true)
         },
         ..resource("batch", "v1", "cronjobs")

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::checks::statuses::service_conditions;
 use super::data::{hooks, resource};
-use super::{BuiltinType, Hooks, immutable};
+use super::{BuiltinType, Hooks, immutable, warnings};
 use crate::registry::strategy::Strategy;
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::object::validation::names;
@@ -123,6 +123,7 @@ fn runtime_classes() -> BuiltinType {
             },
             validate_update: |new, old| immutable(new, old, &["handler"]),
             is_new_generation: |_, _| false,
+            warn: warnings::cluster::runtime_class,
             ..Hooks::NONE
         },
         ..resource("node.k8s.io", "v1", "runtimeclasses")

@@ -197,8 +197,11 @@ pub(crate) struct Hooks {
     pub prepare_update: fn(&mut Value, &Value),
     /// Copies such fields for an update of the status.
     pub prepare_status_update: fn(&mut Value, &Value),
-    /// Returns warnings about a valid object that a client creates or updates.
-    pub warn: fn(&Value) -> Vec<String>,
+    /// Returns warnings about a valid object. The arguments are the new and, on an update, the
+    /// stored object.
+    pub warn: fn(&Value, Option<&Value>) -> Vec<String>,
+    /// Returns warnings about a new status.
+    pub warn_status: fn(&Value) -> Vec<String>,
     /// Keeps the status that a client sends on a create.
     pub keeps_status: bool,
     /// An update of the status never changes the metadata.
@@ -226,7 +229,8 @@ impl Hooks {
         prepare_create: |_| {},
         prepare_update: |_, _| {},
         prepare_status_update: take_status_and_metadata,
-        warn: |_| Vec::new(),
+        warn: |_, _| Vec::new(),
+        warn_status: |_| Vec::new(),
         keeps_status: false,
         status_only: false,
         checks_updates: true,

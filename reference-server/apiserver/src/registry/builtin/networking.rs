@@ -62,7 +62,8 @@ fn ingresses() -> BuiltinType {
             validate: validate_ingress,
             validate_create: validate_class,
             validate_status: statuses::ingress_balancer,
-            warn: warnings::ingress,
+            warn: warnings::services::ingress,
+            warn_status: warnings::services::balancer,
             ..hooks(true)
         },
         ..resource(GROUP, "v1", "ingresses")

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::checks::{forget_devices, validate_status};
 use super::data::{hooks, resource};
-use super::{BuiltinType, FieldLabel, Hooks, immutable, take_status};
+use super::{BuiltinType, FieldLabel, Hooks, immutable, take_status, warnings};
 use crate::registry::strategy::{Context, Strategy, Update};
 use kubeproof_apimachinery::object::validation::metadata::{validate_annotations, validate_labels};
 use kubeproof_apimachinery::object::{Object, timestamp};
@@ -162,6 +162,7 @@ fn resource_slices() -> BuiltinType {
             validate_update: |new, old| {
                 immutable(new, old, &["spec.driver", "spec.nodeName", "spec.pool.name"])
             },
+            warn: warnings::cluster::resource_slice,
             ..Hooks::NONE
         },
         ..resource(GROUP, "v1", "resourceslices")

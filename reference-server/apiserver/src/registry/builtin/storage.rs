@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::checks::{changed_drivers, statuses};
 use super::data::{created_at, hooks, resource};
-use super::{BuiltinType, Hooks, immutable};
-use kubeproof_apimachinery::schema::FieldError;
+use super::{BuiltinType, Hooks, immutable, warnings};
+use kubeproof_apimachinery::object::validation::syntax::Syntax;
+use kubeproof_apimachinery::schema::{FieldError, Path};
 use kubeproof_apimachinery::table::column::{Cell, Column, age, column, count};
 
 const GROUP: &str = "storage.k8s.io";
@@ -52,6 +53,7 @@ fn csi_drivers() -> BuiltinType {
         ],
         hooks: Hooks {
             validate_update: |new, old| {
+            warn: warnings::storage::csi_driver,
                 immutable(new, old, &["spec.attachRequired", "spec.volumeLifecycleModes"])
             },
             is_new_generation: |_, _| false,
@@ -88,6 +90,7 @@ fn csi_storage_capacities() -> BuiltinType {
         columns: vec![created_at()],
         hooks: Hooks {
             validate_update: |new, old| immutable(new, old, &["nodeTopology", "storageClassName"]),
+            warn: warnings::storage::storage_capacity,
             ..hooks(false)
         },
         ..resource(GROUP, "v1", "csistoragecapacities")
@@ -112,6 +115,7 @@ fn storage_classes() -> BuiltinType {
         hooks: Hooks {
             validate: validate_storage_class,
             validate_update: |new, old| {
+            warn: warnings::storage::storage_class,
                 let fields = ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"];
                 forbidden(new, old, &fields)
             },

@@ -4,6 +4,7 @@
 //! manifest, and [`status`] checks that its names are free. When the CRD [`is_established`],
 //! [`CustomType::from_manifest`] creates the type.
 
+mod formats;
 mod manifest;
 mod status;
 pub(crate) mod strategy;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+pub(crate) use self::formats::warnings;
 pub(crate) use self::status::{is_established, status};
 pub(crate) use self::validation::{validate, validate_update};
 

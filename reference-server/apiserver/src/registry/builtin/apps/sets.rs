@@ -60,7 +60,7 @@ fn daemon_sets() -> BuiltinType {
             validate: validate_daemon_set,
             validate_update: super::validate_update,
             validate_status: workload::validate_status,
-            warn: warnings::workload,
+            warn: warnings::workloads::daemon_set,
             prepare_create: |set| set["metadata"]["annotations"][TEMPLATE_GENERATION] = json!("1"),
             prepare_update: |new, old| {
                 restore(new, old, "status");
@@ -87,7 +87,7 @@ fn stateful_sets() -> BuiltinType {
             validate: validate_stateful_set,
             validate_update: validate_stateful_set_update,
             validate_status: workload::validate_status,
-            warn: warnings::stateful_set,
+            warn: warnings::workloads::stateful_set,
             prepare_create: |set| set["status"] = json!({"replicas": 0}),
             ..hooks(true)
         },

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::registry::builtin::BuiltinType;
-use crate::registry::builtin::data::resource;
+use crate::registry::builtin::data::{hooks, resource};
+use crate::registry::builtin::{BuiltinType, Hooks, warnings};
 use kubeproof_apimachinery::table::column::{Cell, age, column};
 
 pub(super) fn endpoints() -> BuiltinType {
@@ -12,6 +12,7 @@ pub(super) fn endpoints() -> BuiltinType {
         deprecation: Some(
             "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
         ),
+        hooks: Hooks { warn: warnings::services::endpoints, ..hooks(false) },
         ..resource("", "v1", "endpoints")
     }
 }

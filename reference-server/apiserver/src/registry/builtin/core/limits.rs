@@ -114,7 +114,7 @@ fn pod_templates() -> BuiltinType {
         ],
         hooks: Hooks {
             default: |it| complete_spec(&mut it["template"]["spec"]),
-            warn: |it| warnings::template_at(&it["template"], "template."),
+            warn: warnings::workloads::pod_template,
             validate: |it| {
                 let root = Path::Root;
                 let template = root.field("template");
@@ -153,6 +153,7 @@ fn resource_quotas() -> BuiltinType {
                 vec![FieldError::invalid("spec.scopes", value, "field is immutable")]
             },
             validate_status: quota_amounts,
+            warn: warnings::cluster::resource_quota,
             is_new_generation: |_, _| false,
             ..hooks(true)
         },

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::registry::builtin::checks::quantity_of;
 use crate::registry::builtin::data::resource;
-use crate::registry::builtin::{BuiltinType, FieldLabel, Hooks, Subresource, restore};
+use crate::registry::builtin::{BuiltinType, FieldLabel, Hooks, Subresource, restore, warnings};
 use crate::registry::strategy::{ProxyTarget, Strategy};
 use kubeproof_apimachinery::object::validation::syntax::Syntax;
 use kubeproof_apimachinery::schema::{FieldError, Path};
@@ -46,6 +46,8 @@ pub(super) fn nodes() -> BuiltinType {
         strategy: || Arc::new(NodeStrategy),
         hooks: Hooks {
             prepare_update: |new, old| restore(new, old, "status"),
+            warn: warnings::cluster::node,
+            checks_prefix: true,
             default: complete,
             validate,
             validate_update,

@@ -8,7 +8,7 @@ use super::persistent_volumes::{
 };
 use crate::registry::builtin::checks::statuses::claim_amounts;
 use crate::registry::builtin::data::{hooks, resource};
-use crate::registry::builtin::{BuiltinType, Hooks};
+use crate::registry::builtin::{BuiltinType, Hooks, warnings};
 use kubeproof_apimachinery::object::validation::syntax::Syntax;
 use kubeproof_apimachinery::schema::{FieldError, Path, quantity};
 use kubeproof_apimachinery::table::column::{Cell, age, column, wide};
@@ -37,6 +37,7 @@ pub(super) fn claims() -> BuiltinType {
         hooks: Hooks {
             checks_prefix: true,
             default: |claim| {
+            warn: warnings::storage::claim,
                 round_up_resources(&mut claim["spec"]);
                 for list in ["/status/capacity", "/status/allocatedResources"] {
                     round_up(claim.pointer_mut(list));

@@ -47,7 +47,7 @@ pub(super) fn volumes() -> BuiltinType {
                 volume["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": now});
             },
             prepare_status_update,
-            warn: warnings::persistent_volume,
+            warn: warnings::storage::persistent_volume,
             is_new_generation: |_, _| false,
             ..hooks(true)
         },

@@ -34,7 +34,7 @@ pub(super) fn replication_controllers() -> BuiltinType {
             default: complete,
             validate,
             validate_status: workload::validate_status,
-            warn: warnings::workload,
+            warn: warnings::workloads::replication_controller,
             prepare_create: workload::prepare_create,
             prepare_update: |new, old| restore(new, old, "status"),
             ..Hooks::NONE

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::configmap::sealed;
 use crate::registry::builtin::data::resource;
-use crate::registry::builtin::{BuiltinType, FieldLabel, Hooks};
+use crate::registry::builtin::{BuiltinType, FieldLabel, Hooks, warnings};
 use kubeproof_apimachinery::object::validation::names::config_key;
 use kubeproof_apimachinery::table::column::{Cell, age, column, count};
 
@@ -34,6 +34,7 @@ pub(super) fn secrets() -> BuiltinType {
             default: fold_string_data,
             validate,
             validate_update,
+            warn: warnings::secrets::secret,
             checks_prefix: true,
             ..Hooks::NONE
         },

@@ -50,7 +50,8 @@ pub(super) fn services() -> BuiltinType {
             validate,
             validate_update,
             validate_status: service_balancer,
-            warn: warnings::service,
+            warn: warnings::services::service,
+            warn_status: warnings::services::balancer,
             prepare_create: |service| {
                 service["status"] = json!({"loadBalancer": {}});
                 settle(service, &Value::Null);

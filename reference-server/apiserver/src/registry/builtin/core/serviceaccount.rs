@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::registry::builtin::data::resource;
-use crate::registry::builtin::{BuiltinType, CREATE_ONLY, Hooks, Subresource};
+use crate::registry::builtin::{BuiltinType, CREATE_ONLY, Hooks, Subresource, warnings};
 
 pub(super) fn service_accounts() -> BuiltinType {
     BuiltinType {
@@ -17,6 +17,7 @@ pub(super) fn service_accounts() -> BuiltinType {
         }],
         hooks: Hooks {
             checks_prefix: true,
+            warn: warnings::cluster::service_account,
             prepare_create: keep_names,
             prepare_update: |new, _| keep_names(new),
             ..Hooks::NONE

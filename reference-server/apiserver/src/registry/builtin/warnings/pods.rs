@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::{containers, list, paths, text};
-use kubeproof_apimachinery::schema::quantity::{Quantity, UNIT};
+use kubeproof_apimachinery::schema::quantity::is_whole;
 
 /// The deprecated labels of nodes.
 const NODE_LABELS: [(&str, &str); 8] = [
@@ -65,7 +65,7 @@ const ONLY_OF_PODS: [&str; 2] = ["flocker", "quobyte"];
 const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
 
 /// Returns the warnings about a template. `place` is its path with a dot at the end.
-pub(in crate::registry::builtin) fn template_at(template: &Value, place: &str) -> Vec<String> {
+pub(super) fn template_at(template: &Value, place: &str) -> Vec<String> {
     let spec = &template["spec"];
     let at = format!("{place}spec");
     let mut warnings = nodes(spec, &at);
@@ -75,7 +75,7 @@ pub(in crate::registry::builtin) fn template_at(template: &Value, place: &str) -
     }
     for (index, volume) in list(&spec["volumes"]).iter().enumerate() {
         let place = format!("{at}.volumes[{index}]");
-        for (plugin, why) in PLUGINS.iter().filter(|(plugin, _)| volume.get(plugin).is_some()) {
+        for (plugin, why) in PLUGINS.iter().filter(|(plugin, _)| has(volume, plugin)) {
             warnings.push(format!("{place}.{plugin}: {why}"));
         }
     }
@@ -130,7 +130,7 @@ fn nodes(spec: &Value, at: &str) -> Vec<String> {
     warnings
 }
 
-fn deprecated(label: &str) -> Option<&'static str> {
+pub(super) fn deprecated(label: &str) -> Option<&'static str> {
     NODE_LABELS.iter().find(|(key, _)| *key == label).map(|(_, why)| *why)
 }
 
@@ -148,8 +148,13 @@ pub(super) fn deprecated_keys(term: &Value, place: &str) -> Vec<String> {
 /// Returns the warnings about the plugin of a persistent volume.
 pub(super) fn deprecated_plugins(spec: &Value, place: &str) -> Vec<String> {
     let plugins = PLUGINS.iter().filter(|(plugin, _)| !ONLY_OF_PODS.contains(plugin));
-    let used = plugins.filter(|(plugin, _)| spec.get(plugin).is_some());
+    let used = plugins.filter(|(plugin, _)| has(spec, plugin));
     used.map(|(plugin, why)| format!("{place}.{plugin}: {why}")).collect()
+}
+
+/// Reports whether a volume has a plugin. kube-apiserver writes one of them with capital letters.
+fn has(volume: &Value, plugin: &str) -> bool {
+    volume.get(if plugin == "storageOS" { "storageos" } else { plugin }).is_some()
 }
 
 fn duplicates(spec: &Value, at: &str, items: &str, field: &str) -> Vec<String> {
@@ -168,9 +173,8 @@ fn duplicates(spec: &Value, at: &str, items: &str, field: &str) -> Vec<String> {
 pub(super) fn fractions(amounts: &Value, place: &str) -> Vec<String> {
     let warning = |name: &&str| {
         let amount = text(amounts, name);
-        let is_whole = Quantity::parse(amount).is_none_or(|amount| amount.nanos() % UNIT == 0);
         let why = format!("fractional byte value {amount:?} is invalid, must be an integer");
-        (!is_whole).then(|| format!("{place}[{name}]: {why}"))
+        (!is_whole(amount)).then(|| format!("{place}[{name}]: {why}"))
     };
     ["memory", "ephemeral-storage"].iter().filter_map(warning).collect()
 }
@@ -214,8 +218,9 @@ mod tests {
            matching no pod"]
     )]
     #[case(
-        json!({"volumes": [{"name": "v", "gitRepo": {}}]}),
-        &["spec.volumes[0].gitRepo: deprecated in v1.11, and disabled by default in v1.33+"]
+        json!({"volumes": [{"name": "v", "gitRepo": {}}, {"name": "w", "storageos": {}}]}),
+        &["spec.volumes[0].gitRepo: deprecated in v1.11, and disabled by default in v1.33+",
+          "spec.volumes[1].storageOS: deprecated in v1.22, non-functional in v1.25+"]
     )]
     #[case(
         json!({"imagePullSecrets": [{"name": "a"}, {"name": "a"}, {}]}),

@@ -34,7 +34,7 @@ pub(super) fn pods() -> BuiltinType {
         strategy: || Arc::new(strategy::PodStrategy),
         hooks: Hooks {
             default: complete,
-            warn: warnings::pod,
+            warn: warnings::workloads::pod,
             validate: validate::validate_pod,
             validate_create,
             validate_update: update::validate_update,
@@ -43,6 +43,7 @@ pub(super) fn pods() -> BuiltinType {
             prepare_status_update: status::prepare,
             validate_status: status::validate,
             ..Hooks::NONE
+            warn_status: warnings::services::pod_addresses,
         },
         ..resource("", "v1", "pods")
     }
