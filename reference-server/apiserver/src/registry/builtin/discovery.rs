@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::data::resource;
 use super::{BuiltinType, Hooks, immutable};
-use kubeproof_apimachinery::schema::FieldError;
+use kubeproof_apimachinery::object::validation::{addresses, names};
+use kubeproof_apimachinery::schema::{FieldError, Path};
 use kubeproof_apimachinery::table::column::{Cell, age, column};
 
 /// The maximum number of endpoints, of addresses of one, and of ports.
@@ -25,6 +26,7 @@ pub(super) fn types() -> Vec<BuiltinType> {
         ],
         hooks: Hooks {
             validate,
+            warn: warnings,
             prepare_create: forget_topology,
             prepare_update: |new, _| forget_topology(new),
             validate_update: |new, old| immutable(new, old, &["addressType"]),
@@ -62,9 +64,7 @@ fn validate(slice: &Value) -> Vec<FieldError> {
         }
         for (index, address) in addresses.iter().enumerate() {
             let text = address.as_str().unwrap_or_default();
-            if let Some(why) = address_mistake(kind, text) {
-                errors.push(FieldError::invalid(format!("{place}[{index}]"), address, why));
-            }
+            errors.extend(address_errors(kind, text, Path::Root.field(&place), index));
         }
     }
     let mut names: Vec<&str> = Vec::new();
@@ -78,16 +78,66 @@ fn validate(slice: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn address_mistake(kind: &str, text: &str) -> Option<&'static str> {
-    let address = text.parse::<IpAddr>();
-    match (kind, address) {
-        ("IPv4" | "IPv6", Err(_)) => {
-            Some("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
-        }
-        ("IPv4", Ok(IpAddr::V6(_))) => Some("must be an IPv4 address"),
-        ("IPv6", Ok(IpAddr::V4(_))) => Some("must be an IPv6 address"),
-        _ => None,
+/// Returns the errors of an address. A kube-apiserver reports the wrong family at the list.
+fn address_errors(kind: &str, text: &str, list: Path<'_>, index: usize) -> Vec<FieldError> {
+    let invalid = |place: Path<'_>, why: &str| FieldError::invalid(place, &json!(text), why);
+    let place = list.index(index);
+    let (wrong, wants_version_4, family) = match kind {
+        "IPv4" => (addresses::ip(text), true, "must be an IPv4 address"),
+        "IPv6" => (addresses::canonical_ip(text), false, "must be an IPv6 address"),
+        "FQDN" => return domain_errors(text, place).into_iter().collect(),
+        _ => return Vec::new(),
+    };
+    if let Some(why) = wrong {
+        return vec![invalid(place, &why)];
     }
+    let is_other = text.parse::<IpAddr>().is_ok_and(|it| it.is_ipv4() != wants_version_4);
+    let mut errors: Vec<_> = is_other.then(|| invalid(list, family)).into_iter().collect();
+    errors.extend(addresses::endpoint_ip(text).iter().map(|why| invalid(place, why)));
+    errors
+}
+
+/// Returns the error of a domain name. It has at least two segments, and may end with a dot.
+fn domain_errors(text: &str, place: Path<'_>) -> Option<FieldError> {
+    if text.is_empty() {
+        return Some(FieldError::required(place, ""));
+    }
+    let name = text.strip_suffix('.').unwrap_or(text);
+    let invalid = |value: &str, why: &str| FieldError::invalid(place, &json!(value), why);
+    let wrong = names::dns_subdomain(name);
+    if !wrong.is_empty() {
+        return Some(invalid(name, &wrong.join(",")));
+    }
+    if !name.contains('.') {
+        let why = "should be a domain with at least two segments separated by dots";
+        return Some(invalid(name, why));
+    }
+    name.split('.').find_map(|label| {
+        let wrong = names::dns_label(label);
+        (!wrong.is_empty()).then(|| invalid(label, &wrong.join(",")))
+    })
+}
+
+/// Returns the warnings about a slice. The controllers of the server write usual addresses.
+fn warnings(slice: &Value, old: Option<&Value>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if old.is_none() && slice["addressType"] == "FQDN" {
+        warnings.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
+    }
+    let manager = &slice["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"];
+    let controllers =
+        ["endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"];
+    if manager.as_str().is_some_and(|manager| controllers.contains(&manager)) {
+        return warnings;
+    }
+    for (index, endpoint) in slice["endpoints"].as_array().into_iter().flatten().enumerate() {
+        let addresses = endpoint["addresses"].as_array().into_iter().flatten();
+        for (at, address) in addresses.filter_map(Value::as_str).enumerate() {
+            let place = format!("endpoints[{index}].addresses[{at}]");
+            warnings.extend(addresses::ip_warning(address, &place));
+        }
+    }
+    warnings
 }
 
 /// Returns up to three values and the number of the others.
@@ -119,8 +169,14 @@ mod tests {
 
     #[rstest]
     #[case("IPv4", "10.0.0.1", &[])]
-    #[case("IPv4", "fd00::1", &["endpoints[0].addresses[0]"])]
+    #[case("IPv4", "fd00::1", &["endpoints[0].addresses"])]
+    #[case("IPv4", "127.0.0.1", &["endpoints[0].addresses[0]"])]
     #[case("IPv6", "ten", &["endpoints[0].addresses[0]"])]
+    #[case("IPv6", "FD00::1", &["endpoints[0].addresses[0]"])]
+    #[case("FQDN", "a.b.", &[])]
+    #[case("FQDN", "a", &["endpoints[0].addresses[0]"])]
+    #[case("FQDN", "", &["endpoints[0].addresses[0]"])]
+    #[case("FQDN", "a_b.c", &["endpoints[0].addresses[0]"])]
     #[case("Odd", "ten", &["addressType"])]
     fn addresses_fit_their_type(
         #[case] kind: &str,
@@ -132,6 +188,13 @@ mod tests {
         let mut errors = ty.schema().validate(&slice, None);
         errors.extend(validate(&slice));
         assert_eq!(errors.iter().map(|error| &*error.field).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn domains_are_deprecated() {
+        let slice = json!({"addressType": "FQDN"});
+        assert_eq!(warnings(&slice, None), ["spec.addressType: FQDN endpoints are deprecated"]);
+        assert!(warnings(&slice, Some(&slice)).is_empty());
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The group `networking.k8s.io/v1`: ingresses, their classes, network policies, address ranges.
 
+mod policies;
+
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -7,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::checks::statuses;
 use super::data::{hooks, resource};
-use super::{BuiltinType, Hooks, immutable, restore, warnings};
-use kubeproof_apimachinery::object::Object;
+use super::{BuiltinType, Hooks, NameRule, immutable, restore, warnings};
+use kubeproof_apimachinery::object::validation::addresses::canonical_cidr;
 use kubeproof_apimachinery::object::validation::names;
 use kubeproof_apimachinery::object::validation::syntax::Syntax;
 use kubeproof_apimachinery::schema::{FieldError, Path};
@@ -17,7 +19,13 @@ use kubeproof_apimachinery::table::column::{Cell, age, column};
 const GROUP: &str = "networking.k8s.io";
 
 pub(super) fn types() -> Vec<BuiltinType> {
-    vec![ingress_classes(), ingresses(), ip_addresses(), network_policies(), service_cidrs()]
+    vec![
+        ingress_classes(),
+        ingresses(),
+        ip_addresses(),
+        policies::network_policies(),
+        service_cidrs(),
+    ]
 }
 
 fn ingress_classes() -> BuiltinType {
@@ -73,50 +81,14 @@ fn ingresses() -> BuiltinType {
 fn ip_addresses() -> BuiltinType {
     BuiltinType {
         has_generation: false,
+        name_rule: NameRule::Ip,
         columns: vec![column("ParentRef", "string", Cell::Computed(parent))],
         hooks: Hooks {
-            validate: |address| {
-                let name = address.meta("name");
-                if name.parse::<IpAddr>().is_ok() {
-                    return Vec::new();
-                }
-                let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-                vec![FieldError::invalid("metadata.name", &json!(name), why)]
-            },
             validate_update: |new, old| immutable(new, old, &["spec.parentRef"]),
             is_new_generation: |_, _| false,
             ..hooks(false)
         },
         ..resource(GROUP, "v1", "ipaddresses")
-    }
-}
-
-fn network_policies() -> BuiltinType {
-    BuiltinType {
-        columns: vec![
-            column(
-                "Pod-Selector",
-                "string",
-                Cell::Computed(|policy| {
-                    super::core::selector_text(&policy["spec"]["podSelector"]["matchLabels"])
-                }),
-            ),
-            age(),
-        ],
-        hooks: Hooks {
-            default: |policy| {
-                let spec = &mut policy["spec"];
-                if spec["policyTypes"].as_array().is_none_or(Vec::is_empty) {
-                    let has_egress = spec["egress"].as_array().is_some_and(|it| !it.is_empty());
-                    let types =
-                        if has_egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
-                    spec["policyTypes"] = types;
-                }
-            },
-            validate: validate_policy,
-            ..hooks(false)
-        },
-        ..resource(GROUP, "v1", "networkpolicies")
     }
 }
 
@@ -260,65 +232,32 @@ fn validate_resource(resource: &Value, place: Path<'_>) -> Vec<FieldError> {
     errors
 }
 
-fn validate_policy(policy: &Value) -> Vec<FieldError> {
-    let root = Path::Root;
-    let spec = root.field("spec");
-    let mut errors = Vec::new();
-    let types = &policy["spec"]["policyTypes"];
-    if types.as_array().is_some_and(|types| types.len() > 2) {
-        let why = "may not specify more than two policyTypes";
-        errors.push(FieldError::invalid(spec.field("policyTypes"), types, why));
-    }
-    for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
-        let list = spec.field(direction);
-        for (index, rule) in policy["spec"][direction].as_array().into_iter().flatten().enumerate()
-        {
-            let at = list.index(index);
-            let place = at.field(peers);
-            for (index, peer) in rule[peers].as_array().into_iter().flatten().enumerate() {
-                errors.extend(validate_peer(peer, place.index(index)));
-            }
-        }
-    }
-    errors
-}
-
-fn validate_peer(peer: &Value, place: Path<'_>) -> Vec<FieldError> {
-    let selects = peer["podSelector"].is_object() || peer["namespaceSelector"].is_object();
-    let block = &peer["ipBlock"];
-    if block.is_object() && selects {
-        let why = "may not specify both ipBlock and another peer";
-        return vec![FieldError::forbidden(place, why)];
-    }
-    if !block.is_object() && !selects {
-        return vec![FieldError::required(place, "must specify a peer")];
-    }
-    let range = block["cidr"].as_str().unwrap_or_default();
-    let at = place.field("ipBlock");
-    if block.is_object() && !range.is_empty() && range.parse::<IpNet>().is_err() {
-        let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-        return vec![FieldError::invalid(at.field("cidr"), &json!(range), why)];
-    }
-    Vec::new()
-}
-
 fn validate_ranges(range: &Value) -> Vec<FieldError> {
     let ranges = range["spec"]["cidrs"].as_array().map(Vec::as_slice).unwrap_or_default();
     if ranges.is_empty() {
         return vec![FieldError::required("spec.cidrs", "at least one CIDR required")];
     }
-    let wrong = ranges
-        .iter()
-        .enumerate()
-        .filter(|(_, range)| range.as_str().is_none_or(|range| range.parse::<IpNet>().is_err()));
-    let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-    let invalid = |(at, range)| FieldError::invalid(format!("spec.cidrs[{at}]"), range, why);
-    let mut errors: Vec<FieldError> = wrong.map(invalid).collect();
-    let of_version_6 =
-        ranges.iter().filter(|range| range.as_str().is_some_and(|it| it.contains(':'))).count();
-    if of_version_6 > 1 || ranges.len() - of_version_6 > 1 {
-        let why = "may specify no more than one IP for each IP family";
-        errors.push(FieldError::invalid("spec.cidrs", &range["spec"]["cidrs"], why));
+    let place = Path::Root;
+    let place = place.field("spec.cidrs");
+    if ranges.len() > 2 {
+        let shown = json!({"CIDRs": ranges});
+        return vec![FieldError::invalid(place, &shown, "may only hold up to 2 values")];
+    }
+    let mut errors = Vec::new();
+    for (index, range) in ranges.iter().enumerate() {
+        let why = canonical_cidr(range.as_str().unwrap_or_default());
+        errors.extend(why.map(|why| FieldError::invalid(place.index(index), range, &why)));
+    }
+    let families = ranges.iter().map(|range| {
+        let range = range.as_str().and_then(|range| range.parse::<IpNet>().ok());
+        range.map(|range| matches!(range, IpNet::V4(_)))
+    });
+    if let [Some(first), Some(second)] = *families.collect::<Vec<_>>()
+        && first == second
+    {
+        let why = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and \
+                   2001:db8::/64";
+        errors.push(FieldError::invalid(place, &range["spec"]["cidrs"], why));
     }
     errors
 }
@@ -365,7 +304,7 @@ mod tests {
 
     use super::*;
 
-    fn mistakes(ty: &BuiltinType, mut object: Value) -> Vec<String> {
+    pub(super) fn mistakes(ty: &BuiltinType, mut object: Value) -> Vec<String> {
         ty.schema().prune(&mut object);
         ty.schema().apply_defaults(&mut object);
         (ty.hooks.default)(&mut object);
@@ -398,29 +337,18 @@ mod tests {
         assert_eq!(mistakes(&ingresses(), json!({ "spec": spec })), expected);
     }
 
-    #[rstest]
-    #[case(json!([{"ipBlock": {"cidr": "10.0.0.0/8"}}]), &[])]
-    #[case(json!([{"podSelector": {}, "namespaceSelector": {}}]), &[])]
-    #[case(json!([{"ipBlock": {"cidr": "10.0.0.0"}}]), &["spec.ingress[0].from[0].ipBlock.cidr"])]
-    #[case(json!([{}]), &["spec.ingress[0].from[0]"])]
-    #[case(
-        json!([{"podSelector": {}, "ipBlock": {"cidr": "10.0.0.0/8"}}]),
-        &["spec.ingress[0].from[0]"]
-    )]
-    fn policies_are_validated(#[case] from: Value, #[case] expected: &[&str]) {
-        let policy = json!({"spec": {"podSelector": {}, "ingress": [{"from": from}]}});
-        assert_eq!(mistakes(&network_policies(), policy), expected);
-    }
-
     #[test]
     fn ranges_and_addresses_are_valid() {
         let ranges = |list: Value| mistakes(&service_cidrs(), json!({"spec": {"cidrs": list}}));
         assert_eq!(ranges(json!(["10.0.0.0/24"])), [""; 0]);
         assert_eq!(ranges(json!(["ten"])), ["spec.cidrs[0]"]);
         assert_eq!(ranges(json!([])), ["spec.cidrs"]);
+        assert_eq!(ranges(json!(["10.0.0.0/24", "::/64"])), [""; 0]);
+        assert_eq!(ranges(json!(["10.0.0.0/24", "10.0.1.0/24"])), ["spec.cidrs"]);
+        assert_eq!(ranges(json!(["A::/64"])), ["spec.cidrs[0]"]);
+        assert_eq!(ranges(json!(["a", "b", "c"])), ["spec.cidrs"]);
         let reference = json!({"resource": "services", "name": "s", "namespace": "n"});
         let address = json!({"metadata": {"name": "s"}, "spec": {"parentRef": reference}});
         assert_eq!(parent(&address), "services/n/s");
-        assert_eq!(mistakes(&ip_addresses(), address), ["metadata.name"]);
     }
 }

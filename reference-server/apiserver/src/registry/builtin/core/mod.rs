@@ -1,6 +1,7 @@
 //! The core group, `v1`.
 
 mod amounts;
+mod balancer_fields;
 mod cluster_ips;
 pub(crate) mod components;
 mod configmap;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::cluster_ips::cluster_ip;
-use super::{node_ports, service_network};
+use super::{balancer_fields, node_ports, service_network};
 use crate::registry::builtin::checks::port_number_or_name;
 use crate::registry::builtin::checks::statuses::service_balancer;
 use crate::registry::builtin::data::resource;
@@ -198,8 +198,7 @@ fn validate(service: &Value) -> Vec<FieldError> {
             errors.extend(Syntax::DnsSubdomain.errors(name, spec_path.field("externalName")));
         }
     }
-    validate_load_balancer(spec, spec_path, &mut errors);
-    validate_sources(spec, spec_path, &mut errors);
+    errors.extend(balancer_fields::validate(service));
     validate_affinity(spec, spec_path, &mut errors);
     errors.extend(service_network::validate(service));
     node_ports::validate(service, &mut errors);
@@ -230,31 +229,6 @@ fn validate_affinity(spec: &Value, path: Path<'_>, errors: &mut Vec<FieldError>)
         let place = config.field("clientIP");
         let why = format!("must be greater than 0 and less than {MAX_AFFINITY}");
         errors.push(FieldError::invalid(place.field("timeoutSeconds"), timeout, &why));
-    }
-}
-
-/// Only a load balancer has these fields.
-fn validate_load_balancer(spec: &Value, path: Path<'_>, errors: &mut Vec<FieldError>) {
-    if spec["type"] == "LoadBalancer" {
-        return;
-    }
-    let fields = [
-        ("allocateLoadBalancerNodePorts", "allocateLoadBalancerNodePorts"),
-        ("loadBalancerClass", "loadBalancerClass"),
-        ("loadBalancerSourceRanges", "LoadBalancerSourceRanges"),
-    ];
-    let why = "may only be used when `type` is 'LoadBalancer'";
-    for (_, name) in fields.iter().filter(|(field, _)| !spec[*field].is_null()) {
-        errors.push(FieldError::forbidden(path.field(name), why));
-    }
-}
-
-/// The addresses that may use a load balancer. They may have spaces around them.
-fn validate_sources(spec: &Value, path: Path<'_>, errors: &mut Vec<FieldError>) {
-    let path = path.field("LoadBalancerSourceRanges");
-    let ranges = spec["loadBalancerSourceRanges"].as_array().into_iter().flatten();
-    for (index, range) in ranges.filter_map(Value::as_str).enumerate() {
-        errors.extend(Syntax::Cidr.errors(range.trim(), path.index(index)));
     }
 }
 
