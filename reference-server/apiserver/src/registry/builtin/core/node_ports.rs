@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::service_network::needs_health_port;
 
-const RANGE: RangeInclusive<u16> = 30000..=32767;
+const RANGE: RangeInclusive<i32> = 30000..=32767;
 const OUT_OF_RANGE: &str =
     "provided port is not in the valid range. The range of valid ports is 30000-32767";
 const ALLOCATED: &str = "provided port is already allocated";
@@ -16,11 +16,12 @@ const ALLOCATED: &str = "provided port is already allocated";
 /// The allocated ports. A service gets the first free ones, so that tests can predict them.
 #[derive(Debug, Default)]
 pub(super) struct NodePorts {
-    taken: BTreeSet<u16>,
+    taken: BTreeSet<i32>,
 }
 
 impl NodePorts {
     /// Allocates the ports that a service needs and `old` does not have. An error allocates none.
+    /// As in kube-apiserver, a dry run ignores the range.
     pub(super) fn allocate(
         &mut self,
         service: &mut Value,
@@ -31,9 +32,9 @@ impl NodePorts {
             return Ok(());
         }
         let is_complete = service["spec"]["allocateLoadBalancerNodePorts"] != false;
-        let held: BTreeSet<u16> = numbers(old).collect();
-        let wanted: BTreeSet<u16> = numbers(service).collect();
-        let is_free = |port: &u16| !self.taken.contains(port) && !held.contains(port);
+        let held: BTreeSet<i32> = numbers(old).collect();
+        let wanted: BTreeSet<i32> = numbers(service).collect();
+        let is_free = |port: &i32| !self.taken.contains(port) && !held.contains(port);
         let mut free = RANGE.filter(is_free).filter(|port| !wanted.contains(port));
         let path = Path::Root.field("spec");
         let path = path.field("ports");
@@ -61,7 +62,8 @@ impl NodePorts {
             };
             let is_shared = !known.insert((own, given)) || !old.is_null();
             if !held.contains(&given) {
-                check(given, is_free(&given) && (is_shared || !added.contains(&given)))
+                let is_free = is_free(&given) && (is_shared || !added.contains(&given));
+                check(given, is_free, dry_run)
                     .map_err(|why| FieldError::invalid(at.field("nodePort"), &json!(given), why))?;
                 added.insert(given);
             }
@@ -72,7 +74,8 @@ impl NodePorts {
                 None => free.next().ok_or_else(|| reject_health(service, "range is full"))?,
             };
             if !held.contains(&given) {
-                check(given, is_free(&given)).map_err(|why| reject_health(service, why))?;
+                check(given, is_free(&given), dry_run)
+                    .map_err(|why| reject_health(service, why))?;
                 added.insert(given);
             }
             service["spec"]["healthCheckNodePort"] = json!(given);
@@ -84,21 +87,21 @@ impl NodePorts {
     }
 
     /// Replaces the allocated ports.
-    pub(super) fn set_taken(&mut self, taken: BTreeSet<u16>) {
+    pub(super) fn set_taken(&mut self, taken: BTreeSet<i32>) {
         self.taken = taken;
     }
 
     /// Releases the ports of `gone` that `kept` does not have.
     pub(super) fn release(&mut self, gone: &Value, kept: &Value) {
-        let kept: BTreeSet<u16> = numbers(kept).collect();
+        let kept: BTreeSet<i32> = numbers(kept).collect();
         for port in numbers(gone).filter(|port| !kept.contains(port)) {
             self.taken.remove(&port);
         }
     }
 }
 
-fn check(port: u16, is_free: bool) -> Result<(), &'static str> {
-    match (RANGE.contains(&port), is_free) {
+fn check(port: i32, is_free: bool, dry_run: bool) -> Result<(), &'static str> {
+    match (dry_run || RANGE.contains(&port), is_free) {
         (false, _) => Err(OUT_OF_RANGE),
         (true, false) => Err(ALLOCATED),
         (true, true) => Ok(()),
@@ -106,7 +109,7 @@ fn check(port: u16, is_free: bool) -> Result<(), &'static str> {
 }
 
 /// Returns the first node port that the service asks for, for each of its ports.
-fn requested(service: &Value) -> BTreeMap<i64, u16> {
+fn requested(service: &Value) -> BTreeMap<i64, i32> {
     let ports = service["spec"]["ports"].as_array().into_iter().flatten().rev();
     ports.filter_map(|port| Some((port["port"].as_i64()?, number(port)?))).collect()
 }
@@ -133,9 +136,9 @@ pub(super) fn carry_over(new: &mut Value, old: &Value) {
         _ => {}
     }
     let unchanged = numbers(new).eq(numbers(old));
-    let mut used: BTreeSet<u16> = numbers(new).collect();
+    let mut used: BTreeSet<i32> = numbers(new).collect();
     let ports = old["spec"]["ports"].as_array().into_iter().flatten();
-    let by_name: HashMap<&Value, u16> =
+    let by_name: HashMap<&Value, i32> =
         ports.filter_map(|port| Some((&port["name"], number(port)?))).collect();
     let ports = new["spec"].get_mut("ports").and_then(Value::as_array_mut);
     for fields in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
@@ -159,40 +162,41 @@ pub(super) fn validate(service: &Value, errors: &mut Vec<FieldError>) {
     let ports = service["spec"]["ports"].as_array().into_iter().flatten();
     if has_node_ports(service) {
         let mut known = BTreeSet::new();
-        for (index, port) in ports.enumerate().filter(|(_, port)| number(port).is_some()) {
+        for (index, port) in ports.clone().enumerate().filter(|(_, it)| number(it).is_some()) {
             if !known.insert((port["protocol"].as_str(), number(port))) {
                 let at = path.index(index);
                 errors.push(FieldError::duplicate(at.field("nodePort"), &port["nodePort"]));
             }
         }
-        return;
     }
-    for (index, _) in ports.enumerate().filter(|(_, port)| number(port).is_some()) {
-        let kind = service["spec"]["type"].as_str().unwrap_or_default();
-        let at = path.index(index);
-        let why = format!("may not be used when `type` is '{kind}'");
-        errors.push(FieldError::forbidden(at.field("nodePort"), &why));
+    // kube-apiserver keeps the node ports of an external name, and allocates none.
+    if service["spec"]["type"] == "ClusterIP" {
+        for (index, _) in ports.enumerate().filter(|(_, port)| number(port).is_some()) {
+            let at = path.index(index);
+            let why = "may not be used when `type` is 'ClusterIP'";
+            errors.push(FieldError::forbidden(at.field("nodePort"), why));
+        }
     }
 }
 
 /// Returns the node ports of a service, including that for its health.
-pub(super) fn numbers(service: &Value) -> impl Iterator<Item = u16> {
+pub(super) fn numbers(service: &Value) -> impl Iterator<Item = i32> {
     let ports = service["spec"]["ports"].as_array().into_iter().flatten();
     ports.filter_map(number).chain(health_port(service))
 }
 
-fn health_port(service: &Value) -> Option<u16> {
-    let port = service["spec"]["healthCheckNodePort"].as_u64();
-    port.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0)
+fn health_port(service: &Value) -> Option<i32> {
+    let port = service["spec"]["healthCheckNodePort"].as_i64();
+    port.and_then(|port| i32::try_from(port).ok()).filter(|port| *port != 0)
 }
 
 fn reject_health(service: &Value, why: &str) -> FieldError {
     FieldError::invalid("spec.healthCheckNodePort", &service["spec"]["healthCheckNodePort"], why)
 }
 
-/// Returns the node port, unless it is absent or 0. Larger numbers fail the schema.
-fn number(port: &Value) -> Option<u16> {
-    port["nodePort"].as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0)
+/// Returns the node port, unless it is absent or 0.
+fn number(port: &Value) -> Option<i32> {
+    port["nodePort"].as_i64().and_then(|port| i32::try_from(port).ok()).filter(|port| *port != 0)
 }
 
 #[cfg(test)]
@@ -201,7 +205,7 @@ mod tests {
 
     use super::*;
 
-    fn service(kind: &str, node_ports: &[u16]) -> Value {
+    fn service(kind: &str, node_ports: &[i32]) -> Value {
         let ports: Vec<Value> = node_ports
             .iter()
             .enumerate()
@@ -212,7 +216,7 @@ mod tests {
         json!({"spec": {"type": kind, "ports": ports}})
     }
 
-    fn ports(service: &Value) -> Vec<u16> {
+    fn ports(service: &Value) -> Vec<i32> {
         numbers(service).collect()
     }
 
@@ -224,6 +228,7 @@ mod tests {
         assert_eq!(ports(&first), [30001, 30000]);
         let mut dry = service("NodePort", &[0]);
         all.allocate(&mut dry, &Value::Null, true).unwrap();
+        all.allocate(&mut service("NodePort", &[-1, 80]), &Value::Null, true).unwrap();
         let mut second = service("LoadBalancer", &[0]);
         all.allocate(&mut second, &Value::Null, false).unwrap();
         assert_eq!((ports(&dry), ports(&second)), (vec![30002], vec![30002]));
@@ -238,7 +243,7 @@ mod tests {
         let mut plain = changed.clone();
         plain["spec"]["type"] = json!("ClusterIP");
         carry_over(&mut plain, &changed);
-        assert_eq!(ports(&plain), [0_u16; 0]);
+        assert_eq!(ports(&plain), [0_i32; 0]);
         all.release(&changed, &plain);
         assert_eq!(all.taken, [30002].into());
     }
@@ -246,7 +251,7 @@ mod tests {
     #[rstest]
     #[case(30000, "provided port is already allocated")]
     #[case(80, "provided port is not in the valid range")]
-    fn a_rejected_port_allocates_none(#[case] wanted: u16, #[case] message: &str) {
+    fn a_rejected_port_allocates_none(#[case] wanted: i32, #[case] message: &str) {
         let mut all = NodePorts::default();
         all.allocate(&mut service("NodePort", &[0]), &Value::Null, false).unwrap();
         let mut rejected = service("NodePort", &[0, wanted]);
@@ -263,7 +268,7 @@ mod tests {
     #[case(json!([{"port": 80, "nodePort": 31000}, {"port": 81, "nodePort": 31000}]), None)]
     fn the_protocols_of_a_port_share_a_node_port(
         #[case] list: Value,
-        #[case] expected: Option<[u16; 2]>,
+        #[case] expected: Option<[i32; 2]>,
     ) {
         let mut service = json!({"spec": {"type": "NodePort", "ports": list}});
         let given = NodePorts::default().allocate(&mut service, &Value::Null, false);
@@ -286,9 +291,12 @@ mod tests {
         let mut balancer = service("LoadBalancer", &[0]);
         balancer["spec"]["allocateLoadBalancerNodePorts"] = json!(false);
         all.allocate(&mut balancer, &Value::Null, false).unwrap();
-        assert_eq!(ports(&balancer), [0_u16; 0]);
+        assert_eq!(ports(&balancer), [0_i32; 0]);
         let mut errors = Vec::new();
         validate(&service("ClusterIP", &[30000]), &mut errors);
         assert_eq!(errors[0].field, "spec.ports[0].nodePort");
+        let mut errors = Vec::new();
+        validate(&service("ExternalName", &[1]), &mut errors);
+        assert_eq!(errors, []);
     }
 }

@@ -126,7 +126,9 @@ fn prepare_update(new: &mut Value, old: &Value) {
 fn settle(new: &mut Value, old: &Value) {
     service_network::drop_external_policy(&mut new["spec"], &old["spec"]);
     service_network::complete_families(&mut new["spec"], &old["spec"]);
-    if is_external_name(new) {
+    // Validation reports other values.
+    let policy = new["spec"]["internalTrafficPolicy"].as_str();
+    if is_external_name(new) && matches!(policy, Some("Cluster" | "Local")) {
         new["spec"].as_object_mut().and_then(|spec| spec.remove("internalTrafficPolicy"));
     }
 }

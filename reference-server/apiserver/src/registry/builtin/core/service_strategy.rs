@@ -94,7 +94,7 @@ impl Strategy for ServiceStrategy {
     fn claims(&self, service: &Value) -> Vec<String> {
         let address = cluster_ip(service).parse::<Ipv4Addr>().ok();
         let address = address.map(|address| format!("{ADDRESS}{address}"));
-        let ports: BTreeSet<u16> = node_ports::numbers(service).collect();
+        let ports: BTreeSet<i32> = node_ports::numbers(service).collect();
         address.into_iter().chain(ports.iter().map(|port| format!("{PORT}{port}"))).collect()
     }
 
