@@ -158,7 +158,7 @@ fn validate_daemon_set(set: &Value) -> Vec<FieldError> {
 }
 
 fn validate_stateful_set(set: &Value) -> Vec<FieldError> {
-    let mut errors = super::validate(&with_claimed_volumes(set));
+    let mut errors = super::validate(&as_controlled(set));
     let policy = &set["spec"]["podManagementPolicy"];
     if !matches!(policy.as_str(), Some("OrderedReady" | "Parallel")) {
         let why = "must be 'OrderedReady' or 'Parallel'";
@@ -201,9 +201,13 @@ fn validate_stateful_set(set: &Value) -> Vec<FieldError> {
 }
 
 /// Returns the set with the volumes of its pods: those of the claims, then those of the template
-/// that have other names.
-fn with_claimed_volumes(set: &Value) -> Value {
+/// that have other names. The controller sets the names of the hosts.
+fn as_controlled(set: &Value) -> Value {
     let mut set = set.clone();
+    if let Some(spec) = set.pointer_mut("/spec/template/spec").and_then(Value::as_object_mut) {
+        spec.remove("hostname");
+        spec.remove("subdomain");
+    }
     let claims = set["spec"]["volumeClaimTemplates"].as_array().into_iter().flatten();
     let names: BTreeSet<&str> =
         claims.filter_map(|claim| claim["metadata"]["name"].as_str()).collect();

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use kubeproof_apimachinery::object::validation::syntax::Syntax;
 use kubeproof_apimachinery::schema::{FieldError, Path};
 
 const OVERRIDE: &str = "hostnameOverride";
@@ -12,6 +13,11 @@ const LISTS: [(&str, usize, &str); 2] =
 /// Returns the errors in the names of a pod and in its resolver.
 pub(super) fn validate(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
     let mut errors = resolver(spec, path.field("dnsConfig"));
+    for field in ["hostname", "subdomain"] {
+        if let Some(name) = spec[field].as_str().filter(|name| !name.is_empty()) {
+            errors.extend(Syntax::DnsLabel.errors(name, path.field(field)));
+        }
+    }
     if spec.get(OVERRIDE).is_none() {
         return errors;
     }
@@ -68,6 +74,8 @@ mod tests {
     #[case(json!({"dnsConfig": {"nameservers": ["a", "b", "c", "d"]}}),
            &["spec.dnsConfig.nameservers"])]
     #[case(json!({"dnsConfig": {"options": [{"name": "a"}, {}]}}), &["spec.dnsConfig.options[1]"])]
+    #[case(json!({"hostname": "a.b", "subdomain": "A"}), &["spec.hostname", "spec.subdomain"])]
+    #[case(json!({"hostname": ""}), &[])]
     #[case(json!({"hostnameOverride": "a"}), &[])]
     #[case(json!({"setHostnameAsFQDN": true}), &[])]
     #[case(json!({"hostnameOverride": "a", "setHostnameAsFQDN": true}), &["spec.hostnameOverride"])]
