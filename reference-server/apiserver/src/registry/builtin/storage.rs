@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::checks::{changed_drivers, statuses};
+use super::core::validate_inline;
 use super::data::{created_at, hooks, resource};
 use super::{BuiltinType, Hooks, immutable, warnings};
 use kubeproof_apimachinery::object::validation::syntax::Syntax;
@@ -52,8 +53,8 @@ fn csi_drivers() -> BuiltinType {
             age(),
         ],
         hooks: Hooks {
-            validate_update: |new, old| {
             warn: warnings::storage::csi_driver,
+            validate_update: |new, old| {
                 immutable(new, old, &["spec.attachRequired", "spec.volumeLifecycleModes"])
             },
             is_new_generation: |_, _| false,
@@ -89,8 +90,8 @@ fn csi_storage_capacities() -> BuiltinType {
         allows_unconditional_update: false,
         columns: vec![created_at()],
         hooks: Hooks {
-            validate_update: |new, old| immutable(new, old, &["nodeTopology", "storageClassName"]),
             warn: warnings::storage::storage_capacity,
+            validate_update: |new, old| immutable(new, old, &["nodeTopology", "storageClassName"]),
             ..hooks(false)
         },
         ..resource(GROUP, "v1", "csistoragecapacities")
@@ -114,8 +115,8 @@ fn storage_classes() -> BuiltinType {
         ],
         hooks: Hooks {
             validate: validate_storage_class,
-            validate_update: |new, old| {
             warn: warnings::storage::storage_class,
+            validate_update: |new, old| {
                 let fields = ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"];
                 forbidden(new, old, &fields)
             },
@@ -125,17 +126,28 @@ fn storage_classes() -> BuiltinType {
     }
 }
 
+/// Returns the errors in the name of a driver. Its case does not matter.
+fn validate_provisioner(class: &Value, field: &str) -> Vec<FieldError> {
+    match class[field].as_str().unwrap_or_default() {
+        "" => Vec::new(),
+        name => Syntax::LabelKey.errors(&name.to_lowercase(), Path::Root.field(field)),
+    }
+}
+
 fn validate_storage_class(class: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+    let mut errors = validate_provisioner(class, "provisioner");
+    errors.extend(empty_parameter(class));
     let policy = &class["reclaimPolicy"];
-    if policy == "Recycle" {
-        let supported = [json!("Delete"), json!("Retain")];
+    if !matches!(policy.as_str(), None | Some("" | "Delete" | "Retain")) {
+        let supported = ["Delete", "Retain"].map(Value::from);
         errors.push(FieldError::not_supported("reclaimPolicy", policy, &supported));
     }
-    if class["parameters"].get("").is_some() {
-        errors.push(FieldError::invalid("parameters", &json!(""), "field can not be empty."));
-    }
     errors
+}
+
+fn empty_parameter(class: &Value) -> Option<FieldError> {
+    let error = || FieldError::invalid("parameters", &json!(""), "field can not be empty.");
+    class["parameters"].get("").is_some().then(error)
 }
 
 fn volume_attachments() -> BuiltinType {
@@ -159,15 +171,7 @@ fn volume_attachments() -> BuiltinType {
             age(),
         ],
         hooks: Hooks {
-            validate: |attachment| {
-                let source = &attachment["spec"]["source"];
-                let has = |field: &str| !source[field].is_null();
-                if has("persistentVolumeName") != has("inlineVolumeSpec") {
-                    return Vec::new();
-                }
-                let why = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
-                vec![FieldError::required("spec.source", why)]
-            },
+            validate: validate_attachment,
             validate_update: |new, old| immutable(new, old, &["spec"]),
             validate_status: statuses::attachment,
             is_new_generation: |_, _| false,
@@ -177,10 +181,37 @@ fn volume_attachments() -> BuiltinType {
     }
 }
 
+fn validate_attachment(attachment: &Value) -> Vec<FieldError> {
+    let path = Path::Root.field("spec");
+    let path = path.field("source");
+    let source = &attachment["spec"]["source"];
+    let (name, spec) = (&source["persistentVolumeName"], &source["inlineVolumeSpec"]);
+    let exactly_one = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+    match (name.as_str(), spec.is_null()) {
+        (None, true) => vec![FieldError::required(path, exactly_one)],
+        (Some(_), false) => vec![FieldError::forbidden(path, exactly_one)],
+        (Some(""), true) => {
+            let why = "must specify non empty persistentVolumeName";
+            vec![FieldError::required(path.field("persistentVolumeName"), why)]
+        }
+        (Some(_), true) => Vec::new(),
+        (None, false) => validate_inline(spec, path.field("inlineVolumeSpec")),
+    }
+}
+
 fn volume_attributes_classes() -> BuiltinType {
     BuiltinType {
         columns: vec![column("DriverName", "string", Cell::Pointer("/driverName")), age()],
         hooks: Hooks {
+            validate: |class| {
+                let mut errors = validate_provisioner(class, "driverName");
+                errors.extend(empty_parameter(class));
+                if count(class, "/parameters") == 0 {
+                    let why = "must contain at least one key/value pair";
+                    errors.push(FieldError::required("parameters", why));
+                }
+                errors
+            },
             validate_update: |new, old| forbidden(new, old, &["driverName", "parameters"]),
             ..hooks(false)
         },
@@ -222,6 +253,11 @@ mod tests {
         assert_eq!(errors[0].field, "parameters");
         class["reclaimPolicy"] = json!("Recycle");
         assert_eq!((ty.hooks.validate)(&class)[0].field, "reclaimPolicy");
+        class["reclaimPolicy"] = json!("");
+        class["provisioner"] = json!("A.b/C");
+        assert_eq!((ty.hooks.validate)(&class), []);
+        class["provisioner"] = json!("a b");
+        assert_eq!((ty.hooks.validate)(&class)[0].field, "provisioner");
     }
 
     #[test]
@@ -239,5 +275,10 @@ mod tests {
         let attachment = |source: Value| json!({"spec": {"source": source}});
         assert_eq!(validate(&attachment(json!({"persistentVolumeName": "v"}))), []);
         assert_eq!(validate(&attachment(json!({})))[0].field, "spec.source");
+        let both = json!({"persistentVolumeName": "v", "inlineVolumeSpec": {}});
+        assert_eq!(validate(&attachment(both))[0].field, "spec.source");
+        let inline = json!({"inlineVolumeSpec": {"csi": {}}});
+        let expected = "spec.source.inlineVolumeSpec.accessModes";
+        assert_eq!(validate(&attachment(inline))[0].field, expected);
     }
 }

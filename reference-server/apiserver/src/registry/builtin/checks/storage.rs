@@ -17,12 +17,22 @@ pub(super) const CHECKS: Checks = &[
 ];
 
 fn driver(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
-    let given = &spec["serviceAccountTokenInSecrets"];
-    if *given != true || !items(spec, "tokenRequests").is_empty() {
-        return Vec::new();
+    let mut errors = Vec::new();
+    let list = path.field("tokenRequests");
+    let mut known = HashSet::new();
+    for (index, request) in items(spec, "tokenRequests").iter().enumerate() {
+        if !known.insert(text(request, "audience")) {
+            let place = list.index(index);
+            let audience = json!(text(request, "audience"));
+            errors.push(FieldError::duplicate(place.field("audience"), &audience));
+        }
     }
-    let why = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
-    vec![FieldError::invalid(path.field("serviceAccountTokenInSecrets"), given, why)]
+    let given = &spec["serviceAccountTokenInSecrets"];
+    if *given == true && known.is_empty() {
+        let why = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
+        errors.push(FieldError::invalid(path.field("serviceAccountTokenInSecrets"), given, why));
+    }
+    errors
 }
 
 /// Returns the errors of the topology. As in kube-apiserver, they are at the driver.
@@ -101,6 +111,8 @@ mod tests {
            &["x.serviceAccountTokenInSecrets"])]
     #[case("CSIDriverSpec",
            json!({"serviceAccountTokenInSecrets": true, "tokenRequests": [{"audience": ""}]}), &[])]
+    #[case("CSIDriverSpec", json!({"tokenRequests": [{"audience": "a"}, {}, {"audience": ""}]}),
+           &["x.tokenRequests[2].audience"])]
     #[case("CSINodeDriver", json!({"topologyKeys": ["a", "a"]}), &["x"])]
     #[case("CSINodeDriver", json!({"topologyKeys": ["a b"]}), &["x"])]
     #[case("CSIStorageCapacity", json!({"capacity": "-1", "maximumVolumeSize": "1"}),

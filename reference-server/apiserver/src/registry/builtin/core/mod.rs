@@ -20,11 +20,14 @@ pub(crate) mod service;
 mod service_network;
 mod service_strategy;
 mod serviceaccount;
+mod volume_spec;
 
 use serde_json::{Value, json};
 
 pub(super) use self::amounts::round_up_resources;
 pub(super) use self::persistent_volume_claims::validate_claim_spec;
+
+pub(super) use self::volume_spec::validate_inline;
 
 use super::BuiltinType;
 

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::amounts::{round_up, round_up_resources};
 use super::persistent_volumes::{
-    attributes_class, capacity, changed_mode, class, forget, modes, phase, text, validate_modes,
+    attributes_class, capacity, changed_mode, class, forget, modes, phase, text,
 };
+use super::volume_spec::validate_modes;
 use crate::registry::builtin::checks::statuses::claim_amounts;
 use crate::registry::builtin::data::{hooks, resource};
 use crate::registry::builtin::{BuiltinType, Hooks, warnings};
@@ -36,8 +37,8 @@ pub(super) fn claims() -> BuiltinType {
         ],
         hooks: Hooks {
             checks_prefix: true,
-            default: |claim| {
             warn: warnings::storage::claim,
+            default: |claim| {
                 round_up_resources(&mut claim["spec"]);
                 for list in ["/status/capacity", "/status/allocatedResources"] {
                     round_up(claim.pointer_mut(list));
@@ -70,7 +71,8 @@ pub(in crate::registry::builtin) fn validate_claim_spec(
     spec: &Value,
     path: Path<'_>,
 ) -> Vec<FieldError> {
-    let mut errors = validate_modes(spec, path.field("accessModes"));
+    let mut errors =
+        validate_modes(spec, path.field("accessModes"), "at least 1 access mode is required");
     let amount = &spec["resources"]["requests"]["storage"];
     let place = path.field("resources");
     let place = place.key("storage");

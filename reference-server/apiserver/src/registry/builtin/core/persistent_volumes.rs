@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::amounts::round_up;
+use super::volume_spec;
 use crate::registry::builtin::data::{hooks, resource};
 use crate::registry::builtin::{BuiltinType, Hooks, take_status_and_metadata, warnings};
-use kubeproof_apimachinery::object::validation::syntax::Syntax;
 use kubeproof_apimachinery::object::{Object, timestamp};
 use kubeproof_apimachinery::schema::{FieldError, Path};
 use kubeproof_apimachinery::table::column::{Cell, age, column, wide};
@@ -40,7 +40,7 @@ pub(super) fn volumes() -> BuiltinType {
         hooks: Hooks {
             checks_prefix: true,
             default: |volume| round_up(volume.pointer_mut("/spec/capacity")),
-            validate: validate_volume,
+            validate: |volume| volume_spec::validate(&volume["spec"], Path::Root.field("spec")),
             validate_update: validate_volume_update,
             prepare_create: |volume| {
                 let now = timestamp(0);
@@ -71,51 +71,6 @@ fn prepare_status_update(new: &mut Value, old: &Value) {
     }
 }
 
-/// The fields of a volume that are not its source.
-const NO_SOURCES: [&str; 9] = [
-    "accessModes",
-    "capacity",
-    "claimRef",
-    "mountOptions",
-    "nodeAffinity",
-    "persistentVolumeReclaimPolicy",
-    "storageClassName",
-    "volumeAttributesClassName",
-    "volumeMode",
-];
-
-/// Returns the sources of a volume; a valid volume has one.
-fn sources(spec: &Value) -> Vec<(&String, &Value)> {
-    let fields = spec.as_object().into_iter().flatten();
-    fields.filter(|(name, _)| !NO_SOURCES.contains(&name.as_str())).collect()
-}
-
-fn validate_volume(volume: &Value) -> Vec<FieldError> {
-    let spec = &volume["spec"];
-    let path = Path::Root.field("spec");
-    let mut errors = validate_modes(spec, path.field("accessModes"));
-    if spec["capacity"].as_object().is_none_or(serde_json::Map::is_empty) {
-        errors.push(FieldError::required("spec.capacity", ""));
-    }
-    let amounts = spec["capacity"].as_object().map_or(0, serde_json::Map::len);
-    if spec["capacity"]["storage"].is_null() || amounts > 1 {
-        let supported = [json!("storage")];
-        errors.push(FieldError::not_supported("spec.capacity", &spec["capacity"], &supported));
-    }
-    errors.extend(validate_attributes_class(spec, path));
-    let sources = sources(spec);
-    if sources.is_empty() {
-        errors.push(FieldError::required("spec", "must specify a volume type"));
-    }
-    // kube-apiserver does not count this source.
-    let counted = sources.iter().filter(|(name, _)| *name != "flexVolume");
-    for (name, _) in counted.skip(1) {
-        let why = "may not specify more than 1 volume type";
-        errors.push(FieldError::forbidden(format!("spec.{name}"), why));
-    }
-    errors
-}
-
 /// The source and the mode never change, and the nodes only if there were none. A CSI driver may
 /// get a secret to expand the volume. As in kube-apiserver, two paths lack `spec`.
 fn validate_volume_update(new: &Value, old: &Value) -> Vec<FieldError> {
@@ -125,7 +80,7 @@ fn validate_volume_update(new: &Value, old: &Value) -> Vec<FieldError> {
     if before["csi"]["controllerExpandSecretRef"].is_null() {
         forget(&mut source, &["csi", "controllerExpandSecretRef"]);
     }
-    if sources(&source) != sources(before) {
+    if volume_spec::sources(&source) != volume_spec::sources(before) {
         let why = "spec.persistentvolumesource is immutable after creation";
         errors.push(FieldError::forbidden("spec.persistentvolumesource", why));
     }
@@ -142,23 +97,6 @@ fn validate_volume_update(new: &Value, old: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Only volumes of CSI have a class of attributes.
-fn validate_attributes_class(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
-    let Some(name) = spec["volumeAttributesClassName"].as_str() else { return Vec::new() };
-    let mut errors = Vec::new();
-    let place = path.field("volumeAttributesClassName");
-    if name.is_empty() {
-        errors.push(FieldError::required(place, "an empty string is disallowed"));
-    } else {
-        errors.extend(Syntax::DnsSubdomain.errors(name, place));
-    }
-    if !spec["csi"].is_object() {
-        let why = "has to be specified when using volumeAttributesClassName";
-        errors.push(FieldError::required(path.field("csi"), why));
-    }
-    errors
-}
-
 fn claim(volume: &Value) -> Value {
     let reference = &volume["spec"]["claimRef"];
     match (reference["namespace"].as_str(), reference["name"].as_str()) {
@@ -167,27 +105,6 @@ fn claim(volume: &Value) -> Value {
             json!(format!("{}/{}", namespace.unwrap_or_default(), name.unwrap_or_default()))
         }
     }
-}
-
-/// The supported access modes.
-const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
-
-pub(super) fn validate_modes(spec: &Value, path: Path<'_>) -> Vec<FieldError> {
-    let modes = spec["accessModes"].as_array().map(Vec::as_slice).unwrap_or_default();
-    if modes.is_empty() {
-        return vec![FieldError::required(path, "at least 1 access mode is required")];
-    }
-    let known = MODES.map(Value::from);
-    let unknown = modes.iter().filter(|mode| !known.contains(mode));
-    let mut errors: Vec<_> =
-        unknown.map(|mode| FieldError::not_supported(path, mode, &known)).collect();
-    let once = modes.iter().any(|mode| mode == "ReadWriteOncePod");
-    let why = "may not use ReadWriteOncePod with other access modes";
-    let is_other = |mode: &&Value| known.contains(mode) && **mode != "ReadWriteOncePod";
-    if once && modes.iter().any(|mode| is_other(&mode)) {
-        errors.push(FieldError::forbidden(path, why));
-    }
-    errors
 }
 
 /// Returns the error of a changed mode. As in kube-apiserver, its path lacks `spec`.
@@ -249,25 +166,6 @@ mod tests {
 
     fn fields(errors: Vec<FieldError>) -> Vec<String> {
         errors.into_iter().map(|error| error.field).collect()
-    }
-
-    #[rstest]
-    #[case(json!({"hostPath": {"path": "/"}}), &[])]
-    #[case(json!({"hostPath": {"path": "/"}, "flexVolume": {}}), &[])]
-    #[case(json!({"csi": {}, "volumeAttributesClassName": "a"}), &[])]
-    #[case(json!({"hostPath": {}, "volumeAttributesClassName": ""}),
-           &["spec.volumeAttributesClassName", "spec.csi"])]
-    #[case(json!({"hostPath": {}, "capacity": {"storage": "1", "cpu": "1"}}), &["spec.capacity"])]
-    #[case(json!({}), &["spec"])]
-    #[case(json!({"hostPath": {}, "nfs": {}}), &["spec.nfs"])]
-    #[case(json!({"hostPath": {}, "accessModes": []}), &["spec.accessModes"])]
-    #[case(json!({"hostPath": {}, "capacity": {}}), &["spec.capacity", "spec.capacity"])]
-    fn a_volume_has_one_source(#[case] more: Value, #[case] expected: &[&str]) {
-        let mut spec = json!({"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}});
-        for (name, value) in more.as_object().unwrap() {
-            spec[name] = value.clone();
-        }
-        assert_eq!(fields(validate_volume(&json!({ "spec": spec }))), expected);
     }
 
     #[rstest]
