@@ -247,10 +247,10 @@ fn validate_cron_job(cron: &Value) -> Vec<FieldError> {
     if let Some(why) = (!schedule.is_empty()).then(|| schedule::mistake(schedule)).flatten() {
         errors.push(FieldError::invalid(place, &cron["spec"]["schedule"], &why));
     }
-    if let Some(zone) = cron["spec"]["timeZone"].as_str()
-        && let Some(why) = schedule::zone_mistake(zone)
-    {
-        errors.push(FieldError::invalid(spec.field("timeZone"), &json!(zone), why));
+    if let Some(zone) = cron["spec"]["timeZone"].as_str() {
+        let wrong = schedule::zone_mistakes(zone);
+        let place = spec.field("timeZone");
+        errors.extend(wrong.iter().map(|why| FieldError::invalid(place, &json!(zone), why)));
     }
     if cron.meta("name").len() > MAX_CRON_JOB_NAME {
         let why = "must be no more than 52 characters";

@@ -15,6 +15,9 @@ const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
+/// The length of a part of a time zone.
+const MAX_ZONE_PART: usize = 14;
+
 /// The descriptors in place of five fields.
 const DESCRIPTORS: [&str; 7] =
     ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
@@ -81,15 +84,32 @@ fn range_mistake(range: &str, (low, high): (u32, u32), names: &[&str]) -> Option
     }
 }
 
-/// Returns the mistake of a time zone.
-pub(super) fn zone_mistake(zone: &str) -> Option<&'static str> {
+/// Returns the mistakes of a time zone. Its case matters.
+pub(super) fn zone_mistakes(zone: &str) -> Vec<String> {
     if zone.is_empty() {
-        return Some("timeZone must be nil or non-empty string");
+        return vec!["timeZone must be nil or non-empty string".to_owned()];
     }
+    let unknown = format!("unknown time zone {zone}");
+    if !zone.split('/').all(is_zone_part) {
+        return vec![unknown];
+    }
+    let mut mistakes = Vec::new();
     if zone.eq_ignore_ascii_case("local") {
-        return Some("timeZone must be an explicit time zone as defined in the IANA database");
+        let why = "timeZone must be an explicit time zone as defined in \
+                   https://www.iana.org/time-zones";
+        mistakes.push(why.to_owned());
     }
-    TimeZone::get(zone).is_err().then_some("unknown time zone")
+    let is_known = TimeZone::get(zone).is_ok_and(|found| found.iana_name() == Some(zone));
+    mistakes.extend((!is_known && zone != "Local").then_some(unknown));
+    mistakes
+}
+
+fn is_zone_part(part: &str) -> bool {
+    let is_valid = |c: char| c.is_ascii_alphanumeric() || ".-_+".contains(c);
+    (1..=MAX_ZONE_PART).contains(&part.len())
+        && !matches!(part, "." | "..")
+        && !part.starts_with('-')
+        && part.chars().all(is_valid)
 }
 
 /// Returns the time between two timestamps, or until now.
@@ -128,10 +148,15 @@ mod tests {
 
     #[test]
     fn zones_are_names_of_the_database() {
-        assert_eq!(zone_mistake("Europe/Berlin"), None);
-        assert_eq!(zone_mistake("Etc/UTC"), None);
-        assert!(zone_mistake("Mars/Base").is_some());
-        assert!(zone_mistake("Local").is_some() && zone_mistake("").is_some());
+        assert!(zone_mistakes("Europe/Berlin").is_empty());
+        assert!(zone_mistakes("Etc/UTC").is_empty());
+        assert!(zone_mistakes("UTC").is_empty());
+        assert_eq!(zone_mistakes("EUROPE/BERLIN"), ["unknown time zone EUROPE/BERLIN"]);
+        assert_eq!(zone_mistakes("Mars/Base").len(), 1);
+        assert_eq!(zone_mistakes("../UTC").len(), 1);
+        assert_eq!(zone_mistakes("Local").len(), 1);
+        assert_eq!(zone_mistakes("local").len(), 2);
+        assert_eq!(zone_mistakes("").len(), 1);
     }
 
     #[test]
