@@ -15,11 +15,10 @@ use kubeproof_apimachinery::schema::FieldError;
 const DATA_LIMIT: usize = 1024 * 1024;
 
 /// The keys that a type requires.
-const PROMISES: [(&str, &[&str]); 4] = [
+const PROMISES: [(&str, &[&str]); 3] = [
     ("kubernetes.io/tls", &["tls.crt", "tls.key"]),
     ("kubernetes.io/dockerconfigjson", &[".dockerconfigjson"]),
     ("kubernetes.io/dockercfg", &[".dockercfg"]),
-    ("kubernetes.io/ssh-auth", &["ssh-privatekey"]),
 ];
 
 pub(super) fn secrets() -> BuiltinType {
@@ -34,8 +33,8 @@ pub(super) fn secrets() -> BuiltinType {
             default: fold_string_data,
             validate,
             validate_update,
-            warn: warnings::secrets::secret,
             checks_prefix: true,
+            warn: warnings::secrets::secret,
             ..Hooks::NONE
         },
         ..resource("", "v1", "secrets")
@@ -73,6 +72,10 @@ fn validate(object: &Value) -> Vec<FieldError> {
         errors.extend(keys.iter().filter(|key| !has(key)).map(|key| missing(key)));
     }
     errors.extend(registry_credentials(kind, object));
+    let is_empty = |key: &str| object["data"][key].as_str().is_none_or(str::is_empty);
+    if kind == "kubernetes.io/ssh-auth" && is_empty("ssh-privatekey") {
+        errors.push(missing("ssh-privatekey"));
+    }
     if kind == "kubernetes.io/basic-auth" && !has("username") && !has("password") {
         errors.extend(["username", "password"].map(missing));
     }
@@ -94,8 +97,17 @@ fn registry_credentials(kind: &str, secret: &Value) -> Option<FieldError> {
         _ => return None,
     };
     let bytes = STANDARD.decode(secret["data"][key].as_str()?).ok()?;
-    let why = match serde_json::from_slice::<Map<String, Value>>(&bytes) {
-        Ok(_) => return None,
+    let why = match serde_json::from_slice::<Value>(&bytes) {
+        Ok(Value::Object(_) | Value::Null) => return None,
+        Ok(value) => {
+            let what = match value {
+                Value::Array(_) => "array",
+                Value::String(_) => "string",
+                Value::Bool(_) => "bool",
+                _ => "number",
+            };
+            format!("json: cannot unmarshal {what} into Go value of type map[string]interface {{}}")
+        }
         Err(error) if error.is_eof() => "unexpected end of JSON input".to_owned(),
         Err(error) => error.to_string(),
     };
@@ -128,11 +140,14 @@ mod tests {
         let secret = json!({"type": "kubernetes.io/tls", "data": {}});
         let fields: Vec<_> = validate(&secret).into_iter().map(|error| error.field).collect();
         assert_eq!(fields, ["data[tls.crt]", "data[tls.key]"]);
+        let secret = json!({"type": "kubernetes.io/ssh-auth", "data": {"ssh-privatekey": ""}});
+        assert_eq!(validate(&secret)[0].field, "data[ssh-privatekey]");
         let credentials = |text: &str| {
             let data = json!({".dockercfg": STANDARD.encode(text)});
             validate(&json!({"type": "kubernetes.io/dockercfg", "data": data}))
         };
         assert_eq!(credentials("{}"), []);
+        assert_eq!(credentials("null"), []);
         assert_eq!(credentials("")[0].field, "data[.dockercfg]");
         assert_eq!(credentials("[1]")[0].field, "data[.dockercfg]");
         let secret = json!({"type": "kubernetes.io/basic-auth", "data": {"username": "YQ=="}});
