@@ -205,49 +205,6 @@ pub(in crate::registry::builtin) fn policy(new: &Value, _: &Value) -> Vec<FieldE
     errors
 }
 
-/// Returns the errors in the devices of the containers of a pod. `list` names the containers.
-pub(in crate::registry::builtin) fn allocated(
-    pod: &Value,
-    statuses: &str,
-    list: &str,
-) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    for (index, status) in items(&pod["status"], statuses).iter().enumerate() {
-        let mut containers = items(&pod["spec"], list).iter();
-        let Some(container) = containers.find(|it| it["name"] == status["name"]) else { continue };
-        let claims = items(&container["resources"], "claims").iter();
-        let claims: Vec<String> = claims.map(claim_name).collect();
-        for (at, resource) in items(status, "allocatedResourcesStatus").iter().enumerate() {
-            let name = text(resource, "name");
-            let (is_known, why) = if name.starts_with("claim:") {
-                let is_known = claims.iter().any(|claim| claim == name);
-                (
-                    is_known,
-                    "must match one of the container's resource claims in a format \
-                            'claim:<claimName>/<request>' or 'claim:<claimName>' if request is \
-                            empty",
-                )
-            } else {
-                let requests = &container["resources"]["requests"];
-                let why = "must match one of the container's resource requests";
-                (requests.get(name).is_some(), why)
-            };
-            if !is_known {
-                let place = format!("status.{statuses}[{index}].allocatedResourcesStatus[{at}]");
-                errors.push(FieldError::invalid(format!("{place}.name"), &json!(name), why));
-            }
-        }
-    }
-    errors
-}
-
-fn claim_name(claim: &Value) -> String {
-    match text(claim, "request") {
-        "" => format!("claim:{}", text(claim, "name")),
-        request => format!("claim:{}/{request}", text(claim, "name")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -329,22 +286,5 @@ mod tests {
     fn collisions_never_decrease(#[case] old: Value, #[case] new: Value, #[case] is_valid: bool) {
         let object = |count: Value| json!({"status": {"collisionCount": count}});
         assert_eq!(collisions(&object(new), &object(old)).is_none(), is_valid);
-    }
-
-    #[rstest]
-    #[case("a.b/c", true)]
-    #[case("a.b/d", false)]
-    #[case("claim:x/r", true)]
-    #[case("claim:x", false)]
-    fn containers_have_their_devices(#[case] name: &str, #[case] is_valid: bool) {
-        let resources = json!({
-            "requests": {"a.b/c": "1"}, "claims": [{"name": "x", "request": "r"}],
-        });
-        let status = json!({"name": "c", "allocatedResourcesStatus": [{"name": name}]});
-        let pod = json!({
-            "spec": {"containers": [{"name": "c", "resources": resources}]},
-            "status": {"containerStatuses": [status]},
-        });
-        assert_eq!(allocated(&pod, "containerStatuses", "containers").is_empty(), is_valid);
     }
 }

@@ -5,6 +5,7 @@ mod defaults;
 mod ephemeral;
 mod label_keys;
 mod network;
+mod reported;
 mod resize;
 mod status;
 mod strategy;
@@ -42,8 +43,8 @@ pub(super) fn pods() -> BuiltinType {
             prepare_update: |new, old| restore(new, old, "status"),
             prepare_status_update: status::prepare,
             validate_status: status::validate,
-            ..Hooks::NONE
             warn_status: warnings::services::pod_addresses,
+            ..Hooks::NONE
         },
         ..resource("", "v1", "pods")
     }

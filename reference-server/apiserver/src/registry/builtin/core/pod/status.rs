@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::registry::builtin::checks::statuses::allocated;
+use super::reported;
 use crate::registry::builtin::take_status_and_metadata;
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::object::validation::syntax::Syntax;
@@ -20,6 +20,20 @@ pub(super) fn prepare(new: &mut Value, old: &Value) {
     let is_absent = new["status"]["qosClass"].as_str().is_none_or(str::is_empty);
     if is_absent && !class.is_null() {
         new["status"]["qosClass"] = class;
+    }
+    if let Some(status) = new.get_mut("status") {
+        complete_addresses(status);
+    }
+}
+
+/// The first address has a field of its own, which precedes the list.
+fn complete_addresses(status: &mut Value) {
+    let (own, first) = (&status["podIP"], &status["podIPs"][0]["ip"]);
+    match (own.as_str().unwrap_or_default(), first.as_str().unwrap_or_default()) {
+        ("", "") => {}
+        ("", first) => status["podIP"] = json!(first),
+        (own, first) if own != first => status["podIPs"] = json!([{ "ip": own }]),
+        _ => {}
     }
 }
 
@@ -40,9 +54,10 @@ pub(super) fn validate(new: &Value, old: &Value) -> Vec<FieldError> {
         ("ephemeralContainerStatuses", None),
     ] {
         errors.extend(restarts(new, old, statuses, containers));
-        errors.extend(containers.into_iter().flat_map(|list| allocated(new, statuses, list)));
     }
     errors.extend(claims(new, place));
+    let claim = place.field("extendedResourceClaimStatus");
+    errors.extend(reported::extended_claim(new, claim));
     errors.extend(addresses(status, before, "podIPs", place));
     let first = &status["hostIPs"][0]["ip"];
     if !first.is_null() && *first != status["hostIP"] {
@@ -50,6 +65,7 @@ pub(super) fn validate(new: &Value, old: &Value) -> Vec<FieldError> {
         errors.push(FieldError::invalid("status.hostIPs[0].ip", first, why));
     }
     errors.extend(addresses(status, before, "hostIPs", place));
+    errors.extend(reported::validate(new, place));
     errors
 }
 
@@ -200,6 +216,8 @@ mod tests {
     #[case(json!({"podIPs": [{"ip": "10.0.0.1"}, {"ip": "fd00::1"}]}), &[])]
     #[case(json!({"podIPs": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.2"}]}), &["status.podIPs"])]
     #[case(json!({"podIPs": [{"ip": "x"}]}), &["status.podIPs[0]"])]
+    #[case(json!({"podIP": "x", "podIPs": [{"ip": "10.0.0.1"}]}), &["status.podIPs[0]"])]
+    #[case(json!({"podIP": "x"}), &["status.podIPs[0]"])]
     #[case(json!({"hostIP": "10.0.0.1", "hostIPs": [{"ip": "10.0.0.2"}]}),
            &["status.hostIPs[0].ip"])]
     fn a_status_is_validated(#[case] status: Value, #[case] expected: &[&str]) {
