@@ -1,5 +1,6 @@
 //! The group `autoscaling`: horizontal pod autoscalers in two versions, stored as `v2`.
 
+mod annotation;
 mod versions;
 
 use std::sync::LazyLock;

@@ -1,6 +1,7 @@
 //! Conversions between the versions of autoscalers. `v1` has annotations for the fields that it
 //! lacks: metrics in the form of the first beta version, and behavior with Go's names of fields.
 
+use super::annotation;
 use serde_json::{Map, Value, json};
 
 /// The average utilization of an autoscaler without metrics.
@@ -78,6 +79,8 @@ pub(super) fn to_version_1(autoscaler: &mut Value) {
         autoscaler["spec"]["targetCPUUtilizationPercentage"] = percent;
     }
     let behavior = take(autoscaler, "spec", "behavior").unwrap_or_default();
+    let mut behavior = renamed(&behavior, &first_in_upper_case);
+    annotation::fill_in(&mut behavior);
     let conditions = list(take(autoscaler, "status", "conditions"));
     let current = list(take(autoscaler, "status", "currentMetrics"));
     let percents = current.iter().filter(|metric| metric["resource"]["name"] == "cpu");
@@ -92,12 +95,12 @@ pub(super) fn to_version_1(autoscaler: &mut Value) {
     for (name, value) in [
         (METRICS, flat(&others, &TARGET)),
         (CURRENT_METRICS, flat(&current, &CURRENT)),
-        (BEHAVIOR, renamed(&behavior, &first_in_upper_case)),
+        (BEHAVIOR, behavior),
         (CONDITIONS, json!(conditions)),
     ] {
         let is_empty = value.is_null() || value.as_array().is_some_and(Vec::is_empty);
         if !is_empty {
-            autoscaler["metadata"]["annotations"][name] = json!(value.to_string());
+            autoscaler["metadata"]["annotations"][name] = json!(annotation::text(&value));
         }
     }
 }
@@ -310,7 +313,12 @@ mod tests {
         to_version_1(&mut autoscaler);
         assert_eq!(annotation(&autoscaler, METRICS), json!([expected]));
         let policies = json!([{"Type": "Pods", "PeriodSeconds": 1}]);
-        assert_eq!(annotation(&autoscaler, BEHAVIOR), json!({"ScaleUp": {"Policies": policies}}));
+        let rules = json!({
+            "Policies": policies, "SelectPolicy": null, "StabilizationWindowSeconds": null,
+            "Tolerance": null,
+        });
+        let expected = json!({"ScaleUp": rules, "ScaleDown": null});
+        assert_eq!(annotation(&autoscaler, BEHAVIOR), expected);
         to_version_2(&mut autoscaler);
         assert_eq!(autoscaler, old);
     }
