@@ -15,8 +15,9 @@ use crate::http::negotiate::Target;
 use crate::http::query::{FieldValidation, WriteOptions};
 use crate::http::respond::ApiResponse;
 use kubeproof_apimachinery::object::Object;
-use kubeproof_apimachinery::patch::apply::Operation;
+use kubeproof_apimachinery::patch::apply::{Operation, mistakes};
 use kubeproof_apimachinery::request::yaml;
+use kubeproof_apimachinery::schema::Schema;
 use kubeproof_apimachinery::serializer::json;
 use kubeproof_apimachinery::status::ApiError;
 
@@ -161,17 +162,13 @@ fn check(call: &Call, part: Part, mut config: Value) -> Result<Value, ApiError> 
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
     config.unset_meta("managedFields");
+    typed(&config, &ty.schema)?;
     // An apply to an existing object may omit the name.
     if config.meta("name").is_empty() {
         create::place(call, &mut config)?;
     } else {
         modify::check_identity(call, &mut config)?;
     }
-    let unknown = ty.schema.unknown_fields(&config);
-    if let Some(field) = unknown.first() {
-        return Err(untypeable(call, &format!(".{field}: field not declared in schema")));
-    }
-    ty.schema.check_types(&config).map_err(|error| untypeable(call, &error.message))?;
     if let Some(fields) = config.as_object_mut() {
         let other_endpoints = |name: &str| match part {
             Part::Whole => name == "status" && ty.has_status,
@@ -183,9 +180,28 @@ fn check(call: &Call, part: Part, mut config: Value) -> Result<Value, ApiError> 
     Ok(config)
 }
 
-fn untypeable(call: &Call, why: &str) -> ApiError {
-    let (name, version, kind) = (&call.info.name, call.ty.api_version(), &call.ty.kind);
-    ApiError::bad_request(format!(
-        "failed to create typed patch object ({name}; {version}, Kind={kind}): {why}"
-    ))
+/// Checks that a configuration is a value of its type. Like kube-apiserver, this is no error of the
+/// client.
+pub(super) fn typed(config: &Value, schema: &Schema) -> Result<(), ApiError> {
+    let text = |field: &str| config[field].as_str().unwrap_or_default();
+    let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
+    let what = format!("{group}/{version}, Kind={}", text("kind"));
+    let name = format!("{}/{}", config.meta("namespace"), config.meta("name"));
+    let mistakes = mistakes(config, schema);
+    if let Some(first) = mistakes.first() {
+        let why = if mistakes.len() == 1 {
+            first.clone()
+        } else {
+            format!("errors:\n  {}", mistakes.join("\n  "))
+        };
+        let why = format!("failed to create typed patch object ({name}; {what}): {why}");
+        return Err(ApiError::unknown(why));
+    }
+    schema.check_types(config).map_err(|error| {
+        ApiError::unknown(format!(
+            "failed to convert new object ({name}; {what}) to proper version: unable to convert \
+             unstructured object to {what}: {}",
+            error.message
+        ))
+    })
 }

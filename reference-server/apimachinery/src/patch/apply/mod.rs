@@ -9,6 +9,7 @@ mod fields;
 mod managed;
 mod merge;
 mod shape;
+mod typed;
 
 use serde_json::{Value, json};
 
@@ -16,6 +17,7 @@ use self::fields::FieldSet;
 use self::managed::{Entry, Managed, now};
 pub use self::managed::{Operation, Owner};
 use self::merge::Changes;
+pub use self::typed::mistakes;
 use crate::object::Object;
 use crate::schema::Schema;
 

@@ -45,7 +45,7 @@ impl<'a> Shape<'a> {
 }
 
 /// Returns the keys of a list that is owned item by item; empty for a set.
-fn keying(schema: &Schema) -> Option<&[String]> {
+pub(super) fn keying(schema: &Schema) -> Option<&[String]> {
     let map = schema.list_type == ListType::Map
         || (schema.list_type == ListType::Unset && !schema.list_map_keys.is_empty());
     let merged = schema.patch_strategy.merge && schema.patch_merge_key.is_none();
@@ -59,7 +59,7 @@ fn keying(schema: &Schema) -> Option<&[String]> {
 
 /// Returns the step to an item. Returns `None` for an item without its keys, which validation
 /// rejects.
-fn step(item: &Value, schema: &Schema, keys: &[String]) -> Option<Step> {
+pub(super) fn step(item: &Value, schema: &Schema, keys: &[String]) -> Option<Step> {
     if keys.is_empty() {
         return Some(Step::Item(item.to_string()));
     }
