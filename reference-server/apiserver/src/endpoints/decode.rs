@@ -5,13 +5,14 @@
 
 use std::collections::HashSet;
 
-use kubeproof_apimachinery::schema::FieldError;
+use kubeproof_apimachinery::schema::{FieldError, Schema};
 use kubeproof_apimachinery::serializer::json;
 use kubeproof_apimachinery::status::ApiError;
 use serde_json::{Map, Value};
 
 use crate::http::query::FieldValidation;
 use crate::registry::ResourceType;
+use crate::registry::builtin::body_schema;
 
 /// The decoded object of a client, and the warnings for the client.
 #[derive(Debug)]
@@ -37,11 +38,45 @@ pub(crate) fn decode(
         }
     };
     check_type_meta(ty, &mut object)?;
-    let mut warnings =
-        complaints(ty, &object, &duplicates, validation).map_err(|why| cannot_handle(ty, &why))?;
+    let mut warnings = complaints(&ty.schema, &object, &duplicates, validation)
+        .map_err(|why| cannot_handle(ty, &why))?;
     ty.schema.check_types(&object).map_err(|error| cannot_handle(ty, &error.message))?;
     ty.schema.prune(&mut object);
     warnings.extend(drop_duplicate_owners(&mut object));
+    Ok(Decoded { object, warnings })
+}
+
+/// Decodes the body of a subresource that is no stored object. The first of the versions is that of
+/// its kind.
+pub(crate) fn decode_body(
+    versions: &[&str],
+    kind: &str,
+    bytes: &[u8],
+    validation: FieldValidation,
+) -> Result<Decoded, ApiError> {
+    let json::Decoded { value: mut object, duplicates } =
+        json::decode(bytes).map_err(|error| unrecognized(kind, &error))?;
+    if !object.is_object() {
+        let what = format!("the body is {}, not an object", kind_of(&object));
+        return Err(unrecognized(kind, &what));
+    }
+    let (group, version) =
+        versions.first().and_then(|first| first.split_once('/')).unwrap_or_default();
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    let (given, api_version) = (text("kind"), text("apiVersion"));
+    let is_known = api_version.is_empty() || versions.contains(&api_version);
+    let is_kind = given.is_empty() || given == kind;
+    let given = if given.is_empty() { kind } else { given };
+    let cannot = format!("{given} in version {version:?} cannot be handled as a {kind}");
+    if !is_known || !is_kind {
+        return Err(ApiError::bad_request(cannot));
+    }
+    let reject = |why: &str| ApiError::bad_request(format!("{cannot}: {why}"));
+    let schema = body_schema(group, version, kind);
+    let warnings =
+        complaints(&schema, &object, &duplicates, validation).map_err(|why| reject(&why))?;
+    schema.check_types(&object).map_err(|error| reject(&error.message))?;
+    schema.prune(&mut object);
     Ok(Decoded { object, warnings })
 }
 
@@ -59,8 +94,8 @@ pub(crate) fn recast(
     if object.get("apiVersion").and_then(Value::as_str) != Some(&ty.api_version()) {
         return Err(invalid(&object, &format!("apiVersion must be {}", ty.api_version())));
     }
-    let mut warnings =
-        complaints(ty, &object, duplicates, validation).map_err(|why| invalid(&object, &why))?;
+    let mut warnings = complaints(&ty.schema, &object, duplicates, validation)
+        .map_err(|why| invalid(&object, &why))?;
     ty.schema.check_types(&object).map_err(|error| invalid(&object, &error.message))?;
     ty.schema.prune(&mut object);
     warnings.extend(drop_duplicate_owners(&mut object));
@@ -86,7 +121,7 @@ fn drop_duplicate_owners(object: &mut Value) -> Option<String> {
 
 /// Reports unknown and duplicate fields: warnings, or the text of an error.
 fn complaints(
-    ty: &ResourceType,
+    schema: &Schema,
     object: &Value,
     duplicates: &[String],
     validation: FieldValidation,
@@ -94,7 +129,7 @@ fn complaints(
     if validation == FieldValidation::Ignore {
         return Ok(Vec::new());
     }
-    let unknown = ty.schema.unknown_fields(object).into_iter();
+    let unknown = schema.unknown_fields(object).into_iter();
     let unknown = unknown.map(|field| format!("unknown field {field:?}"));
     let complaints: Vec<_> = duplicates
         .iter()

@@ -4,8 +4,9 @@ use http::StatusCode;
 use hyper::body::Incoming;
 use serde_json::{Map, Value, json};
 
-use super::Call;
 use super::admit::Admission;
+use super::decode::{Decoded, decode_body};
+use super::{Call, create};
 use crate::endpoints::commit::{Commit, commit};
 use crate::endpoints::lifecycle::{self, DeleteOptions};
 use crate::endpoints::present;
@@ -15,23 +16,28 @@ use crate::http::respond::ApiResponse;
 use crate::registry::Lookup;
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::request::Query;
+use kubeproof_apimachinery::schema::FieldError;
 use kubeproof_apimachinery::selector::LabelSelector;
-use kubeproof_apimachinery::serializer::json as decoder;
-use kubeproof_apimachinery::status::ApiError;
+use kubeproof_apimachinery::status::{ApiError, Subject};
 
+/// The API versions of an eviction.
+const VERSIONS: [&str; 2] = ["policy/v1", "policy/v1beta1"];
 /// The seconds of `Retry-After` if a budget has no status yet.
 const RETRY_AFTER: u32 = 10;
 
 /// Handles POST to `pods/eviction`.
 pub(super) async fn evict(call: &Call, body: &mut Incoming) -> Result<ApiResponse, ApiError> {
     let representation = call.accept(Target::Document)?;
-    let dry_run = WriteOptions::parse(&call.query, "CreateOptions")?.dry_run;
+    let options = WriteOptions::parse(&call.query, "CreateOptions")?;
+    let (dry_run, validation) = (options.dry_run, call.validation(options.validation));
     let bytes = call.json_body(body).await?;
-    let mut eviction = decoder::decode(&bytes)?.value;
-    options(call, &eviction)?;
+    let Decoded { object: mut eviction, warnings } =
+        decode_body(&VERSIONS, "Eviction", &bytes, validation)?;
+    create::place(call, &mut eviction)?;
+    deletion(call, &eviction, dry_run)?;
     let admission = Admission::create(call, dry_run);
     admission.admit(&mut eviction, None).await?;
-    let options = options(call, &eviction)?;
+    let options = deletion(call, &eviction, dry_run)?;
     let options = DeleteOptions { dry_run: dry_run || options.dry_run, ..options };
     let key = call.key();
     let stored = call.api.store.get(&call.ty.table, &key).ok_or_else(|| call.not_found())?;
@@ -41,26 +47,35 @@ pub(super) async fn evict(call: &Call, body: &mut Incoming) -> Result<ApiRespons
         "kind": "Status", "apiVersion": "v1", "metadata": Map::new(), "status": "Success",
         "code": 201,
     });
-    Ok(present::document(representation, StatusCode::CREATED, &status))
+    Ok(present::document(representation, StatusCode::CREATED, &status).warnings(&warnings))
 }
 
 /// Returns the options of the deletion in an eviction of this pod.
-fn options(call: &Call, eviction: &Value) -> Result<DeleteOptions, ApiError> {
-    let text = |field: &str| eviction[field].as_str().unwrap_or_default();
-    if !matches!(
-        (text("apiVersion"), text("kind")),
-        ("" | "policy/v1" | "policy/v1beta1", "" | "Eviction")
-    ) {
-        return Err(ApiError::bad_request("the body must be an Eviction of policy/v1"));
-    }
-    let name = eviction.meta("name");
-    if !name.is_empty() && name != call.info.name {
+fn deletion(call: &Call, eviction: &Value, dry_run: bool) -> Result<DeleteOptions, ApiError> {
+    if eviction.meta("name") != call.info.name {
         return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
     }
-    match &eviction["deleteOptions"] {
-        Value::Null => Ok(DeleteOptions::default()),
-        options => DeleteOptions::parse(&Query::parse(""), options.to_string().as_bytes()),
+    let options = &eviction["deleteOptions"];
+    let field = "ignoreStoreReadErrorWithClusterBreakingPotential";
+    if options[field] == true {
+        let why = "can not be set for pod eviction, try after removing the option";
+        let place = format!("deleteOptions.{field}");
+        let error = FieldError::invalid(place, &json!(true), why);
+        let subject = Subject { group: "policy", word: "Eviction" };
+        return Err(ApiError::invalid(subject, &call.info.name, &[error]));
     }
+    let asked = options["dryRun"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if dry_run && !(asked.is_empty() || asked == ["All"]) {
+        let asked: Vec<_> = asked.iter().filter_map(Value::as_str).collect();
+        return Err(ApiError::unknown(format!(
+            "Non-matching dry-run options in request and content: [All] and [{}]",
+            asked.join(" ")
+        )));
+    }
+    let Value::Object(mut options) = options.clone() else { return Ok(DeleteOptions::default()) };
+    // The server ignores which type the options claim to have.
+    options.remove("kind");
+    DeleteOptions::parse(&Query::parse(""), Value::Object(options).to_string().as_bytes())
 }
 
 /// Takes a disruption from the budget that covers the pod, if there is one.

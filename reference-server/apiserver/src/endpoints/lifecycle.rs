@@ -82,7 +82,7 @@ impl DeleteOptions {
             Some("Background") => Some(Propagation::Background),
             Some("Orphan") => Some(Propagation::Orphan),
             Some(other) => {
-                let supported = ["Foreground".into(), "Background".into(), "Orphan".into()];
+                let supported = ["Foreground", "Background", "Orphan", "nil"].map(Value::from);
                 errors.push(FieldError::not_supported(
                     "propagationPolicy",
                     &other.into(),

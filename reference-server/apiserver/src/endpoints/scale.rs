@@ -5,6 +5,7 @@ use hyper::body::Incoming;
 use serde_json::{Map, Value, json};
 
 use super::admit::Admission;
+use super::decode::{Decoded, decode_body};
 use super::modify::{self, Changed, UpdateOptions, View};
 use super::update::Part;
 use super::{Call, apply, convert, patch};
@@ -13,11 +14,10 @@ use crate::http::body;
 use crate::http::negotiate::{Representation, Target};
 use crate::http::query::WriteOptions;
 use crate::http::respond::ApiResponse;
-use crate::registry::builtin::Scale;
+use crate::registry::builtin::{Scale, body_schema};
 use kubeproof_apimachinery::object::Object;
 use kubeproof_apimachinery::schema::{FieldError, Schema};
 use kubeproof_apimachinery::selector::LabelSelector;
-use kubeproof_apimachinery::serializer::json as decoder;
 use kubeproof_apimachinery::status::{ApiError, Subject};
 
 const API_VERSION: &str = "autoscaling/v1";
@@ -54,7 +54,10 @@ async fn update(call: &Call, scale: &Scale, body: &mut Incoming) -> Result<ApiRe
     let representation = call.accept(Target::Document)?;
     let options = WriteOptions::parse(&call.query, "UpdateOptions")?;
     let bytes = call.json_body(body).await?;
-    let wanted = decoder::decode(&bytes)?.value;
+    let validation = call.validation(options.validation);
+    let Decoded { object: mut wanted, warnings } =
+        decode_body(&[API_VERSION], "Scale", &bytes, validation)?;
+    modify::check_identity(call, &mut wanted)?;
     let admission = Admission::update(call, options.dry_run);
     let (scale_of, write) = (shown(scale), replicated(scale));
     let change = UpdateOptions {
@@ -66,7 +69,7 @@ async fn update(call: &Call, scale: &Scale, body: &mut Incoming) -> Result<ApiRe
         Ok(written(scale, old, &wanted))
     })
     .await?;
-    respond(call, representation, scale, &changed).await
+    Ok(respond(call, representation, scale, &changed).await?.warnings(&warnings))
 }
 
 async fn change(call: &Call, scale: &Scale, body: &mut Incoming) -> Result<ApiResponse, ApiError> {
@@ -99,6 +102,12 @@ async fn apply_scale(
     let options = WriteOptions::of_apply(&call.query)?;
     let apply::Configuration { config: wanted, warnings } =
         apply::read(&bytes, options.validation)?;
+    let text = |field: &str| wanted[field].as_str().unwrap_or_default();
+    if (text("apiVersion"), text("kind")) != (API_VERSION, "Scale") {
+        let why = format!("invalid object type: {}, Kind={}", text("apiVersion"), text("kind"));
+        return Err(ApiError::bad_request(why));
+    }
+    apply::typed(&wanted, &body_schema("autoscaling", "v1", "Scale"))?;
     check(call, &wanted)?;
     let mut config = json!({
         "apiVersion": call.ty.api_version(), "kind": call.ty.kind,

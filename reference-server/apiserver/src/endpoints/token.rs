@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 use hyper::body::Incoming;
+use kubeproof_apimachinery::object::validation::names;
 use kubeproof_apimachinery::object::{Object, timestamp, uuid};
 use kubeproof_apimachinery::schema::FieldError;
 use kubeproof_apimachinery::status::{ApiError, Subject};
@@ -11,14 +12,15 @@ use serde_json::{Value, json};
 
 use super::Call;
 use super::admit::Admission;
+use super::decode::{Decoded, decode_body};
 use crate::endpoints::present;
 use crate::http::negotiate::Target;
 use crate::http::query::WriteOptions;
 use crate::http::respond::ApiResponse;
 use crate::service_accounts::{Binding, Bindings, Claims, now};
-use kubeproof_apimachinery::serializer::json as decoder;
 
 const GROUP: &str = "authentication.k8s.io";
+const VERSION: &str = "authentication.k8s.io/v1";
 /// The lifetime of a token, in seconds, if the request has none.
 const LIFETIME: i64 = 3600;
 /// The shortest lifetime, in seconds.
@@ -49,11 +51,14 @@ pub(super) async fn create(call: &Call, body: &mut Incoming) -> Result<ApiRespon
     let representation = call.accept(Target::Document)?;
     let options = WriteOptions::parse(&call.query, "CreateOptions")?;
     let bytes = call.json_body(body).await?;
-    let mut request = decoder::decode(&bytes)?.value;
+    let validation = call.validation(options.validation);
+    let Decoded { object: mut request, warnings } =
+        decode_body(&[VERSION], "TokenRequest", &bytes, validation)?;
     spec(call, &request)?;
     Admission::create(call, options.dry_run).admit(&mut request, None).await?;
     let spec = spec(call, &request)?;
     let stored = call.api.store.get(&call.ty.table, &call.key()).ok_or_else(|| call.not_found())?;
+    check_uid(call, request.meta("uid"), &stored)?;
     let lifetime = spec.expiration_seconds.unwrap_or(LIFETIME);
     let accounts = &call.api.service_accounts;
     let audiences = spec.audiences.filter(|audiences| !audiences.is_empty());
@@ -71,7 +76,7 @@ pub(super) async fn create(call: &Call, body: &mut Incoming) -> Result<ApiRespon
     let token = accounts.issue(&claims).ok_or_else(|| ApiError::internal("cannot sign"))?;
     let response = json!({
         "kind": "TokenRequest",
-        "apiVersion": format!("{GROUP}/v1"),
+        "apiVersion": VERSION,
         "metadata": {
             "name": call.info.name, "namespace": call.info.namespace, "uid": stored.facts.uid,
             "creationTimestamp": timestamp(0),
@@ -83,22 +88,23 @@ pub(super) async fn create(call: &Call, body: &mut Incoming) -> Result<ApiRespon
         },
         "status": { "token": token, "expirationTimestamp": timestamp(lifetime) },
     });
-    Ok(present::document(representation, StatusCode::CREATED, &response))
+    Ok(present::document(representation, StatusCode::CREATED, &response).warnings(&warnings))
+}
+
+fn check_uid(call: &Call, uid: &str, stored: &Stored) -> Result<(), ApiError> {
+    if uid.is_empty() || uid == stored.facts.uid {
+        return Ok(());
+    }
+    let why = format!(
+        "the UID in the token request ({uid}) does not match the UID of the service account ({})",
+        stored.facts.uid
+    );
+    let subject = Subject { group: GROUP, word: "TokenRequest" };
+    Err(ApiError::conflict(subject, &call.info.name, &why))
 }
 
 /// Checks the metadata and the spec of a request.
 fn spec(call: &Call, request: &Value) -> Result<Spec, ApiError> {
-    let text = |field: &str| request[field].as_str().unwrap_or_default();
-    if !request.is_object() || !(request["spec"].is_object() || request["spec"].is_null()) {
-        return Err(ApiError::bad_request("the body and its spec must be objects"));
-    }
-    if !matches!(
-        (text("apiVersion"), text("kind")),
-        ("" | "authentication.k8s.io/v1", "" | "TokenRequest")
-    ) {
-        let why = "the body must be a TokenRequest of authentication.k8s.io/v1";
-        return Err(ApiError::bad_request(why));
-    }
     let namespace = request.meta("namespace");
     if !namespace.is_empty() && namespace != call.info.namespace {
         let why = "the namespace of the provided object does not match the namespace sent on the \
@@ -138,17 +144,22 @@ fn bindings(
     let namespace = call.info.namespace.clone();
     let mut bindings = Bindings { namespace, serviceaccount, ..Bindings::default() };
     let Some(Reference { kind, api_version, name, uid }) = reference else { return Ok(bindings) };
-    let (plural, namespace) = match (api_version.as_str(), kind.as_str()) {
-        ("v1" | "", "Pod") => ("pods", call.info.namespace.as_str()),
-        ("v1" | "", "Secret") => ("secrets", call.info.namespace.as_str()),
-        ("v1" | "", "Node") => ("nodes", ""),
+    let (group, version) = match api_version.split('/').collect::<Vec<_>>()[..] {
+        [version] => ("", version),
+        [group, version] => (group, version),
+        _ => ("", ""),
+    };
+    let (plural, namespace) = match (group, kind.as_str()) {
+        ("", "Pod") => ("pods", call.info.namespace.as_str()),
+        ("", "Secret") => ("secrets", call.info.namespace.as_str()),
+        ("", "Node") => ("nodes", ""),
         _ => {
-            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
             let what = format!("{group}/{version}, Kind={kind}");
             let why = format!("cannot bind token to object of type {what}");
             return Err(ApiError::bad_request(why));
         }
     };
+    check_name(name)?;
     let ty = call.api.find_core(plural)?;
     let stored = call.api.store.get(&ty.table, &Key::new(namespace, name.as_str()));
     let stored = stored.ok_or_else(|| ApiError::not_found(ty.resource(), name))?;
@@ -163,7 +174,7 @@ fn bindings(
     match plural {
         "pods" => {
             let pod = ty.load(&stored);
-            check_account(call, &pod, name)?;
+            check_account(call, &pod)?;
             bindings.node = node(call, &pod);
             bindings.pod = binding;
         }
@@ -173,8 +184,19 @@ fn bindings(
     Ok(bindings)
 }
 
+fn check_name(name: &str) -> Result<(), ApiError> {
+    if name.is_empty() {
+        return Err(ApiError::bad_request("Name parameter required."));
+    }
+    let wrong = names::path_segment(name).join(", ");
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(format!("Name parameter invalid: {name:?}: {wrong}")))
+}
+
 /// A pod uses one service account, so a token for another one is of no use.
-fn check_account(call: &Call, pod: &Value, name: &str) -> Result<(), ApiError> {
+fn check_account(call: &Call, pod: &Value) -> Result<(), ApiError> {
     let account = pod.pointer("/spec/serviceAccountName").and_then(Value::as_str);
     let account = account.filter(|account| !account.is_empty()).unwrap_or("default");
     if account == call.info.name {
@@ -182,7 +204,7 @@ fn check_account(call: &Call, pod: &Value, name: &str) -> Result<(), ApiError> {
     }
     Err(ApiError::bad_request(format!(
         "cannot bind token for serviceaccount {:?} to pod running with different serviceaccount \
-         name: pod {name:?} uses {account:?}",
+         name.",
         call.info.name
     )))
 }

@@ -21,6 +21,14 @@ pub(crate) fn schema(version: Version, ty: &BuiltinType) -> Option<LazySchema> {
     Some(LazySchema::new(move || schemas(version).kind(group, api, kind).unwrap_or_default()))
 }
 
+/// Returns the schema of a body that is no stored object, in the newest version.
+pub(crate) fn body_schema(group: &str, api: &str, kind: &str) -> LazySchema {
+    let (group, api, kind) = (group.to_owned(), api.to_owned(), kind.to_owned());
+    LazySchema::new(move || {
+        schemas(Version::default()).kind(&group, &api, &kind).unwrap_or_default()
+    })
+}
+
 /// Returns the schemas of a version. All servers of a process share them.
 fn schemas(version: Version) -> &'static Schemas {
     static V1_35: OnceLock<Schemas> = OnceLock::new();

@@ -28,7 +28,7 @@ mod storage;
 mod warnings;
 mod workload;
 
-pub(crate) use self::data::schema;
+pub(crate) use self::data::{body_schema, schema};
 
 use std::sync::Arc;
 
