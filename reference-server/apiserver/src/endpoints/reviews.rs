@@ -12,10 +12,22 @@ use kubeproof_apimachinery::request::ResourceInfo;
 use kubeproof_apimachinery::schema::FieldError;
 use kubeproof_apimachinery::status::ApiError;
 
+/// The metadata of a review that the server ignores.
+const IGNORED: [&str; 6] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "managedFields",
+    "selfLink",
+    "uid",
+];
+
 /// Sets the namespace of a review, and records who owns its fields.
 pub(crate) fn prepare(call: &Call, review: &mut Value) -> Result<(), ApiError> {
     create::place(call, review)?;
-    review.unset_meta("managedFields");
+    for field in IGNORED {
+        review.unset_meta(field);
+    }
     call.ownership(Operation::Update).track(None, review, None);
     Ok(())
 }

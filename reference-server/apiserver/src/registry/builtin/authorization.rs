@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::{BuiltinType, Hooks};
 use crate::registry::strategy::{Review, ReviewStrategy};
 
-use kubeproof_apimachinery::schema::FieldError;
+use kubeproof_apimachinery::object::validation::syntax::Syntax;
+use kubeproof_apimachinery::schema::{FieldError, Path};
 
 const GROUP: &str = "authorization.k8s.io";
 
@@ -51,14 +52,15 @@ fn validate(review: &Value) -> Vec<FieldError> {
     for field in ["fieldSelector", "labelSelector"] {
         let selector = &spec["resourceAttributes"][field];
         if !selector.is_null() {
-            errors.extend(validate_selector(selector, &format!("spec.resourceAttributes.{field}")));
+            let place = format!("spec.resourceAttributes.{field}");
+            errors.extend(validate_selector(selector, &place, field == "labelSelector"));
         }
     }
     errors
 }
 
 /// A selector is a text or a list of requirements. Their operators may be unknown to the server.
-fn validate_selector(selector: &Value, place: &str) -> Vec<FieldError> {
+fn validate_selector(selector: &Value, place: &str, is_of_labels: bool) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let raw = selector["rawSelector"].as_str().unwrap_or_default();
     let requirements = selector["requirements"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -76,7 +78,10 @@ fn validate_selector(selector: &Value, place: &str) -> Vec<FieldError> {
     for (index, requirement) in requirements.iter().enumerate() {
         let place = format!("{place}.requirements[{index}]");
         let has_values = requirement["values"].as_array().is_some_and(|values| !values.is_empty());
-        if requirement["key"].as_str().unwrap_or_default().is_empty() {
+        let key = requirement["key"].as_str().unwrap_or_default();
+        if is_of_labels {
+            errors.extend(Syntax::LabelKey.errors(key, Path::Root.field(&format!("{place}.key"))));
+        } else if key.is_empty() {
             errors.push(FieldError::required(format!("{place}.key"), "must be specified"));
         }
         let place = format!("{place}.values");
@@ -125,6 +130,7 @@ mod tests {
         &[
             "spec.resourceAttributes.fieldSelector.requirements",
             "spec.resourceAttributes.labelSelector.rawSelector",
+            "spec.resourceAttributes.labelSelector.requirements[0].key",
             "spec.resourceAttributes.labelSelector.requirements[0].key",
             "spec.resourceAttributes.labelSelector.requirements[0].values",
             "spec.resourceAttributes.labelSelector.requirements[1].values",
