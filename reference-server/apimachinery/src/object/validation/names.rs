@@ -112,8 +112,8 @@ pub fn qualified_name(key: &str) -> Vec<String> {
     match prefix {
         Some("") => wrong.push("prefix part must be non-empty".to_owned()),
         Some(prefix) => {
-            let reasons = dns_subdomain(prefix).into_iter().map(in_bytes);
-            wrong.extend(reasons.map(|reason| format!("prefix part {reason}")));
+            let reasons = in_bytes(prefix, 253, &dns_subdomain(prefix));
+            wrong.extend(reasons.iter().map(|reason| format!("prefix part {reason}")));
         }
         None => {}
     }
@@ -121,8 +121,8 @@ pub fn qualified_name(key: &str) -> Vec<String> {
         wrong.push("name part must be non-empty".to_owned());
         wrong.push(QUALIFIED.to_owned());
     } else {
-        let reasons = too_long(name, 63).into_iter().map(in_bytes);
-        wrong.extend(reasons.map(|reason| format!("name part {reason}")));
+        let reasons = in_bytes(name, 63, &too_long(name, 63));
+        wrong.extend(reasons.iter().map(|reason| format!("name part {reason}")));
         if !is_label_text(name) {
             wrong.push(QUALIFIED.to_owned());
         }
@@ -132,7 +132,7 @@ pub fn qualified_name(key: &str) -> Vec<String> {
 
 /// Returns the mistakes in the value of a label.
 pub fn label_value(value: &str) -> Vec<String> {
-    let mut wrong: Vec<String> = too_long(value, 63).into_iter().map(in_bytes).collect();
+    let mut wrong = in_bytes(value, 63, &too_long(value, 63));
     if !value.is_empty() && !is_label_text(value) {
         wrong.push(LABEL_VALUE.to_owned());
     }
@@ -155,12 +155,11 @@ pub fn config_key(key: &str) -> Vec<String> {
     wrong
 }
 
-/// Names the unit of the limits for labels.
-fn in_bytes(reason: String) -> String {
-    match reason.strip_suffix(" characters").filter(|it| it.starts_with("must be no more")) {
-        Some(limit) => format!("{limit} bytes"),
-        None => reason,
-    }
+/// Returns the mistakes in a label. kube-apiserver counts its bytes, and the characters of names.
+fn in_bytes(text: &str, limit: usize, wrong: &[String]) -> Vec<String> {
+    let others = wrong.iter().skip(usize::from(text.len() > limit)).cloned();
+    let length = (text.len() > limit).then(|| format!("must be no more than {limit} bytes"));
+    length.into_iter().chain(others).collect()
 }
 
 fn too_long(text: &str, limit: usize) -> Vec<String> {
@@ -241,6 +240,17 @@ mod tests {
         assert!(NameRule::DnsSubdomain.check("web-", true).is_empty());
         assert!(!NameRule::DnsSubdomain.check("Web-", true).is_empty());
         assert!(!NameRule::DnsSubdomain.check("web-", false).is_empty());
+    }
+
+    #[test]
+    fn labels_are_counted_in_bytes() {
+        let long = "a".repeat(254);
+        let name = "name part must be no more than 63 bytes";
+        assert_eq!(qualified_name(&long), [name]);
+        assert_eq!(label_value(&long), ["must be no more than 63 bytes"]);
+        let prefix = "prefix part must be no more than 253 bytes";
+        assert_eq!(qualified_name(&format!("{long}/a")), [prefix]);
+        assert_eq!(label_value(&format!("{long} ")).len(), 2);
     }
 
     #[rstest]
