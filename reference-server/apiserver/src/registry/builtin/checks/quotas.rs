@@ -74,8 +74,10 @@ fn scope_requirement(spec: &Value, requirement: &Value, path: Path<'_>) -> Vec<F
     let has_values = matches!(scope, "PriorityClass" | "VolumeAttributesClass");
     let place = path.field("operator");
     if SCOPES.contains(&scope) && !has_values && operator != "Exists" {
-        let why = format!("must be 'Exists' when scope is {scope}");
-        errors.push(FieldError::invalid(place, &json!(operator), &why));
+        let why = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, \
+                   ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, \
+                   ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
+        errors.push(FieldError::invalid(place, &json!(operator), why));
     }
     let values = items(requirement, "values");
     match operator {

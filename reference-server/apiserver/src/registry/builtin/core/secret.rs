@@ -109,10 +109,27 @@ fn registry_credentials(kind: &str, secret: &Value) -> Option<FieldError> {
             format!("json: cannot unmarshal {what} into Go value of type map[string]interface {{}}")
         }
         Err(error) if error.is_eof() => "unexpected end of JSON input".to_owned(),
-        Err(error) => error.to_string(),
+        Err(error) => syntax_error(&error, &bytes),
     };
     let shown = json!("<secret contents redacted>");
     Some(FieldError::invalid(format!("data[{key}]"), &shown, &why))
+}
+
+/// Returns the message of Go about bytes that are no JSON.
+fn syntax_error(error: &serde_json::Error, bytes: &[u8]) -> String {
+    let line = bytes.split(|byte| *byte == b'\n').nth(error.line().saturating_sub(1));
+    let rest = line.and_then(|line| line.get(error.column().saturating_sub(1)..));
+    let shown = rest.and_then(|rest| String::from_utf8_lossy(rest).chars().next());
+    let text = error.to_string();
+    match shown {
+        Some(c) if text.starts_with("expected value") => {
+            format!("invalid character {c:?} looking for beginning of value")
+        }
+        Some(c) if text.starts_with("trailing characters") => {
+            format!("invalid character {c:?} after top-level value")
+        }
+        _ => text,
+    }
 }
 
 fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
@@ -148,6 +165,11 @@ mod tests {
         };
         assert_eq!(credentials("{}"), []);
         assert_eq!(credentials("null"), []);
+        let message = |text: &str| credentials(text)[0].message.clone();
+        let expected = "invalid character 'a' looking for beginning of value";
+        assert!(message("a").ends_with(expected), "{}", message("a"));
+        let expected = "invalid character 'e' after top-level value";
+        assert!(message("{} e").ends_with(expected), "{}", message("{} e"));
         assert_eq!(credentials("")[0].field, "data[.dockercfg]");
         assert_eq!(credentials("[1]")[0].field, "data[.dockercfg]");
         let secret = json!({"type": "kubernetes.io/basic-auth", "data": {"username": "YQ=="}});

@@ -247,6 +247,11 @@ fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
     if is_balanced(new) && is_balanced(old) && class(new) != class(old) {
         errors.push(FieldError::invalid("spec.loadBalancerClass", &class(new), why));
     }
+    let needs_port = service_network::needs_health_port;
+    let field = "healthCheckNodePort";
+    if needs_port(new) && needs_port(old) && new["spec"][field] != old["spec"][field] {
+        errors.push(FieldError::forbidden(format!("spec.{field}"), "field is immutable"));
+    }
     errors
 }
 
@@ -383,5 +388,13 @@ mod tests {
         prepare_update(&mut new, &old);
         assert_eq!(new["spec"], json!({"type": "ExternalName"}));
         assert_eq!(new["status"], json!({"loadBalancer": {}}));
+    }
+
+    #[test]
+    fn a_service_keeps_its_health_port() {
+        let new = json!({"spec": {"type": "LoadBalancer", "externalTrafficPolicy": "Local"}});
+        let mut old = new.clone();
+        old["spec"]["healthCheckNodePort"] = json!(30_000);
+        assert_eq!(validate_update(&new, &old)[0].field, "spec.healthCheckNodePort");
     }
 }

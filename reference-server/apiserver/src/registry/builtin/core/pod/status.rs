@@ -48,6 +48,11 @@ pub(super) fn validate(new: &Value, old: &Value) -> Vec<FieldError> {
         errors.push(FieldError::invalid(place.field("qosClass"), &status["qosClass"], why));
     }
     errors.extend(nominated_node(new, old, place.field("nominatedNodeName")));
+    let generation = &status["observedGeneration"];
+    if generation.as_i64().is_some_and(|generation| generation < 0) {
+        let at = place.field("observedGeneration");
+        errors.push(FieldError::invalid(at, generation, "must be a non-negative integer"));
+    }
     for (statuses, containers) in [
         ("containerStatuses", Some("containers")),
         ("initContainerStatuses", Some("initContainers")),
@@ -209,6 +214,7 @@ mod tests {
     #[case(json!({"conditions": [{"type": "Ready"}, {"type": "a.b/c"}]}), &[])]
     #[case(json!({"conditions": [{"type": "a b", "observedGeneration": -1}]}),
            &["status.conditions[0].observedGeneration", "status.conditions[0].Type"])]
+    #[case(json!({"observedGeneration": -1}), &["status.observedGeneration"])]
     #[case(json!({"qosClass": "Guaranteed"}), &["status.qosClass"])]
     #[case(json!({"nominatedNodeName": "A"}), &["status.nominatedNodeName"])]
     #[case(json!({"resourceClaimStatuses": [{"name": "a"}]}),
