@@ -30,7 +30,7 @@ pub fn canonical_ip(text: &str) -> Option<String> {
 
 /// Returns the mistakes in the address of an endpoint, which other hosts can use.
 pub fn endpoint_ip(text: &str) -> Vec<String> {
-    let Ok(address) = text.parse::<IpAddr>() else {
+    let Ok(address) = without_zeros(text).parse::<IpAddr>() else {
         return vec!["must be a valid IP address".to_owned()];
     };
     let (is_local, is_local_multicast) = match address {
@@ -160,6 +160,7 @@ mod tests {
         "224.0.0.1",
         &["may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"]
     )]
+    #[case("010.1.2.3", &[])]
     #[case("ten", &["must be a valid IP address"])]
     fn endpoints_are_reachable(#[case] text: &str, #[case] expected: &[&str]) {
         assert_eq!(endpoint_ip(text), expected);
