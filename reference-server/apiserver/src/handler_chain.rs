@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admission::{Record, resource_quota};
-use crate::audit::{AuditError, AuditLog, Origin, Outcome, Trail};
+use crate::audit::{self, AuditError, AuditLog, Origin, Outcome, Trail};
 use crate::authentication::User;
 use crate::authorization;
 use crate::certificates::front_proxy::FrontProxy;
@@ -126,7 +126,7 @@ impl ApiServer {
         listener::connection(stream, self, state, &Limits::DEFAULT).await;
     }
 
-    async fn respond(self: Arc<Self>, request: Request<Incoming>) -> Response<Payload> {
+    async fn respond(self: Arc<Self>, mut request: Request<Incoming>) -> Response<Payload> {
         let pretty = request.uri().query().is_some_and(|query| Query::parse(query).flag("pretty"));
         if request.version() == Version::HTTP_11
             && request.headers().get_all(header::HOST).iter().count() != 1
@@ -134,6 +134,7 @@ impl ApiServer {
             let text = "400 Bad Request: one Host header is required";
             return ApiResponse::text(StatusCode::BAD_REQUEST, text).into_response();
         }
+        let audit_id = audit::identify(request.headers_mut());
         let gzip = accepts_gzip(request.headers());
         let is_head = request.method() == Method::HEAD;
         let labels = self.labels(&request);
@@ -158,7 +159,8 @@ impl ApiServer {
         let response = response.until(server.draining.clone(), running);
         let response = response.pretty(pretty);
         let response = if gzip { response.compressed() } else { response };
-        let response = response.into_response();
+        let mut response = response.into_response();
+        response.headers_mut().insert(audit::AUDIT_ID, audit_id);
         if is_head { respond::without_body(response) } else { response }
     }
 

@@ -317,6 +317,31 @@ async fn long_responses_are_compressed_for_clients_with_gzip() {
 }
 
 #[tokio::test]
+async fn responses_have_the_id_of_their_request() {
+    let server = TestServer::start().await;
+    let long = "a".repeat(70);
+    for (given, expected) in [("client-1", "client-1"), (long.as_str(), &long[..64])] {
+        let reply = server.send("GET", "/version", &[("audit-id", given)], "").await;
+        assert_eq!(reply.headers["audit-id"], expected);
+    }
+    let ids = [server.get("/version").await, server.get("/none").await]
+        .map(|reply| reply.headers["audit-id"].to_str().unwrap().to_owned());
+    assert!(ids.iter().all(|id| id.len() == 36) && ids[0] != ids[1], "{ids:?}");
+}
+
+#[rstest]
+#[case("/openapi/v2")]
+#[case("/openapi/v3/apis/apps/v1")]
+#[tokio::test]
+async fn schemas_have_an_etag(#[case] path: &str) {
+    let server = TestServer::start().await;
+    let head = server.send("HEAD", path, &[], "").await.expect(200);
+    let tag = head.headers["etag"].to_str().unwrap();
+    let known = server.send("GET", path, &[("if-none-match", tag)], "").await;
+    assert_eq!((known.status, known.text.as_str()), (StatusCode::NOT_MODIFIED, ""));
+}
+
+#[tokio::test]
 async fn a_dropped_server_stops_serving() {
     let server = TestServer::start().await;
     let addr = server.running.addr();

@@ -18,7 +18,7 @@ use kubeproof_apimachinery::status::ApiError;
 use serde_json::Value;
 
 use self::sink::Sink;
-pub(crate) use self::trail::{Origin, Outcome, Trail};
+pub(crate) use self::trail::{AUDIT_ID, Origin, Outcome, Trail, identify};
 use crate::config::audit::{AuditMode, AuditOptions, AuditPolicy};
 
 /// The reason why there is no audit log.

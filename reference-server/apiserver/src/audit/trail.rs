@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
-use http::{HeaderMap, StatusCode, Uri, header};
+use http::header::{self, HeaderName, HeaderValue};
+use http::{HeaderMap, StatusCode, Uri};
 use jiff::Timestamp;
 use kubeproof_apimachinery::object::uuid;
 use kubeproof_apimachinery::request::{ResourceInfo, yaml};
@@ -23,6 +24,12 @@ use crate::http::respond::Chunks;
 
 /// The headers with the address of a client behind a proxy.
 const FORWARDED: [&str; 2] = ["x-forwarded-for", "x-real-ip"];
+
+/// The header with the ID of a request, in requests and responses.
+pub(crate) const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// The response repeats this number of bytes of an ID.
+const MAX_AUDIT_ID: usize = 64;
 
 /// The beginning of protobuf.
 const ENVELOPE: &[u8] = b"k8s\0";
@@ -192,10 +199,22 @@ fn first_event(scope: &Scope, origin: &Origin<'_>) -> Map<String, Value> {
     event
 }
 
-/// Returns the ID of the header `Audit-ID`, or a new one.
-fn audit_id(headers: &HeaderMap) -> String {
-    let given = headers.get("audit-id").and_then(|value| value.to_str().ok());
-    given.filter(|id| !id.is_empty()).map_or_else(uuid, str::to_owned)
+/// Returns the ID of the header `Audit-ID`.
+fn audit_id(headers: &HeaderMap) -> &str {
+    headers.get(AUDIT_ID).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// Gives a request an ID, unless the client chose one. Returns it for the response.
+pub(crate) fn identify(headers: &mut HeaderMap) -> HeaderValue {
+    let given = audit_id(headers);
+    if !given.is_empty()
+        && let Ok(id) = HeaderValue::from_str(&given[..given.len().min(MAX_AUDIT_ID)])
+    {
+        return id;
+    }
+    let id = HeaderValue::from_str(&uuid()).unwrap_or_else(|_| HeaderValue::from_static(""));
+    headers.insert(AUDIT_ID, id.clone());
+    id
 }
 
 fn source_ips(headers: &HeaderMap, remote: Option<IpAddr>) -> Vec<IpAddr> {

@@ -93,10 +93,13 @@ pub(crate) fn handle(
         }
         path => {
             let group_version = path.strip_prefix("v3/").ok_or_else(ApiError::no_such_path)?;
-            version_3(group_version, &documents.v3, query)?
+            version_3(group_version, &documents.v3, query, headers)?
         }
     };
-    if *method == Method::GET { Ok(response) } else { Err(ApiError::method_not_allowed()) }
+    match *method {
+        Method::GET | Method::HEAD => Ok(response),
+        _ => Err(ApiError::method_not_allowed()),
+    }
 }
 
 impl Published {
@@ -173,7 +176,10 @@ fn version_2(published: &Published, headers: &HeaderMap) -> Result<ApiResponse, 
 
 /// Returns the document, or 304 if the client has it already.
 fn tagged(bytes: &Bytes, headers: &HeaderMap) -> ApiResponse {
-    let tag = etag(bytes);
+    tagged_as(&etag(bytes), bytes, headers)
+}
+
+fn tagged_as(tag: &str, bytes: &Bytes, headers: &HeaderMap) -> ApiResponse {
     let known = headers
         .get(header::IF_NONE_MATCH)
         .and_then(|value| value.to_str().ok())
@@ -184,7 +190,7 @@ fn tagged(bytes: &Bytes, headers: &HeaderMap) -> ApiResponse {
     } else {
         ApiResponse::bytes(StatusCode::OK, bytes.clone())
     };
-    with_header(response, header::ETAG, &tag)
+    with_header(response, header::ETAG, tag)
 }
 
 /// Serves one group and version. With a hash in the query, clients may cache the response for ever.
@@ -192,9 +198,10 @@ fn version_3(
     group_version: &str,
     documents: &BTreeMap<String, Arc<GroupVersion>>,
     query: &Query,
+    headers: &HeaderMap,
 ) -> Result<ApiResponse, ApiError> {
     let document = documents.get(group_version).ok_or_else(ApiError::no_such_path)?.document();
-    let response = ApiResponse::bytes(StatusCode::OK, document.bytes.clone());
+    let response = tagged_as(&format!("\"{}\"", document.hash), &document.bytes, headers);
     match query.get("hash") {
         None | Some("") => Ok(response),
         Some(hash) if hash == document.hash => {
