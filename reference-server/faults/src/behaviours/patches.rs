@@ -39,6 +39,12 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::JsonPatchTestIgnored => operations(|operations| {
             operations.retain(|operation| operation["op"] != "test");
         }),
+        Fault::JsonPatchTestsCompareScalarsOnly => operations(|operations| {
+            operations.retain(|operation| {
+                let value = &operation["value"];
+                operation["op"] != "test" || !(value.is_object() || value.is_array())
+            });
+        }),
         Fault::JsonPatchMoveCopies => operations(|operations| {
             for operation in operations.iter_mut().filter(|operation| operation["op"] == "move") {
                 operation["op"] = "copy".into();
