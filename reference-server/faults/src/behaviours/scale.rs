@@ -18,6 +18,13 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::ScaleWithoutVersion => without("metadata", &["resourceVersion"]),
         Fault::ScaleWithoutUid => without("metadata", &["uid", "creationTimestamp"]),
         Fault::ScaleWithoutSelector => without("status", &["selector"]),
+        Fault::ScaleStatusRepeatsSpec => documents(|request, document| {
+            if is_scale(request)
+                && let Some(replicas) = document.pointer("/spec/replicas").cloned()
+            {
+                document["status"]["replicas"] = replicas;
+            }
+        }),
         Fault::ScaleVersionOfItsOwn => around(|mut request, next| {
             Box::pin(async move {
                 if !is_scale(&request) {
