@@ -1481,6 +1481,9 @@ returns 409."
             FinalizersDroppedWhileDeleting "finalizers-dropped-while-deleting"
                 "A PUT that adds a finalizer to an object that is being deleted returns 200 and \
 drops the finalizer."
+            WritesHideTheDeletion "writes-hide-the-deletion"
+                "A PUT or PATCH of an object that is being deleted returns it without \
+deletionTimestamp."
             SecondDeleteRestartsTheTime "second-delete-restarts-the-time"
                 "A second DELETE sets deletionTimestamp to the time of that request."
             SecondEventAfterBookmarkLost "second-event-after-bookmark-lost"

@@ -11,8 +11,8 @@ use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::{Map, Value, json};
 
 use super::support::{
-    MERGE_PATCH, edit_delete_options, is_about, is_delete, is_deleting, is_dry_delete, meta,
-    remove_meta,
+    MERGE_PATCH, edit_delete_options, is_about, is_delete, is_deleting, is_dry_delete, is_update,
+    meta, remove_meta,
 };
 use crate::document;
 use crate::exchange::{Request, Response};
@@ -154,6 +154,11 @@ fn outcomes(fault: Fault) -> Option<Box<dyn Middleware>> {
                         remove_meta(object, "deletionTimestamp");
                     }
                 });
+            }
+        }),
+        Fault::WritesHideTheDeletion => responses(|request, response| {
+            if is_update(request) && response.status.is_success() {
+                response.edit_value(|object| drop(remove_meta(object, "deletionTimestamp")));
             }
         }),
         Fault::DeleteMissingSucceeds => responses(|request, response| {
