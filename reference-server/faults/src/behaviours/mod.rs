@@ -18,7 +18,7 @@
 //! | `definitions`, `definition_versions`, `conversion` | custom resource definitions |
 //! | `schemas`, `rules`, `rule_costs`, `formats` | the schemas of custom resources |
 //! | `discovery`, `openapi`, `caches`, `paths`, `routing` | discovery and paths |
-//! | `health` | the health endpoints |
+//! | `health`, `server_documents` | the health endpoints, documents about the server |
 //! | `authentication`, `authorization`, `reviews`, `tokens` | users and permissions |
 //! | `logs`, `proxies`, `proxy_credentials`, `streams` | pods |
 //! | `admission_policies` | admission policies and webhooks |
@@ -87,6 +87,7 @@ mod schemas;
 mod selections;
 mod selectors;
 mod served;
+mod server_documents;
 mod status_parts;
 mod status_writes;
 mod statuses;
@@ -174,6 +175,7 @@ const PARTS: &[Part] = &[
     schemas::of,
     selections::of,
     selectors::of,
+    server_documents::of,
     status_parts::of,
     status_writes::of,
     statuses::of,
