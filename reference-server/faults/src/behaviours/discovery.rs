@@ -108,6 +108,11 @@ fn aggregated(fault: Fault) -> Option<Edit> {
                 }
             }
         },
+        Fault::AggregatedVersionsStale => |document| {
+            for version in aggregated_versions(document) {
+                version["freshness"] = "Stale".into();
+            }
+        },
         Fault::AggregatedVerbsDiffer => |document| {
             for resource in aggregated_resources(document) {
                 if let Some(verbs) = resource["verbs"].as_array_mut() {
