@@ -60,6 +60,14 @@ fn representation(fault: Fault) -> Option<Box<dyn Middleware>> {
             let kind = list["kind"].clone();
             items(list).for_each(|item| item["kind"] = kind.clone());
         }),
+        Fault::PartialItemsAreConfigMaps => shown(|list| {
+            if list["kind"] == "PartialObjectMetadataList" {
+                for item in items(list) {
+                    item["kind"] = "ConfigMap".into();
+                    item["apiVersion"] = "v1".into();
+                }
+            }
+        }),
         Fault::ListWithoutVersion => documents(|request, document| {
             if is_list(request) && (document::is_list(document) || document["kind"] == "Table") {
                 remove_meta(document, "resourceVersion");
