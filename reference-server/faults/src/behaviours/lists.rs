@@ -26,6 +26,15 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
 fn representation(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
         Fault::ListKindIsList => shown(|list| list["kind"] = json!("List")),
+        Fault::ListVersionWithoutGroup => shown(|list| {
+            let api_version = list["apiVersion"].as_str().unwrap_or_default().to_owned();
+            if let Some((group, version)) = api_version.split_once('/')
+                && group != "meta.k8s.io"
+                && !group.contains("kubeproof")
+            {
+                list["apiVersion"] = version.into();
+            }
+        }),
         Fault::EmptyListIsNull => shown(|list| {
             if list["items"] == json!([]) {
                 list["items"] = Value::Null;
