@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::support::{is_create, remove};
 use super::validation::ignoring;
 use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, Next, around, requests};
+use crate::middleware::{Middleware, Next, around, requests, responses};
 use crate::set::Fault;
 
 /// The middleware of a fault of this file.
@@ -34,6 +34,13 @@ fn bodies(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::StringDataLoses => {
             around(|request, next| Box::pin(string_data_loses(request, next)))
         }
+        Fault::StringDataReturned => responses(|request, response| {
+            let sent = request.json().unwrap_or_default();
+            let writes = request.target().is_core("secrets") && response.status.is_success();
+            if let Some(texts) = sent.get("stringData").filter(|_| writes) {
+                response.edit_value(|secret| secret["stringData"] = texts.clone());
+            }
+        }),
         Fault::BytesAfterDocumentIgnored => requests(|request| {
             if is_create(request) && !request.media_type().ends_with("yaml") {
                 let mut documents =
