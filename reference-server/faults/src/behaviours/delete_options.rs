@@ -1,11 +1,11 @@
-//! Bodies of deletions that the server reads wrongly.
+//! Options of deletions that the server reads wrongly.
 
 use http::{Method, StatusCode};
 use serde_json::json;
 
 use super::support::{delete_options, is_delete};
 use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, Next, around};
+use crate::middleware::{Middleware, Next, around, requests};
 use crate::set::Fault;
 
 /// The middleware of a fault of this file.
@@ -17,6 +17,11 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::DeleteOptionsUnread => {
             around(|request, next| Box::pin(ignore_unreadable(request, next)))
         }
+        Fault::QueriedGracePeriodIgnored => requests(|request| {
+            if is_delete(request) && request.target().is_core("pods") {
+                request.edit_query(|query| drop(query.remove("gracePeriodSeconds")));
+            }
+        }),
         Fault::UntypedDeleteOptionsRejected => around(|request, next| {
             Box::pin(async move {
                 let is_untyped =
