@@ -63,6 +63,13 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     }
     Some(match fault {
         Fault::StatusCodeMismatch => failures(|_, status| status["code"] = 500.into()),
+        Fault::TooLargeVersionWithoutCause => failures(|_, status| {
+            if status["reason"] == "Timeout"
+                && let Some(details) = status.get_mut("details").and_then(Value::as_object_mut)
+            {
+                details.remove("causes");
+            }
+        }),
         Fault::ReasonsInWords => failures(|_, status| {
             let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok());
             let code = code.and_then(|code| StatusCode::from_u16(code).ok());
