@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::support::meta;
 use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, Next, around, only, requests, uncompressed};
+use crate::middleware::{Middleware, Next, around, only, requests, responses, uncompressed};
 use crate::set::Fault;
 
 /// The maximum number of objects that a deletion removes.
@@ -30,6 +30,14 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::CollectionDeletesOnePage => deleting(|items| items.truncate(PAGE)),
         Fault::CollectionSkipsHeldObjects => deleting(|items| {
             items.retain(|item| item["metadata"].get("finalizers").is_none());
+        }),
+        Fault::CollectionStatusCodeIsText => responses(|_, response| {
+            if response.status.is_success() && response.value().is_some() {
+                response.set_value(&json!({
+                    "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+                    "code": "200",
+                }));
+            }
         }),
         _ => return None,
     };
