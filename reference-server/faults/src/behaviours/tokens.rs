@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::support::{remove, rewrite};
 use crate::exchange::Request;
-use crate::middleware::{Middleware, Next, around, requests};
+use crate::middleware::{Middleware, Next, around, documents, only, requests};
 use crate::set::Fault;
 
 /// The shortest lifetime of a token, in seconds.
@@ -25,6 +25,19 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 spec["expirationSeconds"] = SHORTEST.into();
             }
         }),
+        Fault::TokensWithoutExpiration => only(
+            is_token_request,
+            documents(|_, token| drop(remove(&mut token["status"], "expirationTimestamp"))),
+        ),
+        Fault::TokenReviewsWithoutGroups => only(
+            |request| request.target().resource == "tokenreviews",
+            documents(|_, review| {
+                let user = review.pointer_mut("/status/user").and_then(Value::as_object_mut);
+                if let Some(user) = user {
+                    user.retain(|name, _| name != "uid" && name != "groups");
+                }
+            }),
+        ),
         Fault::TokensBoundToAnyUid => token_requests(|spec| {
             if spec.get("boundObjectRef").is_some() {
                 drop(remove(&mut spec["boundObjectRef"], "uid"));
