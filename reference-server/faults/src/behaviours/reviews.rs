@@ -27,6 +27,14 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             remove(&mut spec["resourceAttributes"], "name");
         }),
         Fault::AccessReviewIgnoresGroups => access_reviews(|spec| drop(remove(spec, "groups"))),
+        Fault::AccessReviewsLoseTheirSpec => only(
+            |request| request.target().resource.ends_with("accessreviews"),
+            documents(|_, review| {
+                if review["status"]["allowed"].is_boolean() {
+                    review["spec"] = json!({});
+                }
+            }),
+        ),
         Fault::RulesReviewWithoutNames => rules_reviews(|status| {
             for rule in status["resourceRules"].as_array_mut().into_iter().flatten() {
                 remove(rule, "resourceNames");
