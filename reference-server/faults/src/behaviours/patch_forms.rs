@@ -3,7 +3,7 @@
 use http::{Method, header};
 use serde_json::{Map, Value, json};
 
-use super::support::{MERGE_PATCH, everywhere, is_apply, unsupported_media_type};
+use super::support::{MERGE_PATCH, everywhere, is_apply, set_media_type, unsupported_media_type};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
 use crate::set::Fault;
@@ -43,6 +43,11 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 }
                 next.send(request).await
             })
+        }),
+        Fault::UntypedPatchIsAMergePatch => requests(|request| {
+            if request.method == Method::PATCH && request.media_type().is_empty() {
+                set_media_type(request, MERGE_PATCH);
+            }
         }),
         Fault::ForceOfPatchesIgnored => requests(|request| {
             if request.method == Method::PATCH && !is_apply(request) {
