@@ -1,4 +1,4 @@
-//! Versions of custom resource definitions that declare more than the server does.
+//! Versions of custom resource definitions that declare more than the server does, and the status.
 
 use serde_json::Value;
 
@@ -39,6 +39,11 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             let stored: Vec<Value> = stored.map(|version| version["name"].clone()).collect();
             if object["status"].get("storedVersions").is_some() {
                 object["status"]["storedVersions"] = stored.into();
+            }
+        }),
+        Fault::DefinitionsWithoutAcceptedNames => objects(|_, object| {
+            if object["kind"] == "CustomResourceDefinition" && object["status"].is_object() {
+                remove(&mut object["status"], "acceptedNames");
             }
         }),
         Fault::CustomColumnsIgnored => definitions(|crd| {
