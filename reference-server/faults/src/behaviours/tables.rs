@@ -47,6 +47,11 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 column["priority"] = 0.into();
             }
         }),
+        Fault::TableColumnsWithoutFormat => tables(|table| {
+            for column in table["columnDefinitions"].as_array_mut().into_iter().flatten() {
+                column["format"] = "".into();
+            }
+        }),
         Fault::TableRowsWithoutAnnotations => row_objects(is_list, "annotations"),
         Fault::TablePagesWithoutLabels => {
             row_objects(|request| request.query().get("continue").is_some(), "labels")
