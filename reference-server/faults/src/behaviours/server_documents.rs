@@ -1,8 +1,9 @@
-//! Documents about the server itself: the type of its discovery documents.
+//! Documents about the server itself: the type of its discovery documents, and its release.
 
 use http::header;
+use serde_json::Value;
 
-use crate::middleware::{Middleware, responses};
+use crate::middleware::{Middleware, documents, only, responses};
 use crate::set::Fault;
 
 /// The middleware of a fault of this file.
@@ -17,6 +18,19 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 response.set_header(header::CONTENT_TYPE, "application/json");
             }
         }),
+        Fault::VersionWithoutNumbers => release(|info| {
+            info["major"] = "".into();
+            info["minor"] = "".into();
+        }),
+        Fault::VersionWithoutPrefix => release(|info| {
+            let version = info["gitVersion"].as_str().unwrap_or_default();
+            info["gitVersion"] = version.trim_start_matches('v').to_owned().into();
+        }),
         _ => return None,
     })
+}
+
+/// Edits the document with the release of the server.
+fn release(edit: fn(&mut Value)) -> Box<dyn Middleware> {
+    only(|request| request.path == "/version", documents(move |_, info| edit(info)))
 }
