@@ -14,7 +14,7 @@
 //! | `deletion`, `delete_options`, `collections` | deletions |
 //! | `garbage`, `evictions`, `namespaces` | what follows a deletion |
 //! | `watches`, `watch_starts`, `watch_streams`, `selections` | watches |
-//! | `objects`, `timestamps`, `values`, `uids`, `statuses`, `config_maps` | stored objects |
+//! | `objects`, `timestamps`, `values`, `defaults`, `uids`, `statuses`, `config_maps` | stored objects |
 //! | `definitions`, `definition_versions`, `conversion` | custom resource definitions |
 //! | `schemas`, `rules`, `rule_costs`, `formats` | the schemas of custom resources |
 //! | `discovery`, `openapi`, `caches`, `paths`, `routing` | discovery and paths |
@@ -43,6 +43,7 @@ mod configurations;
 mod conversion;
 mod creates;
 mod decoding;
+mod defaults;
 mod definition_versions;
 mod definitions;
 mod delete_options;
@@ -137,6 +138,7 @@ const PARTS: &[Part] = &[
     watch_streams::of,
     creates::of,
     decoding::of,
+    defaults::of,
     definition_versions::of,
     definitions::of,
     delete_options::of,
