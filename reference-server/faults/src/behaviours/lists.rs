@@ -19,11 +19,14 @@ use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
-    representation(fault).or_else(|| abridged(fault)).or_else(|| versions(fault))
+    types(fault)
+        .or_else(|| representation(fault))
+        .or_else(|| abridged(fault))
+        .or_else(|| versions(fault))
 }
 
-/// Faults in lists and their items.
-fn representation(fault: Fault) -> Option<Box<dyn Middleware>> {
+/// Faults in the kinds and API versions of lists and their items.
+fn types(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
         Fault::ListKindIsList => shown(|list| list["kind"] = json!("List")),
         Fault::ListVersionWithoutGroup => shown(|list| {
@@ -35,6 +38,25 @@ fn representation(fault: Fault) -> Option<Box<dyn Middleware>> {
                 list["apiVersion"] = version.into();
             }
         }),
+        Fault::ItemsCarryListKind => shown(|list| {
+            let kind = list["kind"].clone();
+            items(list).for_each(|item| item["kind"] = kind.clone());
+        }),
+        Fault::PartialItemsAreConfigMaps => shown(|list| {
+            if list["kind"] == "PartialObjectMetadataList" {
+                for item in items(list) {
+                    item["kind"] = "ConfigMap".into();
+                    item["apiVersion"] = "v1".into();
+                }
+            }
+        }),
+        _ => return None,
+    })
+}
+
+/// Faults in lists and their items.
+fn representation(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
         Fault::EmptyListIsNull => shown(|list| {
             if list["items"] == json!([]) {
                 list["items"] = Value::Null;
@@ -64,18 +86,6 @@ fn representation(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::ItemsCarryListVersion => shown(|list| {
             let version = list["metadata"]["resourceVersion"].clone();
             items(list).for_each(|item| item["metadata"]["resourceVersion"] = version.clone());
-        }),
-        Fault::ItemsCarryListKind => shown(|list| {
-            let kind = list["kind"].clone();
-            items(list).for_each(|item| item["kind"] = kind.clone());
-        }),
-        Fault::PartialItemsAreConfigMaps => shown(|list| {
-            if list["kind"] == "PartialObjectMetadataList" {
-                for item in items(list) {
-                    item["kind"] = "ConfigMap".into();
-                    item["apiVersion"] = "v1".into();
-                }
-            }
         }),
         Fault::ListWithoutVersion => documents(|request, document| {
             if is_list(request) && (document::is_list(document) || document["kind"] == "Table") {

@@ -3,7 +3,7 @@
 //! | files | faults of |
 //! | --- | --- |
 //! | `creates`, `generated_names`, `write_options`, `validation`, `decoding` | creates |
-//! | `builtin_rules`, `dry_runs` | rules of built-in kinds, dry runs |
+//! | `builtin_rules`, `defaults`, `dry_runs` | rules and defaults of built-in kinds, dry runs |
 //! | `repairs`, `limits`, `matching` | values that are changed, limits, spelling |
 //! | `reads`, `lists`, `pages`, `selectors`, `tables`, `negotiation` | reads and lists |
 //! | `updates`, `scale`, `parts`, `versions`, `generation` | updates |
@@ -14,7 +14,7 @@
 //! | `deletion`, `delete_options`, `collections` | deletions |
 //! | `garbage`, `evictions`, `namespaces` | what follows a deletion |
 //! | `watches`, `watch_starts`, `watch_streams`, `selections` | watches |
-//! | `objects`, `timestamps`, `values`, `defaults`, `uids`, `statuses`, `config_maps` | stored objects |
+//! | `objects`, `timestamps`, `values`, `uids`, `statuses`, `config_maps` | stored objects |
 //! | `definitions`, `definition_versions`, `conversion` | custom resource definitions |
 //! | `schemas`, `rules`, `rule_costs`, `formats` | the schemas of custom resources |
 //! | `discovery`, `openapi`, `caches`, `paths`, `routing` | discovery and paths |

@@ -63,13 +63,6 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     }
     Some(match fault {
         Fault::StatusCodeMismatch => failures(|_, status| status["code"] = 500.into()),
-        Fault::TooLargeVersionWithoutCause => failures(|_, status| {
-            if status["reason"] == "Timeout"
-                && let Some(details) = status.get_mut("details").and_then(Value::as_object_mut)
-            {
-                details.remove("causes");
-            }
-        }),
         Fault::ReasonsInWords => failures(|_, status| {
             let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok());
             let code = code.and_then(|code| StatusCode::from_u16(code).ok());
@@ -79,11 +72,6 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }),
         Fault::RetryAfterInBodyOnly => responses(|_, response| {
             response.headers.remove(header::RETRY_AFTER);
-        }),
-        Fault::FutureVersionAs500 => responses(|_, response| {
-            if response.status == StatusCode::GATEWAY_TIMEOUT {
-                response.status = StatusCode::INTERNAL_SERVER_ERROR;
-            }
         }),
         Fault::MalformedBodyAsServerError => responses(malformed_body_as_500),
         Fault::UnsupportedMediaTypeAsBadRequest => responses(|_, response| {
@@ -99,6 +87,25 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             {
                 let code = StatusCode::UNPROCESSABLE_ENTITY;
                 *response = Response::failure(code, "Invalid", "the body is empty");
+            }
+        }),
+        _ => return future_versions(fault),
+    })
+}
+
+/// Faults in the rejection of a version that does not exist yet.
+fn future_versions(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::FutureVersionAs500 => responses(|_, response| {
+            if response.status == StatusCode::GATEWAY_TIMEOUT {
+                response.status = StatusCode::INTERNAL_SERVER_ERROR;
+            }
+        }),
+        Fault::TooLargeVersionWithoutCause => failures(|_, status| {
+            if status["reason"] == "Timeout"
+                && let Some(details) = status.get_mut("details").and_then(Value::as_object_mut)
+            {
+                details.remove("causes");
             }
         }),
         _ => return None,
