@@ -7,7 +7,7 @@
 //! | `repairs`, `limits`, `matching` | values that are changed, limits, spelling |
 //! | `reads`, `lists`, `pages`, `selectors`, `tables`, `negotiation` | reads and lists |
 //! | `updates`, `scale`, `parts`, `versions`, `generation` | updates |
-//! | `patches`, `patch_forms` | patches |
+//! | `patches`, `patch_forms`, `json_patches` | patches |
 //! | `status_parts`, `status_writes`, `subresource_writes` | writes to subresources |
 //! | `apply`, `configurations` | server-side apply |
 //! | `admission` | admission plugins |
@@ -59,6 +59,7 @@ mod generated_names;
 mod generation;
 mod health;
 mod identity;
+mod json_patches;
 mod limits;
 mod lists;
 mod logs;
@@ -150,6 +151,7 @@ const PARTS: &[Part] = &[
     generated_names::of,
     generation::of,
     health::of,
+    json_patches::of,
     limits::of,
     lists::of,
     logs::of,

@@ -11,7 +11,7 @@ use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, around, edit_objects, requests, uncompressed};
 use crate::set::Fault;
 
-const JSON: &str = "application/json-patch+json";
+pub(super) const JSON: &str = "application/json-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 /// The middleware of a fault of this file.
@@ -124,7 +124,7 @@ fn without_fields(patch: &mut Value, unwanted: fn(&str, &Value) -> bool) {
 }
 
 /// Edits the operations of JSON patches.
-fn operations(edit: fn(&mut Vec<Value>)) -> Box<dyn Middleware> {
+pub(super) fn operations(edit: fn(&mut Vec<Value>)) -> Box<dyn Middleware> {
     requests(move |request| {
         if is_patch(request, JSON) {
             request.edit_json(|patch| {
@@ -318,7 +318,7 @@ fn doubles() -> Box<dyn Middleware> {
     })
 }
 
-fn is_patch(request: &Request, media_type: &str) -> bool {
+pub(super) fn is_patch(request: &Request, media_type: &str) -> bool {
     request.method == Method::PATCH && request.media_type() == media_type
 }
 
