@@ -107,8 +107,22 @@ fn set_based(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::SelectorComparisonOfText => {
             around(|request, next| Box::pin(compare_text(request, next)))
         }
+        Fault::SelectorSpacesRejected => around(|request, next| {
+            Box::pin(async move {
+                if request.query().get(LABELS).is_some_and(has_odd_spaces) {
+                    let message = "unable to parse requirement: found ' '";
+                    return Response::failure(StatusCode::BAD_REQUEST, "BadRequest", message);
+                }
+                next.send(request).await
+            })
+        }),
         _ => return None,
     })
+}
+
+/// Returns whether a selector has spaces other than those around `in` and `notin`.
+fn has_odd_spaces(selector: &str) -> bool {
+    selector.replace(" in (", "(").replace(" notin (", "(").contains(' ')
 }
 
 /// An index of labels that no update changes.
