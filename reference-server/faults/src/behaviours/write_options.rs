@@ -26,6 +26,13 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             |request, complaint| is_duplicate(complaint) && request.media_type().ends_with("yaml")
         }
         Fault::ManagersUnknownByDefault => return Some(requests(unknown_manager)),
+        Fault::PutManagerIgnored => {
+            return Some(requests(|request| {
+                if request.method == Method::PUT {
+                    request.edit_query(|query| drop(query.remove("fieldManager")));
+                }
+            }));
+        }
         Fault::StatusManagersUnknown => return Some(unknown_manager_of("status")),
         Fault::ScaleManagersUnknown => return Some(unknown_manager_of("scale")),
         Fault::ApplyNeedsNoManager => return Some(requests(name_manager)),
