@@ -32,6 +32,8 @@ async fn a_deletion_applies_its_options_and_returns_the_deleted_object() {
     let lease = format!("{LEASES}/a");
     server.send("DELETE", &lease, &text, "{}").await.rejected(415, "UnsupportedMediaType");
     server.delete(&lease, "[]").await.rejected(400, "BadRequest");
+    let yaml = [("content-type", "application/yaml")];
+    server.send("DELETE", &lease, &yaml, "dryRun: [All]\n").await.expect(200);
     let deleted = server.send("DELETE", &lease, &text, "").await.expect(200);
     let uid = created.text_at("/metadata/uid");
     let details =

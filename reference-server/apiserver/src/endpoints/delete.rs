@@ -15,6 +15,7 @@ use crate::http::body;
 use crate::http::negotiate::Target;
 use crate::http::protobuf::to_json;
 use crate::http::respond::ApiResponse;
+use kubeproof_apimachinery::request::yaml;
 use kubeproof_apimachinery::status::{self, ApiError, Details};
 use kubeproof_storage::{Key, Stored};
 
@@ -58,6 +59,8 @@ async fn options(call: &Call, body: &mut Incoming) -> Result<DeleteOptions, ApiE
         bytes = to_json(&bytes, ("v1", "DeleteOptions")).map_err(|error| {
             ApiError::bad_request(format!("the body is no DeleteOptions: {error}"))
         })?;
+    } else if call.sends_yaml() && !bytes.is_empty() {
+        bytes = yaml::to_json(&bytes)?;
     } else if !bytes.is_empty() {
         body::require_json(&call.headers, &call.ty.body_types)?;
     }

@@ -149,6 +149,12 @@ impl Call {
         body::media_type(&self.headers) == protobuf::MEDIA_TYPE
     }
 
+    /// Returns whether the body is YAML, which the type accepts.
+    pub(crate) fn sends_yaml(&self) -> bool {
+        let media_type = body::media_type(&self.headers);
+        media_type == "application/yaml" && self.ty.body_types.contains(&media_type.as_str())
+    }
+
     /// Returns the field validation of the body.
     pub(crate) fn validation(&self, wanted: FieldValidation) -> FieldValidation {
         if self.sends_protobuf() { FieldValidation::Ignore } else { wanted }
@@ -178,8 +184,7 @@ impl Call {
 
     /// Reads a JSON body, or converts a YAML or protobuf body to JSON.
     async fn json_body(&self, body: &mut Incoming) -> Result<Bytes, ApiError> {
-        let media_type = body::media_type(&self.headers);
-        if media_type == "application/yaml" && self.ty.body_types.contains(&media_type.as_str()) {
+        if self.sends_yaml() {
             return yaml::to_json(&self.body(body).await?);
         }
         if self.sends_protobuf() && self.ty.body_types.contains(&protobuf::MEDIA_TYPE) {
