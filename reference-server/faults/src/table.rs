@@ -443,6 +443,8 @@ new version."
 not list it."
             ClusterResourceInNamespaces "cluster-resource-in-namespaces"
                 "Cluster-scoped resources are also served in namespaces."
+            NamespacesFromBodies "namespaces-from-bodies"
+                "A POST to the collection of all namespaces creates in the namespace of its body."
             AggregatedVersionsReversed "aggregated-versions-reversed"
                 "Aggregated discovery lists the versions of a group in reverse order, with the \
 preferred one last."

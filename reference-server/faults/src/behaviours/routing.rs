@@ -4,6 +4,7 @@ use http::{Method, StatusCode};
 use kubeproof_apimachinery::request::ResourceInfo;
 
 use super::served;
+use super::support::{is_create, meta};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
 use crate::set::Fault;
@@ -23,6 +24,9 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }
         Fault::ClusterResourceInNamespaces => {
             around(|request, next| Box::pin(cluster_resource_in_namespaces(request, next)))
+        }
+        Fault::NamespacesFromBodies => {
+            around(|request, next| Box::pin(namespaces_from_bodies(request, next)))
         }
         _ => return None,
     })
@@ -54,5 +58,19 @@ async fn cluster_resource_in_namespaces(mut request: Request, next: Next<'_>) ->
         return response;
     }
     request.path = request.path.replacen(&format!("/namespaces/{}", target.namespace), "", 1);
+    next.send(request).await
+}
+
+async fn namespaces_from_bodies(mut request: Request, next: Next<'_>) -> Response {
+    let mut target = request.target();
+    if is_create(&request)
+        && target.namespace.is_empty()
+        && served::entry(&target, next).await.is_some_and(|entry| entry["namespaced"] == true)
+    {
+        let body = request.json().unwrap_or_default();
+        let named = Some(meta(&body, "namespace")).filter(|namespace| !namespace.is_empty());
+        target.namespace = named.unwrap_or("default").to_owned();
+        request.path = target.collection();
+    }
     next.send(request).await
 }
