@@ -1,4 +1,4 @@
-//! The timeout in the query of a request.
+//! The timeouts in the query of a request.
 
 use crate::middleware::{Middleware, requests};
 use crate::set::Fault;
@@ -10,6 +10,14 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             if request.query().get("timeout").is_some() {
                 request.edit_query(|query| {
                     query.remove("timeout");
+                });
+            }
+        })),
+        Fault::InvalidTimeoutSecondsIgnored => Some(requests(|request| {
+            let query = request.query();
+            if query.get("timeoutSeconds").is_some_and(|seconds| seconds.parse::<i64>().is_err()) {
+                request.edit_query(|query| {
+                    query.remove("timeoutSeconds");
                 });
             }
         })),
