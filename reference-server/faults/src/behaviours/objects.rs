@@ -4,7 +4,7 @@ use http::header::{self, HeaderValue};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::support::{is_deleting, is_get, meta, remove, remove_meta, rewrite};
+use super::support::{everywhere, is_deleting, is_get, meta, remove, remove_meta, rewrite};
 use crate::exchange::{Request, Response};
 use crate::middleware::{
     Middleware, Next, around, edit_objects, objects, requests, responses, uncompressed,
@@ -40,7 +40,7 @@ fn types(fault: Fault) -> Option<Box<dyn Middleware>> {
     })
 }
 
-/// Faults in metadata.
+/// Faults in metadata, and in the keys of specs.
 fn metadata(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
         Fault::NamespaceNotStated => shown(|_, object| {
@@ -52,6 +52,11 @@ fn metadata(fault: Fault) -> Option<Box<dyn Middleware>> {
                 && meta(object, "namespace").is_empty()
             {
                 object["metadata"]["namespace"] = json!("default");
+            }
+        }),
+        Fault::DottedKeysRenamed => shown(|_, object| {
+            if let Some(spec) = object.get_mut("spec") {
+                everywhere(spec, &mut rename_dotted_keys);
             }
         }),
         Fault::MetadataMisnamed => config_maps(|object| {
@@ -149,6 +154,13 @@ fn encodings(fault: Fault) -> Option<Box<dyn Middleware>> {
         }
         _ => return None,
     })
+}
+
+fn rename_dotted_keys(value: &mut Value) {
+    if let Value::Object(fields) = value {
+        let renamed = std::mem::take(fields).into_iter();
+        *fields = renamed.map(|(name, value)| (name.replace('.', "_"), value)).collect();
+    }
 }
 
 /// Edits every object of a resource that a client sees.
