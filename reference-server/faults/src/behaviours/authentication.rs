@@ -35,6 +35,11 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 next.send(request).await
             })
         }),
+        Fault::LowerCaseSchemesIgnored => requests(|request| {
+            if !request.header("authorization").starts_with("Bearer ") {
+                request.headers.remove(header::AUTHORIZATION);
+            }
+        }),
         Fault::WebsocketTokenIgnored => requests(remove_token_protocol),
         Fault::ImpersonationIgnored => requests(|request| remove_impersonation(request, |_| true)),
         Fault::ImpersonationOfNamesOnly => requests(|request| {
