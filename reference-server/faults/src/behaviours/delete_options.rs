@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 use serde_json::json;
 
-use super::support::{delete_options, is_delete};
+use super::support::{delete_options, is_delete, unsupported_media_type};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
 use crate::set::Fault;
@@ -29,6 +29,15 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 if request.method == Method::DELETE && is_untyped {
                     let message = "the options have no kind";
                     return Response::failure(StatusCode::BAD_REQUEST, "BadRequest", message);
+                }
+                next.send(request).await
+            })
+        }),
+        Fault::DeleteOptionsInJsonOnly => around(|request, next| {
+            Box::pin(async move {
+                let is_other = matches!(request.media_type().as_str(), "" | "application/yaml");
+                if request.method == Method::DELETE && !request.body.is_empty() && is_other {
+                    return unsupported_media_type();
                 }
                 next.send(request).await
             })
