@@ -4,9 +4,10 @@ use http::{HeaderValue, Method, header};
 use serde_json::{Map, Value};
 
 use super::support::{is_create, remove};
-use super::validation::ignoring;
+use super::validation::{field, ignoring};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests, responses};
+use crate::middleware::{Middleware, Next, around, only, requests};
 use crate::set::Fault;
 
 /// The middleware of a fault of this file.
@@ -19,9 +20,23 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::AutoscalerLimitsUnchecked => |request, cause| {
             request.target().group == "autoscaling" && cause["field"] == "spec.maxReplicas"
         },
-        _ => return bodies(fault),
+        _ => return definitions(fault).or_else(|| bodies(fault)),
     };
     Some(ignoring(ignores))
+}
+
+/// Rules of custom resource definitions.
+fn definitions(fault: Fault) -> Option<Box<dyn Middleware>> {
+    let ignores: fn(&Request, &Value) -> bool = match fault {
+        Fault::InvalidDefaultsAccepted => |_, cause| field(cause).ends_with(".default"),
+        Fault::StorageVersionsUnchecked => {
+            |_, cause| matches!(field(cause), "spec.versions" | "status.storedVersions")
+        }
+        Fault::DefinitionNamesUnchecked => |_, cause| says(cause, "must be spec.names.plural"),
+        _ => return None,
+    };
+    let applies = |request: &Request| request.target().resource == "customresourcedefinitions";
+    Some(only(applies, ignoring(ignores)))
 }
 
 fn says(cause: &Value, text: &str) -> bool {
