@@ -20,6 +20,14 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::AutoscalerLimitsUnchecked => |request, cause| {
             request.target().group == "autoscaling" && cause["field"] == "spec.maxReplicas"
         },
+        Fault::TlsSecretsUnchecked => |_, cause| field(cause).starts_with("data[tls."),
+        Fault::PathTypesOptional => |_, cause| field(cause).ends_with(".pathType"),
+        Fault::PodsWithoutContainers => |_, cause| field(cause).ends_with("spec.containers"),
+        Fault::ClusterIpsMayChange => |_, cause| says(cause, "may not change once set"),
+        Fault::StorageClassesMayChange => |request, cause| {
+            request.target().resource == "storageclasses"
+                && matches!(field(cause), "provisioner" | "parameters")
+        },
         _ => return definitions(fault).or_else(|| bodies(fault)),
     };
     Some(ignoring(ignores))
