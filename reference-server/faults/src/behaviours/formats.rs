@@ -1,7 +1,8 @@
-//! Formats of strings that the server checks too strictly.
+//! Formats and patterns of strings that the server checks too strictly.
 
 use serde_json::Value;
 
+use super::definitions::definitions;
 use super::support::{everywhere, is_create, rejecting};
 use crate::exchange::Request;
 use crate::middleware::Middleware;
@@ -13,7 +14,18 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::DurationsInWordsRejected => {
             Some(rejecting("spec in body must be of type duration", has_duration_in_words))
         }
+        Fault::PatternsAnchored => Some(definitions(|crd| {
+            everywhere(&mut crd["spec"]["versions"], &mut anchor);
+        })),
         _ => None,
+    }
+}
+
+/// Makes the pattern of a schema match whole texts only.
+fn anchor(schema: &mut Value) {
+    let pattern = schema.get("pattern").and_then(Value::as_str);
+    if let Some(anchored) = pattern.map(|pattern| format!("^(?:{pattern})$")) {
+        schema["pattern"] = anchored.into();
     }
 }
 
