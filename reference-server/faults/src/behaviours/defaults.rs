@@ -7,19 +7,19 @@ use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
-    let (kind, defaults) = match fault {
+    let (resource, defaults) = match fault {
         Fault::PodsWithoutDefaults => {
             let spec = json!({
                 "restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "priority": 0,
             });
-            ("Pod", json!({ "spec": spec, "status": { "qosClass": "BestEffort" } }))
+            ("pods", json!({ "spec": spec, "status": { "qosClass": "BestEffort" } }))
         }
         Fault::CronJobsWithoutPolicy => {
-            ("CronJob", json!({ "spec": { "concurrencyPolicy": "Allow" } }))
+            ("cronjobs", json!({ "spec": { "concurrencyPolicy": "Allow" } }))
         }
         Fault::JobsWithoutSelector => {
-            return Some(objects(|_, object| {
-                if object["kind"] == "Job"
+            return Some(objects(|request, object| {
+                if request.target().resource == "jobs"
                     && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
                 {
                     spec.remove("selector");
@@ -28,8 +28,9 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }
         _ => return None,
     };
-    Some(objects(move |_, object| {
-        if object["kind"] == kind {
+    // The items of lists have no kind.
+    Some(objects(move |request, object| {
+        if request.target().resource == resource {
             hide(object, &defaults);
         }
     }))
