@@ -6,8 +6,7 @@ use serde_json::{Map, Value};
 use super::support::{is_create, remove};
 use super::validation::{field, ignoring};
 use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, Next, around, requests, responses};
-use crate::middleware::{Middleware, Next, around, only, requests};
+use crate::middleware::{Middleware, Next, around, only, requests, responses};
 use crate::set::Fault;
 
 /// The middleware of a fault of this file.
