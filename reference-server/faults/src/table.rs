@@ -362,6 +362,8 @@ returns 400."
                 "Server-side apply without a fieldManager is accepted."
             ApplyReplacesListMaps "apply-replaces-list-maps"
                 "Server-side apply replaces list maps as a whole."
+            ItemsOwnedByIndex "items-owned-by-index"
+                "Managed fields name the items of list maps by index."
             ApplyReplacesSets "apply-replaces-sets" "Server-side apply replaces sets as a whole."
             ApplyNoOpBumpsVersion "apply-no-op-bumps-version"
                 "An apply that changes nothing updates the time of its entry, so the object gets a \

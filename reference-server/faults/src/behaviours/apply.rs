@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use serde_saphyr::DuplicateKeyPolicy;
 
 use super::support::{
-    MERGE_PATCH, is_apply, meta, remove, remove_meta, set_media_type, unsupported_media_type,
+    MERGE_PATCH, everywhere, is_apply, meta, remove, remove_meta, set_media_type, unsupported_media_type,
 };
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, edit_objects, objects, requests, uncompressed};
@@ -140,6 +140,14 @@ fn ownership(fault: Fault) -> Option<Box<dyn Middleware>> {
                 remove(entry, "time");
             }
         }),
+        Fault::ItemsOwnedByIndex => objects(|_, object| {
+            let entries = object.pointer_mut("/metadata/managedFields");
+            for entry in entries.and_then(Value::as_array_mut).into_iter().flatten() {
+                if let Some(fields) = entry.get_mut("fieldsV1") {
+                    everywhere(fields, &mut index_items);
+                }
+            }
+        }),
         Fault::ManagedFieldsNotReset => requests(|request| {
             if matches!(request.method, Method::PUT | Method::PATCH) && !is_apply(request) {
                 request.edit_json(|body| {
@@ -167,6 +175,18 @@ fn ownership(fault: Fault) -> Option<Box<dyn Middleware>> {
         }),
         _ => return later_applies(fault),
     })
+}
+
+/// Names the items of a field set by index instead of by key.
+fn index_items(fields: &mut Value) {
+    let Value::Object(members) = fields else { return };
+    let (mut named, mut index) = (serde_json::Map::new(), 0);
+    for (name, value) in std::mem::take(members) {
+        let is_item = name.starts_with("k:");
+        named.insert(if is_item { format!("i:{index}") } else { name }, value);
+        index += usize::from(is_item);
+    }
+    *members = named;
 }
 
 /// Faults of applies that follow other writes.
