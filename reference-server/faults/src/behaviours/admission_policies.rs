@@ -4,8 +4,9 @@ use http::{Method, StatusCode, header};
 use serde_json::{Value, json};
 
 use super::support::{is_create, remove, rewrite};
+use super::validation::{field, ignoring};
 use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, requests, responses};
+use crate::middleware::{Middleware, only, requests, responses};
 use crate::set::Fault;
 
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -69,14 +70,23 @@ fn called_webhooks(fault: Fault) -> Option<Box<dyn Middleware>> {
 /// Faults in what policies apply to, and in what they say.
 fn policies(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
-        Fault::PoliciesIgnoreDeletions => configured("validatingadmissionpolicies", |policy| {
-            let rules = policy.pointer_mut("/spec/matchConstraints/resourceRules");
-            for rule in rules.and_then(Value::as_array_mut).into_iter().flatten() {
-                if let Some(operations) = rule["operations"].as_array_mut() {
-                    operations.retain(|operation| operation != "DELETE");
-                }
+        Fault::PoliciesIgnoreDeletions => policy_rules(|rule| {
+            if let Some(operations) = rule["operations"].as_array_mut() {
+                operations.retain(|operation| operation != "DELETE");
             }
         }),
+        Fault::PoliciesIgnoreUpdates => policy_rules(|rule| {
+            // A rule needs an operation. No resource of the suite has this one.
+            let operations = rule["operations"].as_array_mut().into_iter().flatten();
+            for operation in operations.filter(|operation| *operation == "UPDATE") {
+                *operation = json!("CONNECT");
+            }
+        }),
+        Fault::PolicyNamesIgnored => policy_rules(|rule| drop(remove(rule, "resourceNames"))),
+        Fault::BrokenPoliciesAccepted => only(
+            |request| request.target().resource == "validatingadmissionpolicies",
+            ignoring(|_, cause| field(cause).ends_with(".expression")),
+        ),
         Fault::PolicyExclusionsIgnored => without_constraint("excludeResourceRules"),
         Fault::PolicySelectorsIgnored => without_constraint("objectSelector"),
         Fault::PolicyConditionsIgnored => configured("validatingadmissionpolicies", |policy| {
@@ -146,6 +156,14 @@ fn configured(
         if request.method == Method::POST && target.group == GROUP && target.resource == plural {
             rewrite(request, &edit);
         }
+    })
+}
+
+/// Edits the rules of the policies that a client creates.
+fn policy_rules(edit: impl Fn(&mut Value) + Send + Sync + 'static) -> Box<dyn Middleware> {
+    configured("validatingadmissionpolicies", move |policy| {
+        let rules = policy.pointer_mut("/spec/matchConstraints/resourceRules");
+        rules.and_then(Value::as_array_mut).into_iter().flatten().for_each(&edit);
     })
 }
 
