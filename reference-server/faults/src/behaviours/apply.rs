@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use serde_saphyr::DuplicateKeyPolicy;
 
 use super::support::{
-    MERGE_PATCH, everywhere, is_apply, meta, remove, remove_meta, set_media_type, unsupported_media_type,
+    MERGE_PATCH, everywhere, is_apply, meta, remove, remove_meta, set_media_type,
+    unsupported_media_type,
 };
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, edit_objects, objects, requests, uncompressed};
