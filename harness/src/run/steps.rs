@@ -222,7 +222,7 @@ impl Scope<'_> {
         }
         self.bind_exchange(&request.id, &exchange);
         self.record.sent(self.step(&request.id), exchange.clone());
-        self.require_response(&request.id, &exchange)?;
+        self.require_response(&request.id, &exchange).await?;
         Ok(exchange)
     }
 
@@ -241,15 +241,17 @@ impl Scope<'_> {
     }
 
     /// Ends the case if the exchange is broken.
-    pub(super) fn require_response(&mut self, id: &str, exchange: &Exchange) -> Flow {
+    pub(super) async fn require_response(&mut self, id: &str, exchange: &Exchange) -> Flow {
         let Outcome::Broken(broken) = &exchange.outcome else { return Ok(()) };
         let mut check = self.own_check(&format!("{id}-response"), id);
-        let hurried =
-            broken.kind == BrokenKind::Deadline && exchange.took < self.session.fair_wait();
-        check.verdict = if hurried { Verdict::Error } else { broken_verdict(broken) };
+        let late = match broken.kind {
+            BrokenKind::Deadline if exchange.took < self.session.fair_wait() => TIME_WENT,
+            BrokenKind::Deadline if self.session.is_slow().await => ALL_SLOW,
+            _ => "",
+        };
+        check.verdict = if late.is_empty() { broken_verdict(broken) } else { Verdict::Error };
         check.expected = json!("a response");
         check.actual = Value::Null;
-        let late = if hurried { TIME_WENT } else { "" };
         let request = exchange.request.verb();
         check.message = format!(
             "the server sent no response to {}: {}{late}",

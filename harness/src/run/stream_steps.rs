@@ -46,7 +46,7 @@ impl Scope<'_> {
         let open = self.opened_stream(id, open);
         let head = open.head.clone();
         self.refresh_stream(id, &open);
-        self.require_response(id, &head)?;
+        self.require_response(id, &head).await?;
 
         let mut check = self.stream_check(&format!("{id}-opens"), id, &open);
         let expected = over.opening_status();

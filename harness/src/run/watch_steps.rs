@@ -51,7 +51,7 @@ impl Scope<'_> {
         let head = open.head.clone();
         self.open(&request.id, open);
         self.bind_exchange(&request.id, &head);
-        self.require_response(&request.id, &head)?;
+        self.require_response(&request.id, &head).await?;
         self.judge_response(&request, &head).await
     }
 
@@ -102,7 +102,7 @@ impl Scope<'_> {
             watch.head.clone()
         };
         let request = self.late_watches.remove(at);
-        self.require_response(&request.id, &head)?;
+        self.require_response(&request.id, &head).await?;
         self.judge_response(&request, &head).await
     }
 
