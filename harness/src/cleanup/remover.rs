@@ -174,8 +174,8 @@ impl Remover {
         found.iter().all(|list| list.json().is_some_and(|list| list["items"] == json!([])))
     }
 
-    /// Removes the finalizers of an object in deletion. The controllers of other finalizers get some
-    /// time to remove theirs.
+    /// Removes the finalizers of an object in deletion. The controllers of other finalizers get
+    /// some time to remove theirs.
     async fn release(&self, path: &str, object: &Value) {
         let others: Vec<&Value> = finalizers(object).filter(|name| is_of_others(name)).collect();
         if !others.is_empty() {
@@ -207,8 +207,8 @@ impl Remover {
         matches!(exchange.status(), 404 | 410)
     }
 
-    /// Retries a request that gets no response, 429 or 5xx. A patch meets writes of controllers, and
-    /// is retried after 409 too.
+    /// Retries a request that gets no response, 429 or 5xx. A patch meets writes of controllers,
+    /// and is retried after 409 too.
     async fn insist(&self, method: &str, target: &str, body: Option<&Value>) -> Exchange {
         let mut pause = Duration::from_millis(20);
         let mut attempt = 1;

@@ -268,7 +268,8 @@ async fn the_status_shows_fields_that_the_matched_types_lack() {
     let path = format!("{GROUP}/validatingadmissionpolicies/p");
     let checked = |reply: &Reply| reply.json["status"]["observedGeneration"] == 1;
     let reply = server.until(&path, checked).await;
-    let warning = "v1, Kind=ConfigMap: ERROR: undefined field 'spec'";
+    let warning = "v1, Kind=ConfigMap: ERROR: <input>:1:7: undefined field 'spec'\n \
+                   | object.spec.size > 1\n | ......^";
     let expected = json!([{"fieldRef": "spec.validations[0].expression", "warning": warning}]);
     assert_eq!(reply.json["status"]["typeChecking"]["expressionWarnings"], expected);
     let change = json!({"spec": {"validations": [{"expression": "object.data.size() > 1"}]}});

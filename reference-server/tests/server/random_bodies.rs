@@ -125,7 +125,9 @@ async fn a_random_body_is_accepted_or_rejected() {
                 let method = method.to_uppercase();
                 let reply = server.send(&method, &path, &headers, &body.to_string()).await;
                 let code = reply.status.as_u16();
-                assert!(code < 500, "{method} {path} {body}: {}", reply.text);
+                // kube-apiserver responds to such configurations with 500, too.
+                let is_untyped = reply.text.contains("failed to create typed patch object");
+                assert!(code < 500 || is_untyped, "{method} {path} {body}: {}", reply.text);
                 *(if code < 300 { &mut accepted } else { &mut rejected }) += 1;
             }
         }
