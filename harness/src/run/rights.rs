@@ -123,7 +123,7 @@ fn rejected<'a>(check: &CheckResult, exchanges: &'a [NamedExchange]) -> Option<&
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.', '/']))
         })
     };
-    let last = exchanges.iter().filter(of_check).next_back()?;
+    let last = exchanges.iter().rfind(of_check)?;
     (is_denied(&last.exchange) || asks_to_wait(&last.exchange)).then_some(&*last.exchange)
 }
 

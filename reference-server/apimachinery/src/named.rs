@@ -13,7 +13,7 @@ macro_rules! named {
 
         impl $named {
             /// The number of variants.
-            pub const COUNT: usize = [$($name),*].len();
+            pub const COUNT: usize = [$(Self::$variant),*].len();
 
             fn rows() -> &'static [(Self, &'static str, &'static str)] {
                 const ROWS: &[($named, &str, &str)] = &[$(($named::$variant, $name, $summary),)*];

@@ -119,7 +119,7 @@ impl View<'_> {
             Why { text, facts: vec![(name, json!(values))], ..Why::default() }
         } else {
             let held = |item: &&Item| {
-                self.with(found.variable, *item, |inner| inner.count_held(found.body))
+                self.with(found.variable, item, |inner| inner.count_held(found.body))
             };
             // The first of the items that come closest.
             let closest = items.iter().rev().max_by_key(held);

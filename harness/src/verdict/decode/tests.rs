@@ -150,6 +150,12 @@ fn explained(text: &str) -> Explanation {
     "writers.exists(w, w.put.status == 500)",
     "put.status of 20 writers: 200 ×2, 409 ×18; expected an item with put.status 500"
 )]
+#[case::the_closest_item(
+    "changes.events.exists(e, e.type == 'ADDED' && e.object.metadata.name.size() > 1
+        && [e].size() == 1)",
+    "none of 3 events of `changes` is as expected: metadata.name of event 1 of `changes` has 1 \
+     characters, expected more than 1"
+)]
 #[case(
     "!writers.exists(w, w.put.status == 409)",
     "20 writers include 18 with put.status 409, expected none (put.status: 200 ×2, 409 ×18)"

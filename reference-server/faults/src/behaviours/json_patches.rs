@@ -86,7 +86,7 @@ mod tests {
             .map(|operation| operation["path"].clone())
             .collect();
         assert_eq!(paths, ["/a", "/a/b", "/a/b/c"]);
-        assert_eq!(with_parents(&json!({ "a": { "b": {} } }), &add), [add.clone()]);
+        assert_eq!(with_parents(&json!({ "a": { "b": {} } }), &add), std::slice::from_ref(&add));
     }
 
     #[test]

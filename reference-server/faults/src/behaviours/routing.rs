@@ -69,7 +69,7 @@ async fn namespaces_from_bodies(mut request: Request, next: Next<'_>) -> Respons
     {
         let body = request.json().unwrap_or_default();
         let named = Some(meta(&body, "namespace")).filter(|namespace| !namespace.is_empty());
-        target.namespace = named.unwrap_or("default").to_owned();
+        named.unwrap_or("default").clone_into(&mut target.namespace);
         request.path = target.collection();
     }
     next.send(request).await
