@@ -106,7 +106,8 @@ fn a_run_with_only_errors_ends_with_5() {
 /// Each case would fail, although the server is right to reject the object.
 #[test]
 fn a_subject_needs_a_valid_object() {
-    let output = kubeproof(&["run", "--subject", "daemonsets.v1.apps", "--only", "create/*"]).with(2);
+    let output =
+        kubeproof(&["run", "--subject", "daemonsets.v1.apps", "--only", "create/*"]).with(2);
     let words = "rejects the object that kubeproof made for the subject daemonsets.v1.apps";
     assert!(output.stderr.contains(words), "{}", output.stderr);
     assert!(output.stderr.contains("--subject daemonsets.v1.apps=FILE"), "{}", output.stderr);
