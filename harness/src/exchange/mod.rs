@@ -143,9 +143,6 @@ pub enum BrokenKind {
     Deadline,
     /// The peer reset the connection, truncated the response, or did not send HTTP.
     Protocol,
-    /// The peer closed a kept connection before any byte of the response. Servers close idle
-    /// connections at any time, and a request can meet the end.
-    Closed,
     /// The body exceeded a size limit.
     Budget,
     /// The run was interrupted.

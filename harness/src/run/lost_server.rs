@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::case::Session;
 use crate::capability::outgoing;
 use crate::event::{CaseResult, Judgement, NamedExchange, Verdict};
-use crate::exchange::{Broken, BrokenKind, Exchange, Outcome, StreamEnd, WatchEnd};
+use crate::exchange::{BrokenKind, Exchange, Outcome, StreamEnd, WatchEnd};
 
 /// Time for a server to accept a connection.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ impl Session {
         for pause in PAUSES {
             let exchange = self.ask(CONNECT).await;
             match &exchange.outcome {
-                Outcome::Broken(broken) if is_ended(broken) => {
+                Outcome::Broken(broken) if broken.kind == BrokenKind::Protocol => {
                     tokio::time::sleep(Duration::from_millis(pause)).await;
                 }
                 Outcome::Broken(broken) => return broken.kind == BrokenKind::Connect,
@@ -74,13 +74,9 @@ fn suspects(result: &CaseResult) -> Vec<usize> {
     failed.map(|(at, _)| at).collect()
 }
 
-fn is_ended(broken: &Broken) -> bool {
-    matches!(broken.kind, BrokenKind::Protocol | BrokenKind::Closed)
-}
-
 fn has_ended(exchange: &Exchange) -> bool {
     let response = match &exchange.outcome {
-        Outcome::Broken(broken) => return is_ended(broken),
+        Outcome::Broken(broken) => return broken.kind == BrokenKind::Protocol,
         Outcome::Response(response) => response,
     };
     let stream_ended = || {
@@ -97,7 +93,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::exchange::Received;
+    use crate::exchange::{Broken, Received};
     use crate::testing::{check_result, exchange, received, result};
 
     fn watch(end: WatchEnd) -> Outcome {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::event::NamedExchange;
-use crate::exchange::{BrokenKind, Exchange, Outcome, Received, WatchEnd, parse_json};
+use crate::exchange::{Exchange, Received, WatchEnd, parse_json};
 
 /// The managers of this program begin with it.
 const OWN: &str = "kubeproof";
@@ -55,13 +55,10 @@ impl Attempts {
     }
 }
 
-/// Reports whether the server compacted a version, closed a watch, or closed an idle connection.
+/// Reports whether the server compacted a version or closed a watch.
 pub(super) fn lost_history(exchanges: &[NamedExchange]) -> bool {
     exchanges.iter().any(|named| {
         let exchange = &named.exchange;
-        if let Outcome::Broken(broken) = &exchange.outcome {
-            return broken.kind == BrokenKind::Closed;
-        }
         let chose_its_time = exchange.request.target.contains("timeoutSeconds=");
         exchange.response().is_some_and(|response| {
             response.status == 410
@@ -134,7 +131,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::exchange::{Broken, WatchEvent};
+    use crate::exchange::{Broken, BrokenKind, Outcome, WatchEvent};
     use crate::testing::{event, exchange, received};
 
     fn named(target: &str, outcome: Outcome) -> NamedExchange {
@@ -158,10 +155,6 @@ mod tests {
     #[case::no_response(
         named("/a", Outcome::Broken(Broken { kind: BrokenKind::Deadline, message: "late".into() })),
         false
-    )]
-    #[case::the_end_of_an_idle_connection(
-        named("/a", Outcome::Broken(Broken { kind: BrokenKind::Closed, message: "gone".into() })),
-        true
     )]
     #[case::a_watch_goes_on(watched("/a?watch=1", vec![], None), false)]
     #[case::the_case_hung_up(watched("/a?watch=1", vec![], Some(WatchEnd::Client)), false)]

@@ -288,7 +288,7 @@ fn resource_of(target: &str, planned: &PlannedRun) -> String {
 /// does an oversized response, because it may still be valid.
 fn broken_verdict(broken: &Broken) -> Verdict {
     match broken.kind {
-        BrokenKind::Protocol | BrokenKind::Closed | BrokenKind::Deadline => Verdict::Fail,
+        BrokenKind::Protocol | BrokenKind::Deadline => Verdict::Fail,
         BrokenKind::NotSent
         | BrokenKind::Budget
         | BrokenKind::Connect

@@ -68,24 +68,6 @@ pub(super) fn is_unprocessed(error: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// Reports whether the server closed the connection before any byte of the response.
-pub(super) fn is_closed(error: &(dyn Error + 'static)) -> bool {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message) {
-            return true;
-        }
-        if let Some(error) = error.downcast_ref::<io::Error>() {
-            return matches!(
-                error.kind(),
-                io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
-            );
-        }
-        cause = error.source();
-    }
-    false
-}
-
 /// Reports whether TLS caused the error.
 pub(super) fn is_tls(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
@@ -118,13 +100,6 @@ mod tests {
     #[derive(Debug, thiserror::Error)]
     #[error("client error ({0})")]
     struct Client(&'static str);
-
-    #[rstest]
-    #[case::reset(io::ErrorKind::ConnectionReset, true)]
-    #[case::end_of_the_body(io::ErrorKind::UnexpectedEof, false)]
-    fn a_server_may_close_a_connection(#[case] kind: io::ErrorKind, #[case] closed: bool) {
-        assert_eq!(is_closed(&io::Error::from(kind)), closed);
-    }
 
     #[rstest]
     #[case::no_connection_was_left("Canceled", true)]

@@ -90,10 +90,7 @@ impl Health {
                     state.timed_out(exchange, now);
                 }
                 BrokenKind::Deadline => {}
-                BrokenKind::Protocol
-                | BrokenKind::Closed
-                | BrokenKind::Tls
-                | BrokenKind::Budget => {
+                BrokenKind::Protocol | BrokenKind::Tls | BrokenKind::Budget => {
                     (state.refused, state.silent) = (Streak::since(now), Streak::since(now));
                 }
             },

@@ -217,11 +217,9 @@ impl Client {
             let started = Instant::now();
             let outcome = match plain.send(request, ready.anonymous, deadline, budget).await {
                 Ok(outcome) => outcome,
-                Err(failure) if !failure.may_be_sent_again(&sent.method) => {
-                    Outcome::Broken(failure.broken)
-                }
-                // Servers may close connections at any time. The request is sent again over a
-                // dedicated connection.
+                Err(failure) if !failure.unprocessed => Outcome::Broken(failure.broken),
+                // Servers may close HTTP/2 connections at any time, and identify the unprocessed
+                // requests. These are sent again over a dedicated connection.
                 Err(_) => match self.turn(deadline).await {
                     Ok(()) => exact::send(dialer, ready, deadline, budget).await.1,
                     Err(broken) => Outcome::Broken(broken),

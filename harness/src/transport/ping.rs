@@ -124,7 +124,7 @@ impl Client {
                 Some("use --certificate-authority FILE or --insecure-skip-tls-verify")
             }
             BrokenKind::Deadline => Some("it accepted the connection and sent no response"),
-            BrokenKind::Protocol | BrokenKind::Closed => {
+            BrokenKind::Protocol => {
                 Some("is it https where http was given, or no HTTP server at all?")
             }
             BrokenKind::NotSent | BrokenKind::Budget | BrokenKind::Interrupted => None,

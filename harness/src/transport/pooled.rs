@@ -19,14 +19,14 @@ use url::Url;
 use super::body::Body;
 use super::connection::MAX_HEADERS;
 use super::exact::wire_target;
-use super::failure::{by, is_closed, is_tls, is_unprocessed};
+use super::failure::{by, is_tls, is_unprocessed};
 use super::memory::MemoryBudget;
 use super::{Limits, Ready, response};
 use crate::exchange::{Broken, BrokenKind, Outcome};
 use crate::target::{PreparedTls, TargetConfig, TargetError, error_chain};
 
-/// Below the idle timeout of common servers, one second or more. A request can meet the end of its
-/// connection.
+/// Below the idle timeout of common servers, one second or more. A request on a closing connection
+/// would look like a server error.
 const IDLE: Duration = Duration::from_millis(500);
 
 /// Concurrent requests per client, below common stream limits.
@@ -114,18 +114,9 @@ impl Plain {
             let stage = "waiting for the head of the response";
             let response =
                 by(deadline, BrokenKind::Deadline, stage, place.0.client.execute(request)).await?;
-            let response = response.map_err(|error| {
-                // The exchange has the URL already.
-                let error = error.without_url();
-                let broken = broken(stage, &error);
-                let unprocessed = is_unprocessed(&error);
-                if is_closed(&error) {
-                    return Failure {
-                        broken: Broken { kind: BrokenKind::Closed, ..broken },
-                        unprocessed,
-                    };
-                }
-                Failure { broken, unprocessed }
+            let response = response.map_err(|error| Failure {
+                unprocessed: is_unprocessed(&error),
+                broken: broken(stage, error),
             })?;
             Ok(receive(response, deadline, budget).await?)
         };
@@ -147,14 +138,6 @@ pub(super) struct Failure {
     pub(super) unprocessed: bool,
 }
 
-impl Failure {
-    /// Reports whether a second attempt has no other effect than the first.
-    pub(super) fn may_be_sent_again(&self, method: &str) -> bool {
-        let reads = matches!(method, "GET" | "HEAD" | "OPTIONS");
-        self.unprocessed || reads && self.broken.kind == BrokenKind::Closed
-    }
-}
-
 impl From<Broken> for Failure {
     fn from(broken: Broken) -> Self {
         Self { broken, unprocessed: false }
@@ -174,21 +157,21 @@ async fn receive(
         let length = plural(body.len(), "byte");
         let stage = format!("reading the body of a {status}, {length} so far");
         let chunk = by(deadline, BrokenKind::Deadline, &stage, response.chunk()).await?;
-        let Some(chunk) = chunk.map_err(|error| broken(&stage, &error.without_url()))? else {
-            break;
-        };
+        let Some(chunk) = chunk.map_err(|error| broken(&stage, error))? else { break };
         body.push(&chunk, deadline).await?;
     }
     Ok(Outcome::Response(body.finish(deadline).await?))
 }
 
-fn broken(stage: &str, error: &reqwest::Error) -> Broken {
-    if is_tls(error) {
-        Broken::new(BrokenKind::Tls, error_chain(error))
+fn broken(stage: &str, error: reqwest::Error) -> Broken {
+    // The exchange has the URL already.
+    let error = error.without_url();
+    if is_tls(&error) {
+        Broken::new(BrokenKind::Tls, error_chain(&error))
     } else if error.is_connect() {
-        Broken::connect(error_chain(error))
+        Broken::connect(error_chain(&error))
     } else {
-        Broken::on_connection(stage, error)
+        Broken::on_connection(stage, &error)
     }
 }
 
