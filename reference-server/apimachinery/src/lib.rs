@@ -7,6 +7,7 @@ mod field;
 #[cfg(any(fuzzing, test))]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod go_values;
 pub mod object;
 pub mod patch;
 pub mod request;

@@ -1,10 +1,11 @@
-//! The mistakes because of which a configuration is no value of its type.
+//! Finds the mistakes in an applied configuration that does not fit its type.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::shape::{keying, step};
+use crate::go_values::{go_text, go_type};
 use crate::schema::{Kind, Schema};
 
 /// Returns the mistakes, each with its path: unknown fields, other types, and items of lists that
@@ -111,37 +112,6 @@ fn wrong_type(value: &Value, schema: &Schema) -> Option<String> {
         _ => return None,
     };
     Some(why)
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
-}
-
-/// Returns a value as Go prints it.
-fn go_text(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => {
-            let items: Vec<_> = items.iter().map(go_text).collect();
-            format!("[{}]", items.join(" "))
-        }
-        Value::Object(fields) => {
-            let mut fields: Vec<_> =
-                fields.iter().map(|(name, value)| format!("{name}:{}", go_text(value))).collect();
-            fields.sort_unstable();
-            format!("map[{}]", fields.join(" "))
-        }
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -276,18 +276,12 @@ impl<'p, 's> Checker<'p, 's> {
 fn named_type(name: &str) -> Option<Type<'static>> {
     let dynamic = || Box::new(Type::Dyn);
     Some(match name {
-        "bool" => Type::Bool,
-        "int" => Type::Int,
-        "uint" => Type::Uint,
-        "double" => Type::Double,
-        "string" => Type::String,
-        "bytes" => Type::Bytes,
         "list" => Type::List(dynamic()),
         "map" => Type::Map(dynamic(), dynamic()),
         "null_type" => Type::Null,
         "optional_type" => Type::Optional(dynamic()),
         "type" => Type::Meta(dynamic()),
-        _ => return None,
+        name => return Type::scalar(name),
     })
 }
 

@@ -79,7 +79,7 @@ fn hexadecimal(text: &str) -> Option<f64> {
             value = value << 4 | digit;
             scale -= if is_fraction { 4 } else { 0 };
         } else {
-            // The digits no longer change a double, except that the value is not a tie.
+            // Only one thing matters about further digits: whether the rest is zero.
             value |= u128::from(digit != 0);
             scale += if is_fraction { 0 } else { 4 };
         }

@@ -144,7 +144,7 @@ fn optionals(env: &mut Env) -> std::result::Result<(), DeclarationError> {
     })
 }
 
-/// Reports whether a value is the zero value of its type. That of times is the year 1.
+/// Reports whether a value is the zero value of its type. The zero of times is the year 1.
 fn is_zero(value: &Cel) -> bool {
     match value {
         Cel::Null => true,

@@ -66,6 +66,19 @@ impl<'s> Type<'s> {
         }
     }
 
+    /// Returns the type of values without parts that has this name in expressions and signatures.
+    pub(super) fn scalar(name: &str) -> Option<Self> {
+        Some(match name {
+            "bool" => Self::Bool,
+            "int" => Self::Int,
+            "uint" => Self::Uint,
+            "double" => Self::Double,
+            "string" => Self::String,
+            "bytes" => Self::Bytes,
+            _ => return None,
+        })
+    }
+
     /// Reports whether values are texts or bytes.
     pub(super) fn is_text(&self) -> bool {
         matches!(self, Self::String | Self::Bytes)

@@ -1,6 +1,6 @@
 //! Conversion of objects to CEL values with the types of the schema.
 //!
-//! `1` in a field of type number is a CEL double, and a date is a timestamp. A field
+//! In a field of type number, `1` becomes a CEL double. A date becomes a timestamp. A field
 //! whose name is not an identifier has an escaped name. Undeclared fields are hidden.
 
 use std::collections::{BTreeMap, HashMap};

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use kubeproof_apimachinery::go_values::go_type;
 use kubeproof_apimachinery::object::Object as _;
 use kubeproof_apimachinery::object::validation::metadata::validate_labels;
 use kubeproof_apimachinery::schema::Path;
@@ -171,7 +172,7 @@ fn restored_metadata(original: &Value, converted: &Value) -> Result<Value, Strin
         return Err("missing metadata in converted object".to_owned());
     };
     if !given.is_object() {
-        let kind = kind_of(given);
+        let kind = go_type(given);
         return Err(format!("invalid metadata of type {kind} in converted object"));
     }
     let mut metadata = original["metadata"].clone();
@@ -184,11 +185,11 @@ fn restored_metadata(original: &Value, converted: &Value) -> Result<Value, Strin
             continue;
         }
         let Some(pairs) = value.as_object() else {
-            let kind = kind_of(value);
+            let kind = go_type(value);
             return Err(format!("invalid metadata.{field} of type {kind} in converted object"));
         };
         if let Some((key, value)) = pairs.iter().find(|(_, value)| !value.is_string()) {
-            let kind = kind_of(value);
+            let kind = go_type(value);
             return Err(format!(
                 "metadata.{field}[{key}] must be a string, but is {kind} in converted object"
             ));
@@ -204,19 +205,6 @@ fn restored_metadata(original: &Value, converted: &Value) -> Result<Value, Strin
         }
     }
     Ok(metadata)
-}
-
-/// Returns the name of a type in Go, as messages of kube-apiserver have it.
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
 }
 
 #[cfg(test)]

@@ -60,15 +60,9 @@ fn simple(text: &'static str, ordered: &Type<'static>) -> Type<'static> {
         "A" => Type::Variable(0),
         "B" => Type::Variable(1),
         "O" => ordered.clone(),
-        "bool" => Type::Bool,
-        "int" => Type::Int,
-        "uint" => Type::Uint,
-        "double" => Type::Double,
-        "string" => Type::String,
-        "bytes" => Type::Bytes,
         "timestamp" => Type::Timestamp,
         "duration" => Type::Duration,
         name if KINDS.contains(&name) => Type::Kind(name),
-        _ => Type::Dyn,
+        name => Type::scalar(name).unwrap_or(Type::Dyn),
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{list, pods, text};
 use kubeproof_apimachinery::schema::quantity::is_whole;
 
-/// The annotations in place of which objects have fields.
+/// The deprecated annotations, which fields replace.
 const STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const ANNOTATIONS: [(&str, &str); 2] = [
     (STORAGE_CLASS, "deprecated since v1.8; use \"storageClassName\" attribute instead"),
