@@ -62,6 +62,10 @@ kubeproof_apimachinery::named! {
         ApiVersionOmitted "api-version-omitted"
             "The lists of groups and of core versions omit apiVersion."
         OptionsAsText "options-as-text" "OPTIONS returns 405 with a plain text."
+        ItemsOnePerPage "items-one-per-page"
+            "A page has one item, whatever limit it was requested with."
+        ImagesAlwaysPulled "images-always-pulled"
+            "Admission sets imagePullPolicy to Always in new pods."
     }
 }
 

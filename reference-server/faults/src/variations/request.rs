@@ -24,6 +24,9 @@ pub(super) fn change(
     random: &mut StdRng,
 ) {
     restore_url(request);
+    if variations.on(Variation::ItemsOnePerPage) {
+        limit_page(request);
+    }
     request.body = body(request, variations, clock, random);
 }
 
@@ -45,6 +48,14 @@ fn query_of(query: &str) -> String {
     parameters.collect::<Vec<_>>().join("&")
 }
 
+/// Lowers the limit of a page. A limit of zero is none, and the server rejects other texts.
+fn limit_page(request: &mut Request) {
+    let limit = request.query().get("limit").and_then(|limit| limit.parse::<u64>().ok());
+    if limit.is_some_and(|limit| limit > 1) {
+        request.edit_query(|query| query.set("limit", "1"));
+    }
+}
+
 /// Changes the body of a request. A malformed body stays as it is, because the server must reject
 /// it.
 fn body(request: &Request, variations: Variations, clock: i64, random: &mut StdRng) -> Bytes {
@@ -56,6 +67,7 @@ fn body(request: &Request, variations: Variations, clock: i64, random: &mut StdR
         Variation::MetadataAtAdmission,
         Variation::DefaultsAtAdmission,
         Variation::OtherSuffixes,
+        Variation::ImagesAlwaysPulled,
     ];
     let wanted = changes.into_iter().any(|variation| variations.on(variation));
     match wanted.then(|| object(&restored)).flatten() {
@@ -116,6 +128,9 @@ impl Document {
         if variations.on(Variation::OtherSuffixes) {
             self.name(random);
         }
+        if variations.on(Variation::ImagesAlwaysPulled) && kind == "Pod" {
+            self.pull_images();
+        }
     }
 
     /// Sets the labels that the server derives before admission. The server behind derives none for
@@ -125,6 +140,14 @@ impl Document {
         let labels = template.pointer("/spec/template/metadata/labels");
         if let Some(labels) = labels.filter(|_| kind == "ReplicationController") {
             self.metadata.entry("labels").or_insert_with(|| labels.clone());
+        }
+    }
+
+    fn pull_images(&mut self) {
+        let spec = self.fields.get_mut("spec");
+        let containers = spec.and_then(|spec| spec.get_mut("containers")?.as_array_mut());
+        for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
+            container.insert("imagePullPolicy".to_owned(), "Always".into());
         }
     }
 
@@ -155,6 +178,7 @@ impl Document {
 #[cfg(test)]
 mod tests {
     use rand::SeedableRng;
+    use rstest::rstest;
 
     use super::*;
 
@@ -185,6 +209,23 @@ mod tests {
         );
         let named = through(Variation::OtherSuffixes, r#"{"metadata":{"generateName":"a-"}}"#);
         assert!(named.contains(r#""name":"a-"#), "{named}");
+    }
+
+    #[rstest]
+    #[case("limit=500&watch=0", "watch=0&limit=1")]
+    #[case("limit=0", "limit=0")]
+    #[case("limit=a", "limit=a")]
+    fn pages_have_one_item(#[case] asked: &str, #[case] expected: &str) {
+        let mut request = Request::new(Method::GET, &format!("/api/v1/pods?{asked}"));
+        limit_page(&mut request);
+        assert_eq!(request.raw_query, expected);
+    }
+
+    #[test]
+    fn admission_changes_the_pull_policy() {
+        let pod = r#"{"kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"c"}]}}"#;
+        let pod = through(Variation::ImagesAlwaysPulled, pod);
+        assert!(pod.contains(r#"[{"imagePullPolicy":"Always","name":"c"}]"#), "{pod}");
     }
 
     #[test]
