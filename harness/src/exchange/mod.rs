@@ -133,7 +133,7 @@ pub struct Broken {
 /// Categories of exchanges without a response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum BrokenKind {
-    /// The client did not send the request.
+    /// The client did not send the request, or its deadline expired before there was a connection.
     NotSent,
     /// The connection failed.
     Connect,
@@ -145,8 +145,6 @@ pub enum BrokenKind {
     Protocol,
     /// The body exceeded a size limit.
     Budget,
-    /// The run was interrupted.
-    Interrupted,
 }
 
 impl Exchange {

@@ -42,7 +42,9 @@ impl Session {
                 Outcome::Broken(broken) if broken.kind == BrokenKind::Protocol => {
                     tokio::time::sleep(Duration::from_millis(pause)).await;
                 }
-                Outcome::Broken(broken) => return broken.kind == BrokenKind::Connect,
+                Outcome::Broken(broken) => {
+                    return matches!(broken.kind, BrokenKind::Connect | BrokenKind::NotSent);
+                }
                 Outcome::Response(_) => return false,
             }
         }

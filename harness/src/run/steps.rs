@@ -289,10 +289,8 @@ fn resource_of(target: &str, planned: &PlannedRun) -> String {
 fn broken_verdict(broken: &Broken) -> Verdict {
     match broken.kind {
         BrokenKind::Protocol | BrokenKind::Deadline => Verdict::Fail,
-        BrokenKind::NotSent
-        | BrokenKind::Budget
-        | BrokenKind::Connect
-        | BrokenKind::Tls
-        | BrokenKind::Interrupted => Verdict::Error,
+        BrokenKind::NotSent | BrokenKind::Budget | BrokenKind::Connect | BrokenKind::Tls => {
+            Verdict::Error
+        }
     }
 }

@@ -109,8 +109,11 @@ impl Dialer {
         line: Option<Bytes>,
         deadline: Instant,
     ) -> Result<Connection, Broken> {
-        let deadline = deadline.min(Instant::now() + self.connect_timeout);
-        let tcp = by(deadline, BrokenKind::Connect, "connecting", self.tcp()).await?;
+        let allowed = Instant::now() + self.connect_timeout;
+        // A request whose own time is short says nothing about the server.
+        let late = if deadline < allowed { BrokenKind::NotSent } else { BrokenKind::Connect };
+        let deadline = deadline.min(allowed);
+        let tcp = by(deadline, late, "connecting", self.tcp()).await?;
         let tcp = tcp.map_err(|error| {
             Broken::connect(format!("connecting to {}: {}", self.authority(), error_chain(&*error)))
         })?;

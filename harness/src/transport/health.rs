@@ -84,7 +84,7 @@ impl Health {
         match &exchange.outcome {
             Outcome::Response(_) => state.responded(exchange, now),
             Outcome::Broken(broken) => match broken.kind {
-                BrokenKind::NotSent | BrokenKind::Interrupted => return,
+                BrokenKind::NotSent => return,
                 BrokenKind::Connect => state.refused.add(state.last.as_ref(), None, now),
                 BrokenKind::Deadline if exchange.took >= self.fair_wait => {
                     state.timed_out(exchange, now);

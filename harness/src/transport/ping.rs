@@ -127,7 +127,7 @@ impl Client {
             BrokenKind::Protocol => {
                 Some("is it https where http was given, or no HTTP server at all?")
             }
-            BrokenKind::NotSent | BrokenKind::Budget | BrokenKind::Interrupted => None,
+            BrokenKind::NotSent | BrokenKind::Budget => None,
         };
         let advice = advice.map(str::to_owned);
         TargetError::Unreachable { server, reason: broken.message, advice }

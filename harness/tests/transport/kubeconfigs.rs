@@ -1,14 +1,16 @@
 //! Tests kubeconfigs: every login method, and the settings of the cluster.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use kubeproof_harness::exchange::Outcome;
+use kubeproof_harness::exchange::{BrokenKind, Outcome};
 use kubeproof_harness::target::{Credential, Overrides, TargetConfig, TlsOptions};
 use kubeproof_harness::transport::{Client, Limits, Outgoing};
 use rstest::rstest;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::scripted_peer::{Act, Peer, TOKEN, ample, exact, get, send, values};
 use crate::tls_server::{Setup, TlsServer};
@@ -174,6 +176,32 @@ async fn a_proxy_that_the_file_names_is_used(#[values(get("/x"), exact("/x"))] o
         "the proxy is not shown the token"
     );
     assert_eq!(server.connections(), 0);
+}
+
+/// The proxy accepts the connection and does not respond.
+#[rstest]
+#[case::time_to_connect(Duration::from_millis(50), ample(), BrokenKind::Connect)]
+#[case::time_of_the_request(
+    Duration::from_secs(60),
+    Instant::now() + Duration::from_millis(50),
+    BrokenKind::NotSent
+)]
+#[tokio::test]
+async fn only_a_connection_with_enough_time_shows_that_the_server_is_gone(
+    #[case] connect_timeout: Duration,
+    #[case] deadline: Instant,
+    #[case] kind: BrokenKind,
+) {
+    let server = TlsServer::start(Setup::default()).await;
+    let proxy = Peer::start(vec![Act::Head, Act::Hang]).await;
+    let cluster = format!("{}, proxy-url: \"http://{}\"", url(&server), proxy.addr);
+    let path = kubeconfig(&server, &cluster, "{token: x}");
+    let config = TargetConfig::from_kubeconfig(Some(&path), None).await.unwrap();
+    let client = Client::new(&config, Limits { connect_timeout, ..Limits::default() }).unwrap();
+    match client.send(exact("/x"), deadline).await.outcome {
+        Outcome::Broken(broken) => assert_eq!(broken.kind, kind, "{broken:?}"),
+        Outcome::Response(response) => panic!("{response:?}"),
+    }
 }
 
 #[tokio::test]
