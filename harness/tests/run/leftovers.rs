@@ -1,5 +1,6 @@
 //! Runs remove all of their objects, and no others.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kubeproof_harness::event::SkipReason;
@@ -139,6 +140,40 @@ steps:
     )]);
     let run = run_cases(&cases, &peer.client, &options()).await;
     assert_eq!(run.notices, notices);
+}
+
+/// Controllers get time to remove their finalizers, and write at the same time.
+#[tokio::test]
+async fn finalizers_of_others_are_removed_last() {
+    let patches = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&patches);
+    let peer = Peer::start(move |method, target, body| match (method, target) {
+        ("POST", "/api/v1/things") => Reply::Json(201, json!({"metadata": {"name": "left"}})),
+        ("GET", "/api/v1/things/left") => Reply::Json(200, json!({})),
+        ("DELETE", _) => {
+            let finalizers = ["kubeproof.dev/hold", "example.com/other"];
+            Reply::Json(200, json!({"metadata": {"name": "left", "finalizers": finalizers}}))
+        }
+        ("PATCH", _) => {
+            let mut patches = seen.lock().unwrap();
+            patches.push(body["metadata"]["finalizers"].clone());
+            Reply::Json(if patches.len() == 1 { 409 } else { 200 }, json!({}))
+        }
+        _ => Reply::Json(404, json!({})),
+    })
+    .await;
+    let cases = catalogue(&[(
+        "a/b",
+        r#"
+steps:
+  - given: {id: made, path: /api/v1/things, body: {"metadata": {"generateName": "l"}}}
+  - expect: [{id: named, cel: made.body.metadata.name == "left"}]
+"#,
+    )]);
+    let run = run_cases(&cases, &peer.client, &options()).await;
+    assert_eq!(run.notices, [""; 0]);
+    let others = json!(["example.com/other"]);
+    assert_eq!(*patches.lock().unwrap(), [others.clone(), others, json!(null)]);
 }
 
 /// A server with old leftovers, a new node, and objects of other users.

@@ -6,6 +6,7 @@ mod discovery;
 mod leftovers;
 mod levels;
 mod plans;
+mod rejections;
 mod runs;
 mod stops;
 mod support;

@@ -60,6 +60,8 @@ pub(crate) enum Reply {
     Silence,
     /// A 200 with one watch event, whose body never ends.
     Event(Value),
+    /// A 429 that asks for another attempt after a second.
+    Busy,
     /// No reply.
     Hang,
     /// A closed connection.
@@ -165,6 +167,11 @@ async fn respond(
             json(200, &json!({"gitVersion": "v1.2.3"}))
         }
         Reply::Json(status, body) => json(status, &body),
+        Reply::Busy => Ok(Response::builder()
+            .status(429)
+            .header("retry-after", "1")
+            .body(Full::default().boxed_unsync())
+            .unwrap()),
         Reply::After(time) => {
             let _ = tokio::time::timeout(time, std::future::pending::<()>()).await;
             json(200, &json!({"gitVersion": "v1.2.3"}))

@@ -323,6 +323,27 @@ async fn silence_of_a_slow_server_is_no_failure(#[case] delay: Duration, #[case]
     assert_eq!(run.of("a/b").verdict, verdict, "{}", run.of("a/b").reason);
 }
 
+/// The server does not respond to a request in time.
+#[rstest]
+#[case::slow_everywhere(Duration::from_millis(400), Verdict::Error)]
+#[case::stuck_at_this_request(Duration::ZERO, Verdict::Fail)]
+#[tokio::test]
+async fn a_late_response_of_a_slow_server_is_no_failure(
+    #[case] delay: Duration,
+    #[case] verdict: Verdict,
+) {
+    let peer = Peer::start(move |_, target, _| match target {
+        "/hangs" => Reply::Hang,
+        "/version" => Reply::After(delay),
+        _ => Reply::Json(404, json!({})),
+    })
+    .await;
+    let options = RunOptions { case_timeout: Duration::from_secs(2), ..options() };
+    let case = format!("steps:\n{HANGS}  - expect: [{{id: responds, cel: late.status == 200}}]\n");
+    let run = run_cases(&catalogue(&[("a/b", &case)]), &peer.client, &options).await;
+    assert_eq!(run.of("a/b").verdict, verdict, "{}", run.of("a/b").reason);
+}
+
 /// An overloaded server rejects most rounds of polling. Only a server that responds can be wrong.
 #[rstest]
 #[case::too_many_requests(429, 1, Verdict::Error)]
