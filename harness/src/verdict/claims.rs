@@ -135,7 +135,7 @@ fn wrong_code(codes: &[u16], expected: Value, exchange: &Exchange, received: &Re
     Broken {
         expected,
         actual: seen(received),
-        message: format!("expected HTTP {}, got {}", in_words(codes), headline(received)),
+        message: format!("expected HTTP {}, got {}", in_words(codes), detail(received)),
         symptom: Some(Symptom::StatusCode {
             request: exchange.request.verb(),
             expected: codes.to_vec(),
@@ -237,7 +237,7 @@ fn body(
         expected: json!({"body": describe(pattern, values)?}),
         actual: json!({"body": project(pattern, actual, values)?}),
         message: if is_rejected {
-            format!("{message} (HTTP {})", headline(received))
+            format!("{message} (HTTP {})", detail(received))
         } else {
             message
         },
@@ -354,6 +354,16 @@ fn headline(received: &Received) -> String {
     match (received.status, reason) {
         (status, Some(reason)) if status >= 400 => format!("{status} {reason}"),
         (status, _) => format!("{status}"),
+    }
+}
+
+/// Returns `404 NotFound: pods "a" not found`, as far as the response says it.
+fn detail(received: &Received) -> String {
+    let headline = headline(received);
+    let message = received.json.as_deref().and_then(|body| body["message"].as_str());
+    match message {
+        Some(message) if received.status >= 400 => format!("{headline}: {}", shorten(message)),
+        _ => headline,
     }
 }
 

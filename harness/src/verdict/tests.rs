@@ -342,7 +342,17 @@ fn a_case_may_describe_its_failure() {
 #[case::a_status(
     409,
     json!({"kind": "Status", "reason": "Conflict", "message": "x".repeat(3000)}),
-    "expected HTTP 201 or 202, got 409 Conflict"
+    &format!("expected HTTP 201 or 202, got 409 Conflict: {}… (3000 bytes)", "x".repeat(200))
+)]
+#[case::a_message_alone(
+    500,
+    json!({"kind": "Status", "message": "no leader"}),
+    "expected HTTP 201 or 202, got 500: no leader"
+)]
+#[case::a_message_of_a_success(
+    200,
+    json!({"kind": "Event", "message": "Pulled"}),
+    "expected HTTP 201 or 202, got 200"
 )]
 #[case::an_object(
     200,
