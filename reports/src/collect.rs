@@ -51,6 +51,11 @@ impl Reports {
                 self.for_each(|report| report.notice(&text));
                 self.document.notices.push(text);
             }
+            Event::Leftover(text) => {
+                let text = self.redactor.text(text);
+                self.for_each(|report| report.leftover(&text));
+                self.document.notices.push(text);
+            }
             Event::RunFinished(finished) => {
                 self.document.close(finished);
                 let document = std::mem::take(&mut self.document);

@@ -32,6 +32,12 @@ pub trait Report: Send {
         Ok(())
     }
 
+    /// Handles a message about objects that the run leaves in the server. The default handles it as
+    /// any message.
+    fn leftover(&mut self, text: &str) -> Result<(), ReportError> {
+        self.notice(text)
+    }
+
     /// Handles the end of the run. The document holds all results in their stable order.
     fn finished(&mut self, document: &Document) -> Result<(), ReportError>;
 }

@@ -34,8 +34,10 @@ pub enum Event {
     },
     /// A case has its verdict. Skipped cases have no start event.
     CaseFinished(Arc<CaseResult>),
-    /// A message about the run itself, such as a failed cleanup.
+    /// A message about the run itself, such as a resource without cases.
     Notice(String),
+    /// A message about objects that the run leaves in the server.
+    Leftover(String),
     /// The run ended, for any reason. Comes last, once.
     RunFinished(RunFinished),
 }

@@ -1,7 +1,8 @@
 //! Decides whether a failed case restarts.
 //!
 //! A server may compact old versions and close watches at any time. Clients then list again, and a
-//! case starts again. The same is true if a controller writes to the objects of the case.
+//! case starts again. The same is true if a controller writes to the objects of the case, and if a
+//! gateway in front of the server fails.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::event::NamedExchange;
+use crate::event::{CaseResult, CheckResult, Judgement, NamedExchange, Verdict};
 use crate::exchange::{Exchange, Received, WatchEnd, parse_json};
 
 /// The managers of this program begin with it.
@@ -49,14 +50,45 @@ impl Attempts {
     }
 
     /// Reports whether another attempt may follow.
-    pub(super) fn may_go_on(&self, lost_history: bool, has_other_writers: bool) -> bool {
+    pub(super) fn may_go_on(&self, was_interrupted: bool, has_other_writers: bool) -> bool {
         let after_writes = has_other_writers && self.count < SHARED_ATTEMPTS;
-        self.slow < SLOW_ATTEMPTS && (after_writes || lost_history && self.count < ATTEMPTS)
+        self.slow < SLOW_ATTEMPTS && (after_writes || was_interrupted && self.count < ATTEMPTS)
+    }
+
+    /// Reports whether other clients disturbed a case as often as it may be.
+    pub(super) fn are_used_up(&self) -> bool {
+        self.count >= SHARED_ATTEMPTS
     }
 }
 
+/// Turns the failures of a case into errors, after other clients disturbed its last attempt.
+pub(super) fn undecided(mut result: CaseResult) -> CaseResult {
+    let failed = |check: &&mut CheckResult| matches!(check.verdict, Verdict::Fail | Verdict::Warn);
+    for check in result.checks.iter_mut().filter(failed) {
+        check.verdict = Verdict::Error;
+        check.message =
+            format!("{}; in each attempt, another client wrote to the same objects", check.message);
+        check.symptom = None;
+    }
+    let judgement = Judgement::of(&result.checks, result.level);
+    CaseResult { verdict: judgement.verdict, reason: judgement.reason, ..result }
+}
+
+/// Reports whether the server compacted a version or closed a watch, or a gateway failed.
+pub(super) fn was_interrupted(exchanges: &[NamedExchange]) -> bool {
+    lost_history(exchanges) || exchanges.iter().any(|named| is_of_a_gateway(&named.exchange))
+}
+
+/// Reports whether a gateway, not the server, rejected a request. A server sends a Status.
+fn is_of_a_gateway(exchange: &Exchange) -> bool {
+    exchange.response().is_some_and(|response| {
+        let kind = || parse_json(&response.body)?.get("kind").cloned();
+        matches!(response.status, 502..=504) && kind().is_none_or(|kind| kind != "Status")
+    })
+}
+
 /// Reports whether the server compacted a version or closed a watch.
-pub(super) fn lost_history(exchanges: &[NamedExchange]) -> bool {
+fn lost_history(exchanges: &[NamedExchange]) -> bool {
     exchanges.iter().any(|named| {
         let exchange = &named.exchange;
         let chose_its_time = exchange.request.target.contains("timeoutSeconds=");
@@ -192,6 +224,21 @@ mod tests {
         assert!(!lost_history(&[]));
     }
 
+    #[rstest]
+    #[case::of_a_gateway(502, "<h1>502 Bad Gateway</h1>", true)]
+    #[case::of_a_gateway_with_json(504, r#"{"message": "upstream timed out"}"#, true)]
+    #[case::of_the_server(503, r#"{"kind": "Status", "code": 503}"#, false)]
+    #[case::of_a_broken_server(500, "panic", false)]
+    fn a_case_restarts_after_the_failure_of_a_gateway(
+        #[case] status: u16,
+        #[case] body: &'static str,
+        #[case] expected: bool,
+    ) {
+        let received = Received { body: body.into(), ..received(status) };
+        let exchange = named("/a", Outcome::Response(received));
+        assert_eq!(was_interrupted(&[exchange]), expected);
+    }
+
     fn body(method: &str, status: u16, managers: &[&str]) -> Arc<Exchange> {
         let entry = |manager: &&str| json!({"manager": manager});
         let entries: Vec<_> = managers.iter().map(entry).collect();
@@ -228,13 +275,13 @@ mod tests {
     #[case::slow_for_writes_of_others(3, false, true, 4)]
     fn attempts_are_few(
         #[case] seconds: u64,
-        #[case] lost_history: bool,
+        #[case] was_interrupted: bool,
         #[case] has_other_writers: bool,
         #[case] expected: usize,
     ) {
         let mut attempts = Attempts::new(Duration::from_secs(3));
         attempts.add(Duration::from_secs(seconds));
-        while attempts.may_go_on(lost_history, has_other_writers) {
+        while attempts.may_go_on(was_interrupted, has_other_writers) {
             attempts.add(Duration::from_secs(seconds));
         }
         assert_eq!(attempts.count(), expected);

@@ -95,8 +95,12 @@ pub async fn run(
     if !interrupt.is_cancelled() && stopped.is_none() {
         recorder.required(&plan).await;
     }
-    for notice in clean_up(cleaner, options, stopped.as_ref(), &interrupt).await {
-        recorder.send(Event::Notice(notice)).await;
+    let kept = kept_in_words(&cleaner.kept(), options);
+    for leftover in clean_up(cleaner, stopped.as_ref(), &interrupt).await {
+        recorder.send(Event::Leftover(leftover)).await;
+    }
+    if let Some(kept) = kept {
+        recorder.send(Event::Notice(kept)).await;
     }
     let is_complete = !interrupt.is_cancelled() && stopped.is_none();
     let finished = RunFinished {
@@ -127,17 +131,12 @@ fn started(plan: &Plan, options: &RunOptions) -> RunStarted {
 /// Removes the objects of the run. Returns notices about objects that stay.
 async fn clean_up(
     cleaner: Cleaner,
-    options: &RunOptions,
     stopped: Option<&Stopped>,
     interrupt: &CancellationToken,
 ) -> Vec<String> {
-    let kept = kept_in_words(&cleaner.kept(), options);
     // A server that hangs in creates may still delete.
     let deletes = stopped.is_none_or(|stopped| stopped.reason == StopReason::CreatesHang);
-    let mut notices =
-        if deletes { cleaner.finish(CLEANUP, interrupt).await } else { cleaner.give_up() };
-    notices.extend(kept);
-    notices
+    if deletes { cleaner.finish(CLEANUP, interrupt).await } else { cleaner.give_up() }
 }
 
 /// Returns how long a server must have had for a response before it is at fault.

@@ -15,7 +15,7 @@ use super::scope::{Ended, Flow, Scope};
 use super::steps::{ALL_SLOW, TIME_WENT};
 use super::watch_resume;
 use crate::event::{CheckResult, Symptom, Verdict};
-use crate::exchange::{WatchEnd, WatchEvent};
+use crate::exchange::{Exchange, WatchEnd, WatchEvent};
 use crate::transport::watch::{Next, OpenWatch};
 use crate::verdict::{Mismatch, curl, describe, event_matches, failed_at};
 
@@ -27,6 +27,9 @@ const LATE_HEAD: Duration = Duration::from_millis(100);
 
 /// Time for the transport to report that the deadline passed.
 const HEAD_GRACE: Duration = Duration::from_millis(500);
+
+const CUT_SHORT: &str =
+    "; the timeout of the case (--case-timeout) is shorter than that of the watch";
 
 /// Limit on resumptions without an event in between.
 const IDLE_RESUMPTIONS: usize = 5;
@@ -222,7 +225,11 @@ impl Scope<'_> {
         if let Some(outcome) = outcome {
             check.expected = json!("the server ends the watch");
             if !matches!(outcome, Next::End(WatchEnd::Server)) {
-                let (verdict, words) = self.failed_by(&outcome, asked, check.level).await;
+                let (verdict, words) = if is_cut_short(&outcome, &snapshot) {
+                    (Verdict::Error, format!("{}{CUT_SHORT}", in_words(&outcome)))
+                } else {
+                    self.failed_by(&outcome, asked, check.level).await
+                };
                 check.verdict = verdict;
                 check.message = format!("the server does not end the watch: {words}");
                 let request = snapshot.request.verb();
@@ -330,6 +337,14 @@ impl Scope<'_> {
             Some(curl::line(&watch.lock().await.head.request, &self.session.judging.server));
         check
     }
+}
+
+/// Reports whether the case ends before the time for which it asked a watch.
+fn is_cut_short(next: &Next, watch: &Exchange) -> bool {
+    let (_, query) = watch.request.target.split_once('?').unwrap_or_default();
+    let seconds = query.split('&').find_map(|pair| pair.strip_prefix("timeoutSeconds="));
+    let seconds = seconds.and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
+    matches!(next, Next::Deadline) && seconds.is_some_and(|seconds| watch.took < seconds)
 }
 
 fn expected(scope: &Scope<'_>, pattern: &EventPattern) -> Value {

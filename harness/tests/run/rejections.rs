@@ -1,5 +1,7 @@
 //! Rejections that say nothing about the server are errors of the run.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use kubeproof_harness::event::Verdict;
 use kubeproof_harness::plan::RunOptions;
 use rstest::rstest;
@@ -25,6 +27,33 @@ async fn a_request_that_a_busy_server_rejects_to_the_end_is_an_error() {
     assert_eq!(result.verdict, Verdict::Error, "{}", result.reason);
     assert!(result.reason.contains("the server was too busy"), "{}", result.reason);
     assert_eq!(peer.asked("GET /busy"), 2);
+}
+
+/// A gateway fails for a while. The server behind it is not at fault.
+#[rstest]
+#[case::once(1, json!({"message": "upstream timed out"}), Verdict::Pass)]
+#[case::always(usize::MAX, json!({"message": "upstream timed out"}), Verdict::Fail)]
+#[case::the_server_itself(1, json!({"kind": "Status", "code": 502}), Verdict::Fail)]
+#[tokio::test]
+async fn a_case_restarts_after_the_failure_of_a_gateway(
+    #[case] failures: usize,
+    #[case] body: Value,
+    #[case] verdict: Verdict,
+) {
+    let count = AtomicUsize::new(0);
+    let peer = Peer::start(move |_, target, _| match target {
+        "/read" if count.fetch_add(1, Ordering::SeqCst) < failures => {
+            Reply::Json(502, body.clone())
+        }
+        "/read" => Reply::Json(200, json!({})),
+        _ => Reply::Json(404, json!({})),
+    })
+    .await;
+    let case = "steps:
+  - request: {id: read, method: GET, path: /read, expect: [{id: ok, status: 200}]}
+";
+    let run = run_cases(&catalogue(&[("a/b", case)]), &peer.client, &options()).await;
+    assert_eq!(run.of("a/b").verdict, verdict, "{}", run.of("a/b").reason);
 }
 
 /// A server that denies some creates of config maps, and its response to an access review.

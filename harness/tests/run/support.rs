@@ -279,7 +279,10 @@ impl RunInProgress {
             match event {
                 Event::CaseStarted { id, .. } => course.push(format!("start {id}")),
                 Event::CaseFinished(result) => course.push(format!("end {}", result.id)),
-                Event::RunStarted(_) | Event::Notice(_) | Event::RunFinished(_) => {}
+                Event::RunStarted(_)
+                | Event::Notice(_)
+                | Event::Leftover(_)
+                | Event::RunFinished(_) => {}
             }
         }
         course
@@ -291,7 +294,7 @@ impl RunInProgress {
         while let Some(event) = self.events.recv().await {
             match event {
                 Event::CaseFinished(result) => run.results.push(result),
-                Event::Notice(text) => run.notices.push(text),
+                Event::Notice(text) | Event::Leftover(text) => run.notices.push(text),
                 Event::RunFinished(finished) => run.finished = Some(finished),
                 Event::RunStarted(_) | Event::CaseStarted { .. } => {}
             }

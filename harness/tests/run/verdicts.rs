@@ -1,6 +1,6 @@
 //! An error of a later step does not hide a failure.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use kubeproof_harness::event::{SkipReason, Symptom, Verdict};
 use kubeproof_harness::plan::RunOptions;
@@ -341,6 +341,72 @@ async fn a_late_response_of_a_slow_server_is_no_failure(
     let options = RunOptions { case_timeout: Duration::from_secs(2), ..options() };
     let case = format!("steps:\n{HANGS}  - expect: [{{id: responds, cel: late.status == 200}}]\n");
     let run = run_cases(&catalogue(&[("a/b", &case)]), &peer.client, &options).await;
+    assert_eq!(run.of("a/b").verdict, verdict, "{}", run.of("a/b").reason);
+}
+
+/// The server ends a watch after the time that the request names.
+#[rstest]
+#[case::later_than_the_case(60, Verdict::Error, "--case-timeout")]
+#[case::before_the_case_ends(1, Verdict::Fail, "does not end the watch")]
+#[tokio::test]
+async fn a_case_that_is_shorter_than_its_watch_is_no_failure(
+    #[case] seconds: u64,
+    #[case] verdict: Verdict,
+    #[case] words: &str,
+) {
+    let peer = Peer::start(|_, target, _| match target.split('?').next() {
+        Some("/silence") => Reply::Silence,
+        _ => Reply::Json(404, json!({})),
+    })
+    .await;
+    let options = RunOptions { case_timeout: Duration::from_secs(2), ..options() };
+    let case = format!(
+        "steps:
+  - watch: {{id: changes, path: /silence, query: {{timeoutSeconds: \"{seconds}\"}}}}
+  - end: {{watch: changes, id: ends}}
+"
+    );
+    let run = run_cases(&catalogue(&[("a/b", &case)]), &peer.client, &options).await;
+    let result = run.of("a/b");
+    assert_eq!(result.verdict, verdict, "{}", result.reason);
+    assert!(result.reason.contains(words), "{}", result.reason);
+}
+
+/// A client annotates each object at once. A server that forgets labels does it without others.
+#[rstest]
+#[case::in_each_attempt(usize::MAX, Verdict::Error)]
+#[case::once(1, Verdict::Pass)]
+#[case::never(0, Verdict::Fail)]
+#[tokio::test]
+async fn a_case_that_others_disturb_to_the_end_is_an_error(
+    #[case] writes: usize,
+    #[case] verdict: Verdict,
+) {
+    let count = AtomicUsize::new(0);
+    let peer = Peer::start(move |method, target, body| match (method, target) {
+        ("POST", "/api/v1/things") => Reply::Json(201, body.clone()),
+        ("GET", target) if target.starts_with("/api/v1/things/") => {
+            let name = target.rsplit('/').next().unwrap_or_default();
+            let attempt = count.fetch_add(1, Ordering::SeqCst);
+            let version = if writes == 0 || attempt < writes { "2" } else { "1" };
+            let entries = if attempt < writes { json!([{"manager": "other"}]) } else { json!([]) };
+            let metadata =
+                json!({"name": name, "resourceVersion": version, "managedFields": entries});
+            Reply::Json(200, json!({"metadata": metadata}))
+        }
+        _ => Reply::Json(404, json!({})),
+    })
+    .await;
+    let case = r#"needs: [core]
+steps:
+  - given: {id: made, path: /api/v1/things, body: {"metadata": {"name": "${name}"}}}
+  - request:
+      id: read
+      method: GET
+      path: /api/v1/things/${name}
+      expect: [{id: unchanged, body: '{"metadata": {"resourceVersion": "1"}}'}]
+"#;
+    let run = run_cases(&catalogue(&[("a/b", case)]), &peer.client, &options()).await;
     assert_eq!(run.of("a/b").verdict, verdict, "{}", run.of("a/b").reason);
 }
 

@@ -125,6 +125,14 @@ impl<W: Write + Send> Report for Console<W> {
         Ok(())
     }
 
+    fn leftover(&mut self, text: &str) -> Result<(), ReportError> {
+        if self.options.verbosity == Verbosity::Quiet && !self.live.is_shown() {
+            let label = self.options.paint.dim("note:");
+            return Ok(writeln!(self.out, "{label} {}", text::printable(text))?);
+        }
+        self.notice(text)
+    }
+
     fn finished(&mut self, document: &Document) -> Result<(), ReportError> {
         self.live.finish();
         let causes = causes(&document.results, self.options.strict);

@@ -58,8 +58,18 @@ pub(super) fn render(
         };
         row("interrupted", Some(text));
     }
+    if document.outcome(options.strict) == Outcome::Inconclusive {
+        row("inconclusive", judges_too_little(document));
+    }
     _ = writeln!(text, "{}", totals(document, options));
     text
+}
+
+/// Returns why the run is inconclusive, if no other line says it.
+fn judges_too_little(document: &Document) -> Option<String> {
+    let is_complete = !document.interrupted && document.stopped.is_none();
+    let reason = document.judges_too_little().filter(|_| is_complete)?;
+    Some(reason.to_owned())
 }
 
 /// Returns the message for a server that rejects every request in the same way.

@@ -62,16 +62,21 @@ fn document(results: Vec<Record>) -> Document {
 }
 
 fn printed(document: &Document) -> String {
+    written(Verbosity::Normal, |console| console.finished(document).expect("written"))
+}
+
+/// Returns what a console writes.
+fn written(verbosity: Verbosity, use_it: impl FnOnce(&mut Console<&mut Vec<u8>>)) -> String {
     let mut out = Vec::new();
     let options = Options {
-        verbosity: Verbosity::Normal,
+        verbosity,
         paint: Paint::plain(),
         command: "kubeproof run --server https://a:1".to_owned(),
         json: None,
         strict: false,
     };
     let mut console = Console::new(&mut out, Live::none(), options, &Requirements::default());
-    console.finished(document).expect("written");
+    use_it(&mut console);
     drop(console);
     String::from_utf8(out).expect("text")
 }
@@ -110,6 +115,33 @@ fn a_rerun_selects_what_failed(#[case] results: &[(&str, &str, Verdict)], #[case
         |(id, subject, verdict): &(&str, &str, Verdict)| record(id, subject, *verdict, Value::Null);
     let rerun = row(&document(results.iter().map(record).collect()), "rerun");
     assert_eq!(rerun, Some(format!("kubeproof run --server https://a:1 {selection}")));
+}
+
+#[rstest]
+#[case::quiet(Verbosity::Quiet, "note: left a/b\n")]
+#[case::in_the_summary(Verbosity::Normal, "")]
+fn a_quiet_run_reports_what_it_leaves(#[case] verbosity: Verbosity, #[case] expected: &str) {
+    let text = written(verbosity, |console| {
+        console.notice("no case runs on things.v1").expect("written");
+        console.leftover("left a/b").expect("written");
+    });
+    assert_eq!(text, expected);
+}
+
+#[rstest]
+#[case::only_skips(&[Verdict::Skip], Some("the run judged nothing"))]
+#[case::more_skips(
+    &[Verdict::Skip, Verdict::Skip, Verdict::Pass],
+    Some("the run skipped more results than it judged")
+)]
+#[case::as_many_skips(&[Verdict::Skip, Verdict::Pass], None)]
+#[case::failures(&[Verdict::Skip, Verdict::Skip, Verdict::Fail], None)]
+fn an_inconclusive_run_says_why(#[case] verdicts: &[Verdict], #[case] expected: Option<&str>) {
+    let record = |verdict: &Verdict| record("a/b", "", *verdict, Value::Null);
+    let mut document = document(verdicts.iter().map(record).collect());
+    assert_eq!(row(&document, "inconclusive").as_deref(), expected);
+    document.interrupted = true;
+    assert_eq!(row(&document, "inconclusive"), None);
 }
 
 #[test]

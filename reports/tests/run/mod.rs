@@ -70,7 +70,7 @@ pub(crate) fn events() -> Vec<Event> {
         }
         events.push(Event::CaseFinished(Arc::new(result)));
     }
-    events.push(Event::Notice(
+    events.push(Event::Leftover(
         "the namespace kubeproof-ab12cd was not removed: token-of-the-admin was denied".to_owned(),
     ));
     events.push(Event::RunFinished(RunFinished {
