@@ -56,6 +56,7 @@ impl Reports {
                 self.for_each(|report| report.leftover(&text));
                 self.document.notices.push(text);
             }
+            Event::Progress(text) => self.for_each(|report| report.progress(text)),
             Event::RunFinished(finished) => {
                 self.document.close(finished);
                 let document = std::mem::take(&mut self.document);

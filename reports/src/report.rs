@@ -38,6 +38,11 @@ pub trait Report: Send {
         self.notice(text)
     }
 
+    /// Handles a message about what the run does now.
+    fn progress(&mut self, _text: &str) -> Result<(), ReportError> {
+        Ok(())
+    }
+
     /// Handles the end of the run. The document holds all results in their stable order.
     fn finished(&mut self, document: &Document) -> Result<(), ReportError>;
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use kubeproof::self_test::SelfTestError;
 use kubeproof_cases::LoadError;
+use kubeproof_cases::case::Edition;
 use kubeproof_harness::generated::GeneratedError;
 use kubeproof_harness::plan::{
     KnownFailuresError, PlanError, SelectionError, SubjectError, nearest,
@@ -89,10 +90,16 @@ pub(crate) enum Error {
     NoTarget,
     #[error("the options select no case; `kubeproof list` prints all cases")]
     NothingSelected,
+    #[error("{case} is not part of the edition {edition}; add --edition {other}")]
+    OtherEdition { case: String, edition: Edition, other: Edition },
     #[error("nothing ran, every case was skipped: {0}")]
     AllSkipped(String),
     #[error("cannot write {}: {source}; choose a path that exists and is writable", path.display())]
     Write { path: PathBuf, source: io::Error },
+    #[error("two reports would have the same file {}; give each its own", .0.display())]
+    SharedReportFile(PathBuf),
+    #[error("expected the file of a report, found \"-\"; use a name such as report.json")]
+    NoReportFile,
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),
     #[error("the self-test cannot continue: {0}")]
@@ -146,6 +153,7 @@ impl Error {
         match self {
             Self::Selection(SelectionError::NoMatch { .. } | SelectionError::IsArea { .. })
             | Self::NothingSelected
+            | Self::OtherEdition { .. }
             | Self::NothingToLint(_)
             | Self::Generated(GeneratedError::NothingToTest(_))
             | Self::AllSkipped(_) => Exit::NOTHING_RAN,
@@ -154,6 +162,7 @@ impl Error {
                 | TargetError::Foreign { .. }
                 | TargetError::Unreachable { .. }
                 | TargetError::Unauthenticated { .. }
+                | TargetError::SecondUnauthenticated { .. }
                 | TargetError::Anonymous { .. },
             ) => Exit::UNREACHABLE,
             Self::Runtime(_) | Self::Panicked(_) | Self::SelfTest(_) | Self::Generated(_) => {

@@ -55,6 +55,7 @@ impl Lowering<'_> {
         self.check_id(&check.id);
         let requirements = self.judged_requirements(&check.requirements);
         let level = self.level_of(check.level.as_ref(), &requirements);
+        let requirements = self.of_level_first(requirements, level);
         let claims = self.claims(check.claims(), judged);
         if claims.is_empty() && !has_claim(check.claims()) {
             self.error(&first_line(place), "cannot-fail", "this check expects nothing")

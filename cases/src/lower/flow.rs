@@ -86,6 +86,7 @@ impl Lowering<'_> {
             self.check_id(&check.id);
             let requirements = self.judged_requirements(&check.requirements);
             let level = self.level_of(check.level.as_ref(), &requirements);
+            let requirements = self.of_level_first(requirements, level);
             SchemaCheck {
                 id: check.id.value.clone(),
                 rule: check.rule,

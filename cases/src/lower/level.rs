@@ -38,6 +38,19 @@ impl Lowering<'_> {
         level.value
     }
 
+    /// Moves the requirements of a level to the front, because reports name the first one.
+    pub(super) fn of_level_first(
+        &self,
+        mut requirements: Vec<String>,
+        level: Level,
+    ) -> Vec<String> {
+        let catalogue = self.known.catalogue;
+        requirements.sort_by_key(|id| {
+            catalogue.get(id).is_none_or(|requirement| requirement.level != level)
+        });
+        requirements
+    }
+
     fn strongest(&self, requirements: &[String]) -> Level {
         let known = requirements.iter().filter_map(|id| self.known.catalogue.get(id));
         known.map(|requirement| requirement.level).max().unwrap_or(Level::Must)

@@ -126,6 +126,8 @@ impl Lowering<'_> {
         }
         self.requirements_exist(raw);
         self.level = self.level_of_case(raw.level.as_ref());
+        let requirements = std::mem::take(&mut self.requirements);
+        self.requirements = self.of_level_first(requirements, self.level);
         self.subject = raw.subject.as_ref().map(|subject| self.subject(subject));
         self.protocols =
             raw.protocols.as_ref().map(|protocols| self.protocols(protocols)).unwrap_or_default();

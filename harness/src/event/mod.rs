@@ -38,6 +38,8 @@ pub enum Event {
     Notice(String),
     /// A message about objects that the run leaves in the server.
     Leftover(String),
+    /// What the run does now. Reports do not keep it.
+    Progress(String),
     /// The run ended, for any reason. Comes last, once.
     RunFinished(RunFinished),
 }

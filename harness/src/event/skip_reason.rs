@@ -135,7 +135,7 @@ pub enum SkipReason {
         detail: String,
     },
     /// A prerequisite of the case failed in another case, which reports the failure.
-    #[error("{prerequisite} does not work; see {case}")]
+    #[error("the feature {prerequisite} does not work; see {case}")]
     Blocked {
         /// What the case needs, such as `create` or `watch`.
         prerequisite: String,

@@ -51,10 +51,10 @@ impl Session {
         false
     }
 
-    /// Reports whether the server, or this machine, is slow. A server without any response hangs.
+    /// Reports whether the server, or this machine, is slow or stands still.
     pub(super) async fn is_slow(&self) -> bool {
         let exchange = self.ask(self.fair_wait()).await;
-        exchange.response().is_some() && exchange.took >= self.quick() / 2
+        exchange.response().is_none() || exchange.took >= self.quick() / 2
     }
 
     /// Sends a request that costs a server nothing, over its own connection.

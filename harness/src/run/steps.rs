@@ -20,7 +20,8 @@ use crate::plan::PlannedRun;
 use crate::verdict::{curl, evaluate, missing_variable, synthetic};
 
 /// Explains why a silence decides nothing.
-pub(super) const ALL_SLOW: &str = ", but the server responds slowly to other requests, too";
+pub(super) const ALL_SLOW: &str =
+    ", but the server responds slowly or not at all to other requests, too";
 
 /// The first and the last pause between two reads of an object that controllers write to.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);

@@ -118,6 +118,17 @@ pub enum TargetError {
         /// The next step.
         advice: &'static str,
     },
+    /// The server rejects the credential of the second user.
+    #[error(
+        "{server} rejects the credential of --second-token: {path} returned 401 Unauthorized; is \
+         the token right, and has it not expired?"
+    )]
+    SecondUnauthenticated {
+        /// The URL.
+        server: String,
+        /// The requested path.
+        path: &'static str,
+    },
 }
 
 /// Reads a file of the user.

@@ -85,6 +85,10 @@ impl Health {
             Outcome::Response(_) => state.responded(exchange, now),
             Outcome::Broken(broken) => match broken.kind {
                 BrokenKind::NotSent => return,
+                // A listener without a server behind it accepts some connections.
+                BrokenKind::Connect if exchange.took >= self.fair_wait => {
+                    state.timed_out(exchange, now);
+                }
                 BrokenKind::Connect => state.refused.add(state.last.as_ref(), None, now),
                 BrokenKind::Deadline if exchange.took >= self.fair_wait => {
                     state.timed_out(exchange, now);
@@ -240,7 +244,8 @@ mod tests {
     #[test]
     fn a_server_is_gone_after_ten_refused_connections_in_a_row() {
         let mut health = Sequence::new(FAIR);
-        let refused = broken("GET", "/api/v1/nodes?limit=1", BrokenKind::Connect);
+        let mut refused = broken("GET", "/api/v1/nodes?limit=1", BrokenKind::Connect);
+        refused.took = Duration::from_millis(1);
         health.observe(1, &ok("GET", "/version"));
         health.observe(9, &refused);
         health.observe(1, &ok("GET", "/api/v1/pods?watch=true"));
@@ -277,6 +282,20 @@ mod tests {
             }
         }
         assert_eq!(health.reason().expect("it hangs").reason, reason);
+    }
+
+    /// The connections fill the queue of the listener.
+    #[test]
+    fn a_server_that_stands_still_refuses_nothing() {
+        let mut health = Sequence::new(FAIR);
+        health.observe(1, &ok("GET", "/version"));
+        for kind in [BrokenKind::Deadline, BrokenKind::Connect] {
+            assert!(health.reason().is_none());
+            health.observe(10, &broken("GET", "/api/v1/nodes", kind));
+        }
+        let stopped = health.reason().expect("it stands still");
+        assert_eq!(stopped.reason, StopReason::Silent);
+        assert_eq!(stopped.after.as_deref(), Some("GET /version"));
     }
 
     #[test]

@@ -101,6 +101,10 @@ impl Identities {
     /// Returns the next step after a rejected credential.
     pub(super) fn advice(&self) -> &'static str {
         match &self.admin {
+            Source::None if !self.anonymous => {
+                "is the client certificate signed by an authority that the server trusts, and has \
+                 it not expired?"
+            }
             Source::None => GIVE_CREDENTIAL,
             Source::Login(login) if login.is_replaced() => {
                 "is the token or the client certificate right, and has it not expired?"

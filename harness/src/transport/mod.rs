@@ -43,7 +43,7 @@ use self::memory::MemoryBudget;
 pub use self::ping::Reached;
 use self::queue::{Queue, Turn};
 pub(crate) use self::retry::asks_to_wait;
-pub use self::secrets::Secrets;
+pub use self::secrets::{Secrets, data_forms};
 use self::stream::{Handshake, OpenStream, Shape};
 use self::watch::OpenWatch;
 pub use self::write_policy::WritePolicy;

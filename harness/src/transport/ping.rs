@@ -16,6 +16,15 @@ const PATHS: [&str; 4] = ["/version", "/api", "/apis", "/healthz"];
 /// The error of the TLS library for a response in plain text.
 const NO_TLS: &str = "InvalidContentType";
 
+/// The error of the HTTP library for a response in TLS.
+const NO_HTTP: &str = "invalid HTTP version";
+
+/// The error of the TLS library for a certificate of an unknown authority.
+const UNKNOWN_AUTHORITY: &str = "UnknownIssuer";
+
+const GIVE_AUTHORITY: &str =
+    "pass its authority with --certificate-authority FILE, or use --insecure-skip-tls-verify";
+
 /// The alert of a server that requires a client certificate.
 const NO_CERTIFICATE: &str = "CertificateRequired";
 
@@ -93,7 +102,26 @@ impl Client {
                     path: DISCOVERY[0],
                 })
             }
-            _ => Ok(Reached { version, problem: self.problem(strange.unwrap_or_default()) }),
+            _ => {
+                self.check_second(deadline).await?;
+                Ok(Reached { version, problem: self.problem(strange.unwrap_or_default()) })
+            }
+        }
+    }
+
+    /// Without this check, a run with an expired second credential would skip all cases that need
+    /// a second user, and pass.
+    async fn check_second(&self, deadline: Instant) -> Result<(), TargetError> {
+        if !self.has_second() {
+            return Ok(());
+        }
+        let [path, _] = DISCOVERY;
+        let request = Outgoing { identity: Identity::Second, ..get(path) };
+        match self.send(request, deadline).await.outcome {
+            Outcome::Response(response) if response.status == 401 => {
+                Err(TargetError::SecondUnauthenticated { server: self.shared.server.clone(), path })
+            }
+            _ => Ok(()),
         }
     }
 
@@ -120,8 +148,16 @@ impl Client {
             BrokenKind::Tls if broken.message.contains(NO_CERTIFICATE) => {
                 Some("use --client-certificate and --client-key")
             }
-            BrokenKind::Tls => {
-                Some("use --certificate-authority FILE or --insecure-skip-tls-verify")
+            BrokenKind::Tls if broken.message.contains(UNKNOWN_AUTHORITY) => {
+                let reason = "no trusted authority signed its certificate".to_owned();
+                let advice = Some(GIVE_AUTHORITY.to_owned());
+                return TargetError::Unreachable { server, reason, advice };
+            }
+            BrokenKind::Tls => Some(GIVE_AUTHORITY),
+            BrokenKind::Protocol if broken.message.contains(NO_HTTP) => {
+                let reason = "it does not speak plain HTTP".to_owned();
+                let advice = Some(format!("use {}", server.replacen("http:", "https:", 1)));
+                return TargetError::Unreachable { server, reason, advice };
             }
             BrokenKind::Deadline => Some("it accepted the connection and sent no response"),
             BrokenKind::Protocol => {
@@ -130,7 +166,14 @@ impl Client {
             BrokenKind::NotSent | BrokenKind::Budget => None,
         };
         let advice = advice.map(str::to_owned);
-        TargetError::Unreachable { server, reason: broken.message, advice }
+        // The first causes only name the layers of the library.
+        let reason = match broken.kind {
+            BrokenKind::Connect => {
+                broken.message.rsplit(": ").next().unwrap_or_default().to_owned()
+            }
+            _ => broken.message,
+        };
+        TargetError::Unreachable { server, reason, advice }
     }
 }
 

@@ -66,6 +66,14 @@ impl FromIterator<String> for Forms {
     }
 }
 
+/// Returns the forms of a value of a Secret: as it is, encoded in base64, and decoded.
+pub fn data_forms(value: &str) -> Vec<String> {
+    let decoded = BASE64_STANDARD.decode(value).ok();
+    let decoded = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
+    let encoded = BASE64_STANDARD.encode(value);
+    [value.to_owned(), encoded].into_iter().chain(decoded).filter(|form| !form.is_empty()).collect()
+}
+
 /// Returns the forms of a secret: plain, as subprotocol, encoded with or without its scheme, and
 /// the password of basic auth.
 fn forms(header: &str) -> Vec<String> {

@@ -282,6 +282,7 @@ impl RunInProgress {
                 Event::RunStarted(_)
                 | Event::Notice(_)
                 | Event::Leftover(_)
+                | Event::Progress(_)
                 | Event::RunFinished(_) => {}
             }
         }
@@ -296,7 +297,7 @@ impl RunInProgress {
                 Event::CaseFinished(result) => run.results.push(result),
                 Event::Notice(text) | Event::Leftover(text) => run.notices.push(text),
                 Event::RunFinished(finished) => run.finished = Some(finished),
-                Event::RunStarted(_) | Event::CaseStarted { .. } => {}
+                Event::RunStarted(_) | Event::CaseStarted { .. } | Event::Progress(_) => {}
             }
         }
         run

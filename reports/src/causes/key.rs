@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kubeproof_harness::event::Symptom;
+use kubeproof_harness::event::{Symptom, Verdict};
 use serde_json::Value;
 
 use super::deciding_check;
@@ -33,6 +33,8 @@ pub(super) enum Key<'a> {
     NoData { subresource: &'a str },
     /// One check of one case, on any subject.
     Check { case: &'a str, check: &'a str },
+    /// The harness could not decide, for this reason.
+    Undecided(String),
     /// The case ended before its first check.
     Reason(String),
 }
@@ -47,7 +49,10 @@ impl<'a> Key<'a> {
         };
         let of_symptom =
             check.symptom.as_ref().and_then(|symptom| Self::of_symptom(symptom, check));
-        of_symptom.unwrap_or(Self::Check { case: &record.id, check: &check.id })
+        of_symptom.unwrap_or_else(|| match record.verdict {
+            Verdict::Error => Self::Undecided(without_numbers(&check.message)),
+            _ => Self::Check { case: &record.id, check: &check.id },
+        })
     }
 
     /// Returns the key of a symptom that results of other cases share.
@@ -97,7 +102,7 @@ impl fmt::Display for Key<'_> {
             Self::NoResponse { request } => write!(f, "no-response {request}"),
             Self::NoData { subresource } => write!(f, "no-data {subresource}"),
             Self::Check { case, check } => write!(f, "check {case} {check}"),
-            Self::Reason(reason) => write!(f, "error {reason}"),
+            Self::Undecided(reason) | Self::Reason(reason) => write!(f, "error {reason}"),
         }
     }
 }

@@ -54,7 +54,7 @@ impl Cause<'_> {
 }
 
 /// Returns the causes of all failures, errors, warnings and blocked results. The first cause
-/// affects the most results, so it is the one to fix first. Warnings come last. If `strict`,
+/// affects the most results, so it is the one to fix first. Errors and warnings come later. If `strict`,
 /// deviations have causes too.
 ///
 /// Each result belongs to one cause. The order of `results` does not matter.
@@ -152,17 +152,18 @@ fn complexity(record: &Record, verdict: Verdict) -> impl Ord + use<> {
     )
 }
 
-/// Sorts failures and errors before warnings, and each by the number of results.
+/// Sorts by verdict: failures, errors, warnings. Then by the number of results.
 fn rank(cause: &Cause<'_>) -> impl Ord + use<> {
     let class = match cause.verdict {
-        Verdict::Fail | Verdict::Error => 0,
-        Verdict::Warn => 1,
-        Verdict::Deviation => 2,
-        Verdict::Pass | Verdict::Skip => 3,
+        Verdict::Fail => 0,
+        Verdict::Error => 1,
+        Verdict::Warn => 2,
+        Verdict::Deviation => 3,
+        Verdict::Pass | Verdict::Skip => 4,
     };
     let profile = cause.results.iter().filter_map(|record| record.profile).min();
     let weight = Reverse(cause.weight());
-    (class, weight, cause.verdict == Verdict::Error, profile.is_none(), profile, cause.id.clone())
+    (class, weight, profile.is_none(), profile, cause.id.clone())
 }
 
 /// Returns the cause that fails the blocking case, preferably on the same subject.

@@ -1,6 +1,6 @@
 //! The title of a cause in plain words.
 
-use kubeproof_harness::event::Symptom;
+use kubeproof_harness::event::{Symptom, Verdict};
 
 use super::deciding_check;
 use super::key::{Key, codes, value_at, without_indexes};
@@ -20,6 +20,7 @@ pub(super) fn of(
     let title = match key {
         Key::Surprise(surprise) => (*surprise).to_owned(),
         Key::Reason(_) => example.reason.clone(),
+        Key::Undecided(_) => check.map(|check| check.message.clone()).unwrap_or_default(),
         // A case explains its own check better than a symptom does.
         _ if is_one_case && check.is_some_and(|check| check.means.is_some()) => {
             check.and_then(|check| check.means.clone()).unwrap_or_default()
@@ -54,7 +55,11 @@ pub(super) fn of(
         Key::Check { .. } if example.summary.is_empty() => example.reason.clone(),
         Key::Check { .. } => format!("broken rule: {}", example.summary),
     };
-    title.split_whitespace().collect::<Vec<_>>().join(" ")
+    let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    match example.verdict {
+        Verdict::Error => format!("not decided: {title}"),
+        _ => title,
+    }
 }
 
 fn symptoms<'a>(results: &'a [&Record]) -> impl Iterator<Item = &'a Symptom> {

@@ -125,6 +125,11 @@ impl<W: Write + Send> Report for Console<W> {
         Ok(())
     }
 
+    fn progress(&mut self, text: &str) -> Result<(), ReportError> {
+        self.live.line(&format!("note: {text}"));
+        Ok(())
+    }
+
     fn leftover(&mut self, text: &str) -> Result<(), ReportError> {
         if self.options.verbosity == Verbosity::Quiet && !self.live.is_shown() {
             let label = self.options.paint.dim("note:");

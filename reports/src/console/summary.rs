@@ -167,7 +167,8 @@ fn profile(document: &Document) -> Option<String> {
 }
 
 fn fix_first(causes: &[Cause<'_>]) -> Option<String> {
-    let first = causes.first().filter(|_| causes.len() > 1)?;
+    let is_decided = |cause: &&Cause<'_>| cause.verdict != Verdict::Error;
+    let first = causes.first().filter(|_| causes.len() > 1).filter(is_decided)?;
     let title = clip(&first.title, TITLE);
     let blocks = match first.blocked.len() {
         0 => String::new(),

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use kubeproof_cases::plural;
 use kubeproof_harness::event::Verdict;
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
@@ -32,11 +33,38 @@ pub(super) fn render(
         suite.add_test_cases(of_area.map(|record| test_case(record, requirements)));
         report.add_test_suite(suite);
     }
+    if let Some(why) = cut_short(document) {
+        report.add_test_suite(of_run(document, &why));
+    }
     let text = report
         .to_string()
         .map_err(|error| ReportError::Render { format: "JUnit", message: error.to_string() })?;
     // The library also writes `skipped` to the root element, where the schema forbids it.
     Ok(text.replacen(&format!(" skipped=\"{}\"", report.skipped), "", 1))
+}
+
+/// Returns why results are missing.
+fn cut_short(document: &Document) -> Option<String> {
+    let missing = document.head.planned.saturating_sub(document.results.len());
+    let missing = format!("{} missing", plural(missing, "result"));
+    match &document.stopped {
+        Some(stopped) => Some(format!("{stopped}: {missing}")),
+        None => document.interrupted.then(|| format!("interrupted: {missing}")),
+    }
+}
+
+/// Views that ignore properties would show a run without its missing results as a success.
+fn of_run(document: &Document, why: &str) -> TestSuite {
+    let mut suite = TestSuite::new("run");
+    set_head(&mut suite, document);
+    let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+    status.set_message(clean(why));
+    status.set_type("error");
+    let mut case = TestCase::new("is complete", status);
+    case.set_classname("run");
+    case.set_time(Duration::ZERO);
+    suite.add_test_case(case);
+    suite
 }
 
 /// Adds the facts about the run.

@@ -3,14 +3,18 @@
 //! Three kinds of text are secret: the tokens of the run, the values of headers that carry
 //! credentials, and the data of Secrets and token reviews. They are removed from bodies, from
 //! checks, and from all texts that repeat them. A run lists all namespaces, so it reads Secrets of
-//! the cluster. The harmless Secrets of the suite are treated the same.
+//! the cluster. The data that a case itself sent is public.
 
 mod exchange;
+mod own_values;
 mod secret_values;
+
+use std::collections::BTreeSet;
 
 use kubeproof_harness::event::{CaseResult, CheckResult, SkipReason, Verdict};
 use kubeproof_harness::transport::Secrets;
 
+use self::own_values::own_values;
 use self::secret_values::{SecretValues, hide};
 use crate::document::{CheckRecord, ExchangeRecord, Record, milliseconds};
 
@@ -37,11 +41,12 @@ impl Redactor {
     /// Returns the redacted result. It has exchanges if it needs attention or `every_exchange` is
     /// true.
     pub(crate) fn record(&self, result: &CaseResult, every_exchange: bool) -> Record {
-        let mut secrets = SecretValues::new(self.tokens.forms(), is_about_secrets(result));
-        let with_exchanges = every_exchange
-            || secrets.about_secrets
+        let is_shown = every_exchange
             || result.known.is_some()
             || !matches!(result.verdict, Verdict::Pass | Verdict::Skip);
+        let own = if is_shown { own_values(&result.exchanges) } else { BTreeSet::new() };
+        let mut secrets = SecretValues::new(self.tokens.forms(), is_about_secrets(result), own);
+        let with_exchanges = is_shown || secrets.about_secrets;
         let mut exchanges = Vec::new();
         if with_exchanges {
             let all = result.exchanges.iter();

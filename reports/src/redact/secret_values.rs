@@ -28,12 +28,14 @@ pub(super) struct SecretValues {
     tokens: Arc<[String]>,
     /// The case is about Secrets, and all `data` is secret.
     pub(super) about_secrets: bool,
+    /// The values of the case itself. They are public.
+    own: BTreeSet<String>,
     found: BTreeSet<String>,
 }
 
 impl SecretValues {
-    pub(super) fn new(tokens: Arc<[String]>, about_secrets: bool) -> Self {
-        Self { tokens, about_secrets, found: BTreeSet::new() }
+    pub(super) fn new(tokens: Arc<[String]>, about_secrets: bool, own: BTreeSet<String>) -> Self {
+        Self { tokens, about_secrets, own, found: BTreeSet::new() }
     }
 
     /// Removes secrets from a value and remembers them. Returns whether there was one.
@@ -81,6 +83,7 @@ impl SecretValues {
 
     fn replace(&mut self, value: &mut Value, stripped: &mut bool) {
         match value {
+            Value::String(text) if self.own.contains(text) => {}
             Value::String(text) => {
                 *stripped = true;
                 let text = std::mem::replace(text, REDACTED.to_owned());
@@ -223,7 +226,7 @@ mod tests {
     #[case("expected a list of metadata, got data", "expected a list of metadata, got data")]
     fn raw_text_is_truncated_at_the_data_of_a_secret(#[case] text: &str, #[case] expected: &str) {
         for (about_secrets, expected) in [(true, expected), (false, text)] {
-            let secrets = SecretValues::new([].into(), about_secrets);
+            let secrets = SecretValues::new([].into(), about_secrets, BTreeSet::new());
             let mut value = Value::Array(vec![text.into()]);
             secrets.truncate_values(&mut value);
             assert_eq!(value[0], expected);

@@ -68,10 +68,15 @@ pub(crate) fn cause(
     let rows = if size == Size::Full { 3 } else { 1 };
     lines.names("affects  ", &compressed(&cause.results), rows);
     lines.names("blocks   ", &compressed(&cause.blocked), rows);
-    if let Some(id) = cause.requirement().filter(|_| size == Size::Full) {
-        lines.rule(1, id, requirements);
-    } else if let Some(link) = link(cause, requirements) {
-        lines.whole(1, "rule     ", &link);
+    lines.clients(cause);
+    // An error shows no broken rule.
+    if cause.verdict != Verdict::Error {
+        if let Some(id) = cause.requirement().filter(|_| size == Size::Full) {
+            let level = cause.check.map_or(cause.example.level, |check| check.level);
+            lines.rule(id, Some(level), requirements);
+        } else if let Some(link) = link(cause, requirements) {
+            lines.whole(1, "rule     ", &link);
+        }
     }
     lines.explain(cause.example);
     lines.text.push('\n');
@@ -106,6 +111,14 @@ impl Lines {
         let known = cause.example.known.as_ref().map(|known| format!(" (known: {})", known.reason));
         let message = shorten(message, MESSAGE);
         self.whole(1, "found    ", &format!("{message}{}", known.unwrap_or_default()));
+    }
+
+    /// Adds what the failure means for clients.
+    fn clients(&mut self, cause: &Cause<'_>) {
+        let why = cause.example.why.as_deref().filter(|_| cause.verdict != Verdict::Error);
+        if let Some(why) = why {
+            self.whole(1, "why      ", why);
+        }
     }
 
     /// Adds the expected and the actual value, unless the message contains them.

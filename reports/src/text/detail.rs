@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use kubeproof_cases::case::Level;
 use kubeproof_harness::event::Place;
 
 use super::lines::Lines;
@@ -36,7 +37,7 @@ pub(crate) fn detail(
     let mut lines = Lines::new(limits, paint);
     lines.block(1, "", &record.summary);
     for id in &record.requirements {
-        lines.rule(1, id, requirements);
+        lines.rule(id, None, requirements);
     }
     if let Some(why) = &record.why {
         lines.block(1, "why      ", why);
@@ -93,15 +94,17 @@ impl Lines {
         }
     }
 
-    /// Adds a requirement with a link to its section.
-    pub(super) fn rule(&mut self, indent: usize, id: &str, requirements: &Requirements) {
+    /// Adds a requirement with a link to its section. `judged` is the level of the verdict.
+    pub(super) fn rule(&mut self, id: &str, judged: Option<Level>, requirements: &Requirements) {
         let Some(requirement) = requirements.get(id) else {
-            return self.block(indent, "rule     ", id);
+            return self.block(1, "rule     ", id);
         };
-        let text = format!("{id} ({}): {}", requirement.level, requirement.statement);
-        self.block(indent, "rule     ", &text);
+        let lowered = judged.filter(|level| *level != requirement.level);
+        let lowered = lowered.map(|level| format!(", judged as {level}")).unwrap_or_default();
+        let text = format!("{id} ({}{lowered}): {}", requirement.level, requirement.statement);
+        self.block(1, "rule     ", &text);
         if let Some(url) = requirement.section_url() {
-            self.whole(indent, "         ", &url);
+            self.whole(1, "         ", &url);
         }
     }
 

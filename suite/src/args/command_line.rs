@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn a_command_line_has_no_secrets() {
-        let line = "run --server https://me:secret@a:1/x@y --token secret --second-token=secret \
+        let line = "run --server https://me:secret@a:1/x@y --token my-token --second-token=secret \
                     --token-file f --only watch/* --server=http://secret@b";
         let of = |line: &str| {
             let words = ["x"].into_iter().chain(line.split_ascii_whitespace());

@@ -7,7 +7,7 @@ use kubeproof_cases::case::{Case, Edition, Level, Scope, SubjectFilter, SubjectS
 use kubeproof_harness::plan::capability_name;
 use serde::Serialize;
 
-use super::write_json;
+use super::{nothing_selected, write_json};
 use crate::args::high;
 use crate::error::Error;
 use crate::exit_code::Exit;
@@ -23,7 +23,7 @@ pub(super) fn list(list: &high::List, out: &mut dyn Write) -> Result<Exit, Error
         .filter(|case| selection.takes_case(case) && case.is_judged_by(*edition))
         .collect();
     if cases.is_empty() {
-        return Err(Error::NothingSelected);
+        return Err(nothing_selected(&catalogue, selection, *edition));
     }
     if list.json {
         write_json(out, &cases.iter().map(|case| ListedCase::of(case)).collect::<Vec<_>>())?;

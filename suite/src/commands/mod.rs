@@ -26,6 +26,9 @@ use std::io::{self, Write};
 use std::panic::resume_unwind;
 use std::thread;
 
+use kubeproof_cases::Catalogue;
+use kubeproof_cases::case::{Case, Edition};
+use kubeproof_harness::plan::Selection;
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
@@ -114,6 +117,19 @@ fn on_deep_stack(command: impl FnOnce() -> Result<Exit, Error> + Send) -> Result
         let thread = thread::Builder::new().stack_size(DEEP_STACK).spawn_scoped(scope, command);
         thread.map_err(Error::Runtime)?.join().unwrap_or_else(|panic| resume_unwind(panic))
     })
+}
+
+/// Returns why a selection has no case: all of its cases may belong to another edition.
+fn nothing_selected(catalogue: &Catalogue, selection: &Selection, edition: Edition) -> Error {
+    let mut cases = catalogue.cases.iter().filter(|case| selection.takes_case(case));
+    let is_judged = |case: &Case| case.is_judged_by(edition);
+    match cases.clone().next() {
+        Some(case) if !cases.any(is_judged) => match case.editions.last() {
+            Some(other) => Error::OtherEdition { case: case.id.clone(), edition, other: *other },
+            None => Error::NothingSelected,
+        },
+        _ => Error::NothingSelected,
+    }
 }
 
 fn write_json(out: &mut dyn Write, value: &impl serde::Serialize) -> Result<(), Error> {

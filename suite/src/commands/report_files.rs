@@ -32,7 +32,13 @@ pub(super) fn open(
     requirements: &Requirements,
 ) -> Result<Vec<Box<dyn Report>>, Error> {
     let mut reports: Vec<Box<dyn Report>> = Vec::new();
-    for (path, format) in files {
+    for (at, (path, format)) in files.iter().enumerate() {
+        if path.as_os_str() == "-" {
+            return Err(Error::NoReportFile);
+        }
+        if files.iter().take(at).any(|(other, _)| other == path) {
+            return Err(Error::SharedReportFile(path.clone()));
+        }
         reports.push(Box::new(FileReport::new(path, *format, requirements)?));
     }
     Ok(reports)

@@ -1,5 +1,6 @@
 //! Reads the file, and checks its parts that the loader would report without their names.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use kube::config::{Cluster, Context, Kubeconfig, KubeconfigError};
@@ -22,7 +23,7 @@ impl KubeconfigFile {
     pub(super) fn read(path: Option<&Path>) -> Result<Self, TargetError> {
         let read = match path {
             Some(path) => Kubeconfig::read_from(path),
-            None => Kubeconfig::read(),
+            None => read_existing(),
         };
         let name = path.map_or_else(default_name, |path| path.display().to_string());
         match read {
@@ -92,8 +93,21 @@ impl KubeconfigFile {
     }
 }
 
+/// Merges the files of the variable. Like kubectl, it passes over missing ones.
+fn read_existing() -> Result<Kubeconfig, KubeconfigError> {
+    let paths = of_variable().unwrap_or_default();
+    let mut existing = std::env::split_paths(&paths).filter(|path| path.exists());
+    let Some(first) = existing.next() else { return Kubeconfig::read() };
+    existing.try_fold(Kubeconfig::read_from(first)?, |merged, path| {
+        merged.merge(Kubeconfig::read_from(path)?)
+    })
+}
+
 fn default_name() -> String {
-    let of_variable = std::env::var_os(VARIABLE).filter(|paths| !paths.is_empty());
-    let path = of_variable.map_or_else(|| PathBuf::from("~/.kube/config"), PathBuf::from);
+    let path = of_variable().map_or_else(|| PathBuf::from("~/.kube/config"), PathBuf::from);
     path.display().to_string()
+}
+
+fn of_variable() -> Option<OsString> {
+    std::env::var_os(VARIABLE).filter(|paths| !paths.is_empty())
 }

@@ -26,6 +26,14 @@ pub(super) fn of_place(values: &Values, path: &Path) -> String {
     }
 }
 
+fn counted(count: usize, items: &str) -> String {
+    match (count, items) {
+        (1, "items") => "1 item".to_owned(),
+        (1, "events") => "1 event".to_owned(),
+        _ => format!("{count} {items}"),
+    }
+}
+
 /// Returns the name of a part of a response.
 pub(super) fn of_part(rest: &[Segment]) -> String {
     let member = |at: usize| match rest.get(at) {
@@ -207,7 +215,7 @@ impl View<'_> {
             return match self.shared.values.requests.find(&path) {
                 Some((origin, rest)) if origin.member.is_none() => {
                     let step = dotted(&path.0[..path.0.len() - rest.len()]);
-                    format!("{count} {} of `{step}`", of_part(rest))
+                    format!("{} of `{step}`", counted(count, &of_part(rest)))
                 }
                 _ => format!("{count} {path}"),
             };
@@ -228,7 +236,7 @@ impl View<'_> {
             Some(call) if TRANSPARENT.contains(&call.func_name.as_str()) => {
                 operands(call).first().map_or_else(String::new, |of| self.range_name(of, count))
             }
-            _ => format!("{count} items"),
+            _ => counted(count, "items"),
         }
     }
 

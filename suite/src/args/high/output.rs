@@ -151,7 +151,9 @@ impl low::Color {
             Self::Never => false,
             // https://no-color.org: the variable counts if it is set and not empty.
             Self::Auto => {
-                is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+                let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+                let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+                is_terminal && !is_dumb && !no_color
             }
         }
     }

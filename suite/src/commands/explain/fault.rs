@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use kubeproof_cases::Catalogue;
-use kubeproof_cases::case::Case;
+use kubeproof_cases::case::{Case, Edition};
 use kubeproof_reference_server::Fault;
 
 use crate::error::Error;
@@ -38,11 +38,15 @@ pub(super) fn write(fault: Fault, catalogue: &Catalogue, out: &mut dyn Write) ->
 
 fn write_commands(fault: Fault, cases: &[&Case], out: &mut dyn Write) -> Result<(), Error> {
     writeln!(out, "\nTry it:")?;
-    let tokens = "--token secret --user-token user";
+    let tokens = "--token my-token --user-token user";
     let listen = "--listen 127.0.0.1:8001";
     writeln!(out, "  kubeproof serve {listen} {tokens} --fault {}", fault.name())?;
-    let target = "--server http://127.0.0.1:8001 --token secret --second-token user";
+    let target = "--server http://127.0.0.1:8001 --token my-token --second-token user";
     let ids: Vec<&str> = cases.iter().take(NAMED).map(|case| case.id.as_str()).collect();
     let only = if ids.is_empty() { String::new() } else { format!(" --only {}", ids.join(" ")) };
-    Ok(writeln!(out, "  kubeproof run {target}{only}")?)
+    let is_of_head = |case: &&Case| case.is_judged_by(Edition::Head);
+    let older = cases.first().filter(|_| !cases.iter().any(is_of_head));
+    let edition = older.and_then(|case| case.editions.last());
+    let edition = edition.map(|edition| format!(" --edition {edition}")).unwrap_or_default();
+    Ok(writeln!(out, "  kubeproof run {target}{edition}{only}")?)
 }

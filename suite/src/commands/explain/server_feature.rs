@@ -37,8 +37,8 @@ pub(super) fn write_variation(variation: Variation, out: &mut dyn Write) -> Resu
     writeln!(out, "{name} (variation of the reference server)")?;
     writeln!(out, "{}", variation.summary())?;
     writeln!(out, "\nThe conventions permit it, so no case may fail. Try it:")?;
-    let listen = "--listen 127.0.0.1:8001 --token secret";
+    let listen = "--listen 127.0.0.1:8001 --token my-token";
     writeln!(out, "  kubeproof serve {listen} --variation {name}")?;
-    writeln!(out, "  kubeproof run --server http://127.0.0.1:8001 --token secret")?;
+    writeln!(out, "  kubeproof run --server http://127.0.0.1:8001 --token my-token")?;
     Ok(writeln!(out, "\n`kubeproof serve --list-variations` prints all variations.")?)
 }

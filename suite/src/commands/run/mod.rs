@@ -22,7 +22,7 @@ use self::dry_run::DryRun;
 use self::node::Node;
 use self::report_task::ReportTask;
 use self::target::RunTarget;
-use super::outcome;
+use super::{nothing_selected, outcome};
 use crate::args::high;
 use crate::error::Error;
 use crate::exit_code::Exit;
@@ -116,7 +116,10 @@ impl Session {
             () = interrupt.cancelled() => None,
         };
         match (planned, mode) {
-            (Some(Ok(plan)), _) if plan.runs.is_empty() => Err(Error::NothingSelected),
+            (Some(Ok(plan)), _) if plan.runs.is_empty() => {
+                let Self { catalogue, options, .. } = &self;
+                Err(nothing_selected(catalogue, &options.selection, options.edition))
+            }
             (Some(Ok(plan)), Mode::DryRun(dry)) => dry.print(&plan, &mut io::stdout().lock()),
             (Some(Ok(plan)), Mode::Run(reports)) => self.run_cases(plan, reports, interrupt).await,
             (Some(Err(PlanError::Target(error))), Mode::Run(reports)) => {
@@ -194,5 +197,5 @@ async fn announce_cleanup(events: Sender<Event>, interrupt: CancellationToken) {
     interrupt.cancelled().await;
     let text = "interrupted: removing the objects of the run (interrupt again to stop at once)";
     // Sending fails if the run has ended in the meantime.
-    let _ = events.send(Event::Notice(text.to_owned())).await;
+    let _ = events.send(Event::Progress(text.to_owned())).await;
 }

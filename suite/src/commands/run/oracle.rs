@@ -15,7 +15,7 @@ use super::report_task::ReportTask;
 use super::target::RunTarget;
 use super::{dry_run, limit_known_failures};
 use crate::args::high;
-use crate::commands::{outcome, report_files};
+use crate::commands::{nothing_selected, outcome, report_files};
 use crate::error::Error;
 use crate::exit_code::Exit;
 
@@ -93,7 +93,7 @@ impl ServerRun<'_> {
             () = interrupt.cancelled() => return Ok(None),
         };
         if plan.runs.is_empty() {
-            return Err(Error::NothingSelected);
+            return Err(nothing_selected(catalogue, &options.selection, options.edition));
         }
         if plan.runs_nothing() {
             return Err(Error::AllSkipped(dry_run::skip_reasons(&plan)));
