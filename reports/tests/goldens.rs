@@ -19,13 +19,8 @@ use rstest::rstest;
 
 /// Texts that no report may contain: tokens, the data of Secrets in both forms, and credentials
 /// that a case sent.
-const SECRETS: [&str; 5] = [
-    "token-of-the-admin",
-    "token-of-the-user",
-    "czNjcjN0",
-    "session-cookie",
-    "review-me",
-];
+const SECRETS: [&str; 5] =
+    ["token-of-the-admin", "token-of-the-user", "czNjcjN0", "session-cookie", "review-me"];
 
 #[rstest]
 #[case(Format::Json, "report.json")]

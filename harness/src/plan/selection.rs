@@ -38,6 +38,9 @@ pub struct Selection {
 /// A suggestion differs in at most one of this many letters.
 const LETTERS_OF_A_MISTAKE: usize = 3;
 
+/// The beginning of an id names it if it has this many letters.
+const BEGINNING: usize = 4;
+
 /// A suggestion differs in at most this many letters.
 const MISTAKES: usize = 3;
 
@@ -219,8 +222,15 @@ pub fn no_match<'a>(
 /// have an area that the text lacks.
 pub fn nearest<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
     let id = text.split('@').next().unwrap_or(text).replace(['*', '?'], "");
-    let most = (id.chars().count() / LETTERS_OF_A_MISTAKE).min(MISTAKES);
+    let letters = id.chars().count();
+    let most = (letters / LETTERS_OF_A_MISTAKE).min(MISTAKES);
+    let candidates: Vec<&str> = candidates.collect();
+    let is_longer = |candidate: &&&str| letters >= BEGINNING && candidate.starts_with(&id);
+    if let Some(longer) = candidates.iter().find(is_longer) {
+        return Some((*longer).to_owned());
+    }
     candidates
+        .into_iter()
         .map(|candidate| {
             let name = candidate.rsplit('/').next().unwrap_or(candidate);
             let whole = strsim::osa_distance(&id, candidate);

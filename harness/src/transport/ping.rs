@@ -16,9 +16,6 @@ const PATHS: [&str; 4] = ["/version", "/api", "/apis", "/healthz"];
 /// The error of the TLS library for a response in plain text.
 const NO_TLS: &str = "InvalidContentType";
 
-/// The error of the HTTP library for a response in TLS.
-const NO_HTTP: &str = "invalid HTTP version";
-
 /// The error of the TLS library for a certificate of an unknown authority.
 const UNKNOWN_AUTHORITY: &str = "UnknownIssuer";
 
@@ -154,11 +151,6 @@ impl Client {
                 return TargetError::Unreachable { server, reason, advice };
             }
             BrokenKind::Tls => Some(GIVE_AUTHORITY),
-            BrokenKind::Protocol if broken.message.contains(NO_HTTP) => {
-                let reason = "it does not speak plain HTTP".to_owned();
-                let advice = Some(format!("use {}", server.replacen("http:", "https:", 1)));
-                return TargetError::Unreachable { server, reason, advice };
-            }
             BrokenKind::Deadline => Some("it accepted the connection and sent no response"),
             BrokenKind::Protocol => {
                 Some("is it https where http was given, or no HTTP server at all?")
@@ -168,7 +160,7 @@ impl Client {
         let advice = advice.map(str::to_owned);
         // The first causes only name the layers of the library.
         let reason = match broken.kind {
-            BrokenKind::Connect => {
+            BrokenKind::Connect | BrokenKind::Protocol => {
                 broken.message.rsplit(": ").next().unwrap_or_default().to_owned()
             }
             _ => broken.message,

@@ -136,7 +136,8 @@ async fn an_unknown_issuer_is_reported_with_the_options() {
         ..TlsOptions::default()
     };
     let error = client(&server, stranger).ping(ample()).await.unwrap_err().to_string();
-    let expected = "; use --certificate-authority FILE or --insecure-skip-tls-verify";
+    let expected = "no trusted authority signed its certificate; pass its authority with \
+                    --certificate-authority FILE, or use --insecure-skip-tls-verify";
     assert!(error.ends_with(expected), "{error}");
 }
 

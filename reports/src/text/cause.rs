@@ -68,7 +68,9 @@ pub(crate) fn cause(
     let rows = if size == Size::Full { 3 } else { 1 };
     lines.names("affects  ", &compressed(&cause.results), rows);
     lines.names("blocks   ", &compressed(&cause.blocked), rows);
-    lines.clients(cause);
+    if size == Size::Full {
+        lines.clients(cause);
+    }
     // An error shows no broken rule.
     if cause.verdict != Verdict::Error {
         if let Some(id) = cause.requirement().filter(|_| size == Size::Full) {

@@ -82,10 +82,17 @@ pub(super) enum Command {
     /// Print the JSON Schema of a kind of file
     Schema(Schema),
     /// Print the completions for a shell
+    #[command(alias = "completion", after_help = INSTALL_COMPLETIONS)]
     Completions(Completions),
     /// Print a manual page
     Man(Man),
 }
+
+const INSTALL_COMPLETIONS: &str = "\
+Install the completions, and start a new shell:
+  bash: kubeproof completions bash > ~/.local/share/bash-completion/completions/kubeproof
+  zsh:  kubeproof completions zsh > \"${fpath[1]}/_kubeproof\"
+  fish: kubeproof completions fish > ~/.config/fish/completions/kubeproof.fish";
 
 #[derive(Debug, Args)]
 pub(super) struct Completions {

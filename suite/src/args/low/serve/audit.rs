@@ -33,11 +33,11 @@ pub(in crate::args) struct Audit {
     #[arg(long = "audit-log-mode", value_name = "MODE", default_value = "blocking")]
     pub(in crate::args) mode: AuditMode,
 
-    /// Replace the audit log when it has this many megabytes; 0 stands for 100
+    /// Replace the audit log when it has this many megabytes
     #[arg(
         long = "audit-log-maxsize",
         value_name = "MB",
-        default_value_t = 0,
+        default_value_t = 100,
         value_parser = number::<u64>
     )]
     pub(in crate::args) max_size: u64,
