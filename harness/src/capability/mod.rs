@@ -108,6 +108,7 @@ impl Capabilities {
         let (reached, discovery) =
             futures_util::join!(client.ping(deadline), Discovery::of(&requester, &options.wanted));
         let reached = reached?;
+        client.check_second(deadline).await?;
         let mut options = options.clone();
         if reached.problem.is_some() {
             // The word of the user is not enough for a server that may be no API at all.

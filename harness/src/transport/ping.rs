@@ -99,16 +99,13 @@ impl Client {
                     path: DISCOVERY[0],
                 })
             }
-            _ => {
-                self.check_second(deadline).await?;
-                Ok(Reached { version, problem: self.problem(strange.unwrap_or_default()) })
-            }
+            _ => Ok(Reached { version, problem: self.problem(strange.unwrap_or_default()) }),
         }
     }
 
-    /// Without this check, a run with an expired second credential would skip all cases that need
-    /// a second user, and pass.
-    async fn check_second(&self, deadline: Instant) -> Result<(), TargetError> {
+    /// Checks that the server accepts the second credential. A run with an expired one would skip
+    /// all cases that need a second user, and pass.
+    pub(crate) async fn check_second(&self, deadline: Instant) -> Result<(), TargetError> {
         if !self.has_second() {
             return Ok(());
         }

@@ -15,6 +15,8 @@ use crate::text::{clip, printable};
 
 /// The start of the name of a namespace that a run creates and removes.
 const OF_RUNS: &str = "kubeproof-";
+/// Among so few causes, the reader sees the first one.
+const FEW: usize = 5;
 /// Maximum characters of a title.
 const TITLE: usize = 100;
 /// Maximum characters of the example of a skip reason.
@@ -168,7 +170,7 @@ fn profile(document: &Document) -> Option<String> {
 
 fn fix_first(causes: &[Cause<'_>]) -> Option<String> {
     let is_decided = |cause: &&Cause<'_>| cause.verdict != Verdict::Error;
-    let first = causes.first().filter(|_| causes.len() > 1).filter(is_decided)?;
+    let first = causes.first().filter(|_| causes.len() > FEW).filter(is_decided)?;
     let title = clip(&first.title, TITLE);
     let blocks = match first.blocked.len() {
         0 => String::new(),

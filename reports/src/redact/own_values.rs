@@ -11,6 +11,9 @@ use kubeproof_harness::exchange::{Exchange, parse_json};
 use kubeproof_harness::transport::data_forms;
 use serde_json::Value;
 
+/// In bytes. A second parsed copy of a larger body would take too much memory.
+const LARGE: usize = 256 << 10;
+
 /// Returns the data of the requests of a case, in plain text and base64. A value that a response
 /// had before is not the case's own.
 pub(super) fn own_values(exchanges: &[NamedExchange]) -> BTreeSet<String> {
@@ -37,7 +40,10 @@ pub(super) fn own_values(exchanges: &[NamedExchange]) -> BTreeSet<String> {
 
 fn received(exchange: &Exchange) -> Vec<String> {
     let Some(response) = exchange.response() else { return Vec::new() };
-    let body = parse_json(&response.body).map(|body| data_of(&body)).unwrap_or_default();
+    // No case copies the data of such a large response.
+    let is_large = response.body.len() > LARGE;
+    let body = if is_large { None } else { parse_json(&response.body) };
+    let body = body.map(|body| data_of(&body)).unwrap_or_default();
     let events = response.events.iter().flat_map(|event| data_of(&event.object));
     body.into_iter().chain(events).collect()
 }
