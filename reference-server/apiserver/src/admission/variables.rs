@@ -42,14 +42,8 @@ pub(super) fn roots(attributes: &Attributes<'_>, object: &Value, old: Option<&Va
     let mut fields = request(attributes, object);
     fields["requestKind"] = fields["kind"].clone();
     fields["requestResource"] = fields["resource"].clone();
-    for field in ["subResource", "requestSubResource", "name", "namespace"] {
-        if fields[field].is_null() {
-            fields[field] = if field == "requestSubResource" {
-                attributes.info.subresource.as_str().into()
-            } else {
-                "".into()
-            };
-        }
+    if let Some(subresource) = fields.get("subResource").cloned() {
+        fields["requestSubResource"] = subresource;
     }
     roots.set("request", &fields);
     roots.set("object", object);
