@@ -11,8 +11,10 @@ pub fn object_meta() -> Arc<Schema> {
     Arc::clone(&SCHEMA)
 }
 
-/// Adds the fields of every object: `apiVersion`, `kind` and `metadata`.
-pub fn with_type_meta(schema: Schema) -> Schema {
+/// Adds the fields of every object: `apiVersion`, `kind` and `metadata`. Limits that the schema
+/// declares for `metadata` stay.
+pub fn with_type_meta(mut schema: Schema) -> Schema {
+    schema.metadata_limits = schema.properties.get("metadata").cloned();
     schema.field("apiVersion", string()).field("kind", string()).field("metadata", object_meta())
 }
 
@@ -67,6 +69,19 @@ mod tests {
         let mut metadata = serde_json::json!({"generation": 0, "deletionGracePeriodSeconds": 0});
         object_meta().prune(&mut metadata);
         assert_eq!(metadata, serde_json::json!({"deletionGracePeriodSeconds": 0}));
+    }
+
+    #[test]
+    fn limits_of_names_are_validated_and_not_published() {
+        let name = serde_json::json!({"type": "string", "maxLength": 3});
+        let metadata = serde_json::json!({"type": "object", "properties": {"name": name}});
+        let document = serde_json::json!({"type": "object", "properties": {"metadata": metadata}});
+        let schema = with_type_meta(Schema::from_openapi(&document).unwrap());
+        let object = |name: &str| serde_json::json!({"metadata": {"name": name, "uid": "u"}});
+        let errors = schema.validate(&object("abcd"), None);
+        assert_eq!(errors.iter().map(|error| &*error.field).collect::<Vec<_>>(), ["metadata.name"]);
+        assert!(schema.validate(&object("abc"), None).is_empty());
+        assert!(!schema.to_openapi().to_string().contains("maxLength"));
     }
 
     #[test]

@@ -118,6 +118,9 @@ pub struct Schema {
     pub order: Vec<&'static str>,
     /// An object has one of these fields.
     pub union: Option<Union>,
+    /// The limits of `metadata.name` and `metadata.generateName` that a definition declares. They
+    /// are not published.
+    pub metadata_limits: Option<Arc<Schema>>,
     /// The server removes the field from each write, because its feature is off.
     pub disabled: bool,
     /// Keywords that are published unchanged: `x-kubernetes-validations`, `externalDocs` and

@@ -104,6 +104,10 @@ impl Walk {
                 self.push(FieldError::required(path.field(name).to_string(), ""));
             }
         }
+        if let (Some(limits), Some(metadata)) = (&schema.metadata_limits, fields.get("metadata")) {
+            let old = old.and_then(|old| old.get("metadata"));
+            self.node(limits, metadata, old, (path.field("metadata"), typed));
+        }
         if schema.embedded_resource {
             for error in embedded::mistakes(fields, path) {
                 self.push(error);
