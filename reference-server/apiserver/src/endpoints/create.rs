@@ -16,6 +16,7 @@ use crate::endpoints::reviews;
 use crate::http::negotiate::Target;
 use crate::http::query::WriteOptions;
 use crate::http::respond::ApiResponse;
+use crate::registry::crd::strategy as definitions;
 use kubeproof_apimachinery::object::validation::metadata;
 use kubeproof_apimachinery::object::{Object, timestamp, uuid};
 use kubeproof_apimachinery::patch::apply::Operation;
@@ -188,6 +189,18 @@ fn own(call: &Call, object: &mut Value, origin: Origin<'_>) -> Result<(), ApiErr
     Ok(())
 }
 
+/// Rejects a custom resource whose definition is being deleted. Otherwise, a client could create it
+/// after the deletion of the others.
+fn check_definition(call: &Call, write: &Write<'_>, name: &str) -> Result<(), ApiError> {
+    let definition = Key::new("", format!("{}.{}", call.ty.plural, call.ty.group));
+    let found = call.ty.custom.then(|| write.get(definitions::TABLE, &definition)).flatten();
+    if found.is_some_and(|found| found.facts.deleting) {
+        let what = "create not allowed while custom resource definition is terminating";
+        return Err(ApiError::forbidden(call.ty.resource(), name, what));
+    }
+    Ok(())
+}
+
 enum CommitError {
     Taken {
         deleting: bool,
@@ -213,6 +226,7 @@ async fn commit(
             call.api.disabled_capabilities,
         )
         .map_err(CommitError::Other)?;
+        check_definition(call, write, object.meta("name")).map_err(CommitError::Other)?;
         match write.get(&call.ty.table, &draft.key) {
             Some(existing) => Err(CommitError::Taken { deleting: existing.facts.deleting }),
             None if dry_run => Ok(()),
