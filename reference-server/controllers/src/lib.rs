@@ -3,6 +3,7 @@
 mod api_services;
 mod certificates;
 mod custom_resource;
+mod definition_names;
 mod finalizer;
 mod followed;
 mod garbage_collector;
@@ -18,9 +19,11 @@ mod volume_protection;
 use kubeproof_apiserver::certificates::CertificateAuthority;
 use kubeproof_apiserver::loopback::Client;
 
-/// Starts the controller that finishes the deletion of definitions. It is part of kube-apiserver.
+/// Starts the controllers that finish the deletion of definitions, and that accept the names which
+/// it frees. They are part of kube-apiserver.
 pub fn start_custom_resources(client: &Client) {
     custom_resource::start(client);
+    definition_names::start(client);
 }
 
 /// Registers the groups that the server itself serves, and starts the controller that registers

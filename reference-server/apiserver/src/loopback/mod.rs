@@ -15,8 +15,9 @@ use crate::admission::{resource_quota, type_checking};
 use crate::authentication::User;
 use crate::endpoints::commit::{Commit, commit, update_latest};
 use crate::endpoints::{aggregation, bootstrap, lifecycle};
-use crate::registry::{Lookup, ResourceType};
+use crate::registry::{Lookup, ResourceType, crd};
 use crate::server::ApiServer;
+use kubeproof_apimachinery::object::timestamp;
 use kubeproof_apimachinery::patch::apply::{Operation, Owner, Reach, Write};
 use kubeproof_apimachinery::request::ResourceInfo;
 use kubeproof_apimachinery::status::ApiError;
@@ -246,6 +247,11 @@ impl Client {
     /// Returns what the status of a validating admission policy shows about its expressions.
     pub fn type_checking(&self, policy: &Value) -> Value {
         type_checking(&policy["spec"], &self.api.registry.current())
+    }
+
+    /// Returns the status of a custom resource definition among all definitions.
+    pub fn definition_status(&self, definition: &Value, all: &[Value]) -> Value {
+        crd::status(definition, all, &timestamp(0))
     }
 
     /// Returns a receiver that wakes when a request that uses a quota has finished.
