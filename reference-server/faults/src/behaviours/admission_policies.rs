@@ -3,6 +3,7 @@
 use http::{Method, StatusCode, header};
 use serde_json::{Value, json};
 
+use super::policy_operations::replace_operation;
 use super::support::{is_create, remove, rewrite};
 use super::validation::{field, ignoring};
 use crate::exchange::{Request, Response};
@@ -75,13 +76,9 @@ fn policies(fault: Fault) -> Option<Box<dyn Middleware>> {
                 operations.retain(|operation| operation != "DELETE");
             }
         }),
-        Fault::PoliciesIgnoreUpdates => policy_rules(|rule| {
-            // A rule needs an operation. No resource of the suite has this one.
-            let operations = rule["operations"].as_array_mut().into_iter().flatten();
-            for operation in operations.filter(|operation| *operation == "UPDATE") {
-                *operation = json!("CONNECT");
-            }
-        }),
+        Fault::PoliciesIgnoreUpdates => {
+            policy_rules(|rule| replace_operation(rule, "UPDATE", "CONNECT"))
+        }
         Fault::PolicyNamesIgnored => policy_rules(|rule| drop(remove(rule, "resourceNames"))),
         Fault::BrokenPoliciesAccepted => only(
             |request| request.target().resource == "validatingadmissionpolicies",
@@ -147,7 +144,7 @@ fn failures(fault: Fault) -> Option<Box<dyn Middleware>> {
 }
 
 /// Edits the objects that a client creates to configure admission.
-fn configured(
+pub(super) fn configured(
     plural: &'static str,
     edit: impl Fn(&mut Value) + Send + Sync + 'static,
 ) -> Box<dyn Middleware> {
@@ -160,7 +157,9 @@ fn configured(
 }
 
 /// Edits the rules of the policies that a client creates.
-fn policy_rules(edit: impl Fn(&mut Value) + Send + Sync + 'static) -> Box<dyn Middleware> {
+pub(super) fn policy_rules(
+    edit: impl Fn(&mut Value) + Send + Sync + 'static,
+) -> Box<dyn Middleware> {
     configured("validatingadmissionpolicies", move |policy| {
         let rules = policy.pointer_mut("/spec/matchConstraints/resourceRules");
         rules.and_then(Value::as_array_mut).into_iter().flatten().for_each(&edit);
@@ -175,7 +174,7 @@ fn without_constraint(name: &'static str) -> Box<dyn Middleware> {
 }
 
 /// Edits the webhooks that a client creates.
-fn webhooks(edit: impl Fn(&mut Value) + Send + Sync + 'static) -> Box<dyn Middleware> {
+pub(super) fn webhooks(edit: impl Fn(&mut Value) + Send + Sync + 'static) -> Box<dyn Middleware> {
     configured("validatingwebhookconfigurations", move |configuration| {
         configuration["webhooks"].as_array_mut().into_iter().flatten().for_each(&edit);
     })

@@ -9,8 +9,8 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::support::{
-    MERGE_PATCH, delete_options, edit_delete_options, is_create, is_delete, is_dry_delete, meta,
-    rewrite,
+    MERGE_PATCH, created, delete_options, edit_delete_options, is_create, is_delete, is_dry_delete,
+    meta, rewrite,
 };
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, edit_objects, requests, uncompressed};
@@ -35,6 +35,13 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                     }
                 });
             }
+        }),
+        Fault::EveryDependentBlocks => created(|_, object| {
+            let owners = object["metadata"]["ownerReferences"].as_array_mut();
+            owners
+                .into_iter()
+                .flatten()
+                .for_each(|owner| owner["blockOwnerDeletion"] = true.into());
         }),
         Fault::OrphansDeleted => around(|mut request, next| {
             if policy(&request) == "Orphan" {

@@ -3,6 +3,7 @@
 //! | files | faults of |
 //! | --- | --- |
 //! | `creates`, `generated_names`, `write_options`, `validation`, `decoding` | creates |
+//! | `strictness` | strict validation of fields |
 //! | `builtin_rules`, `defaults`, `dry_runs` | rules and defaults of built-in kinds, dry runs |
 //! | `repairs`, `limits`, `matching` | values that are changed, limits, spelling |
 //! | `reads`, `lists`, `pages`, `selectors`, `tables`, `negotiation` | reads and lists |
@@ -16,12 +17,13 @@
 //! | `watches`, `watch_starts`, `watch_streams`, `selections` | watches |
 //! | `objects`, `timestamps`, `values`, `uids`, `statuses`, `config_maps` | stored objects |
 //! | `definitions`, `definition_versions`, `conversion` | custom resource definitions |
+//! | `definition_life`, `service_ports` | deleted definitions, ports of services |
 //! | `schemas`, `rules`, `rule_costs`, `formats` | the schemas of custom resources |
 //! | `discovery`, `openapi`, `caches`, `paths`, `routing` | discovery and paths |
 //! | `health`, `server_documents` | the health endpoints, documents about the server |
-//! | `authentication`, `authorization`, `reviews`, `tokens` | users and permissions |
+//! | `authentication`, `authorization`, `roles`, `reviews`, `tokens` | users and permissions |
 //! | `logs`, `proxies`, `proxy_credentials`, `streams` | pods |
-//! | `admission_policies` | admission policies and webhooks |
+//! | `admission_policies`, `policy_operations` | admission policies and webhooks |
 //! | `flashes`, `unchecked`, `timeouts` | short-lived states and missing validation |
 //!
 //! `support`, `served`, `identity`, `overrides` and `overlays` have helpers for several files. Each
@@ -44,6 +46,7 @@ mod conversion;
 mod creates;
 mod decoding;
 mod defaults;
+mod definition_life;
 mod definition_versions;
 mod definitions;
 mod delete_options;
@@ -75,12 +78,14 @@ mod parts;
 mod patch_forms;
 mod patches;
 mod paths;
+mod policy_operations;
 mod protobuf;
 mod proxies;
 mod proxy_credentials;
 mod reads;
 mod repairs;
 mod reviews;
+mod roles;
 mod routing;
 mod rule_costs;
 mod rules;
@@ -90,10 +95,12 @@ mod selections;
 mod selectors;
 mod served;
 mod server_documents;
+mod service_ports;
 mod status_parts;
 mod status_writes;
 mod statuses;
 mod streams;
+mod strictness;
 mod subresource_writes;
 mod support;
 mod tables;
@@ -140,6 +147,7 @@ const PARTS: &[Part] = &[
     creates::of,
     decoding::of,
     defaults::of,
+    definition_life::of,
     definition_versions::of,
     definitions::of,
     delete_options::of,
@@ -165,12 +173,14 @@ const PARTS: &[Part] = &[
     patch_forms::of,
     patches::of,
     paths::of,
+    policy_operations::of,
     protobuf::of,
     proxies::of,
     proxy_credentials::of,
     reads::of,
     repairs::of,
     reviews::of,
+    roles::of,
     routing::of,
     rule_costs::of,
     formats::of,
@@ -180,10 +190,12 @@ const PARTS: &[Part] = &[
     selections::of,
     selectors::of,
     server_documents::of,
+    service_ports::of,
     status_parts::of,
     status_writes::of,
     statuses::of,
     streams::of,
+    strictness::of,
     subresource_writes::of,
     tables::of,
     timeouts::of,

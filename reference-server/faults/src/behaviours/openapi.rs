@@ -1,5 +1,7 @@
 //! OpenAPI documents that do not describe what the server does, or break rules of API design.
 
+use std::sync::{Mutex, PoisonError};
+
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use serde_json::{Map, Value};
@@ -10,6 +12,9 @@ use crate::patch;
 use crate::set::Fault;
 
 const KINDS: &str = "x-kubernetes-group-version-kind";
+
+/// A part of the paths and definitions of the custom resources of the suite.
+const CUSTOM: &str = "kubeproof";
 
 /// The definitions that a fault changes: the end of their name, and a merge patch.
 const DEFINITIONS: [(Fault, &str, &str); 14] = [
@@ -117,14 +122,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             }
         }),
         Fault::OpenApiPromisesOperations => ("/openapi/v3/", promise_operations),
-        Fault::OpenApiV2WithoutMergeKeys => {
-            ("/openapi/v2", |document| remove_fields(document, &["x-kubernetes-patch-merge-key"]))
-        }
-        Fault::OpenApiV2FallsBehind => ("/openapi/v2", |document| {
-            for (_, operations) in paths(document) {
-                operations.remove("patch");
-            }
-        }),
+        Fault::OpenApiKeepsDeletedDefinitions => return Some(keeping_paths()),
         Fault::OpenApiIndexIncomplete => ("/openapi/v3", |document| {
             if let Some(paths) = document["paths"].as_object_mut() {
                 paths.remove("apis/apps/v1");
@@ -133,12 +131,34 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::OpenapiProtobufFallsBehind => {
             return Some(around(|request, next| Box::pin(protobuf_falls_behind(request, next))));
         }
-        _ => return None,
+        _ => ("/openapi/v2", v2_edit(fault)?),
     };
     let applies = move |request: &Request| {
         if path.ends_with('/') { request.path.starts_with(path) } else { request.path == path }
     };
     Some(only(applies, documents(move |_, document| edit(document))))
+}
+
+/// Edits of OpenAPI v2 alone.
+fn v2_edit(fault: Fault) -> Option<fn(&mut Value)> {
+    Some(match fault {
+        Fault::OpenApiV2WithoutMergeKeys => {
+            |document| remove_fields(document, &["x-kubernetes-patch-merge-key"])
+        }
+        Fault::OpenApiV2WithoutCustomResources => |document| {
+            for part in ["paths", "definitions"] {
+                if let Some(entries) = document[part].as_object_mut() {
+                    entries.retain(|name, _| !name.contains(CUSTOM));
+                }
+            }
+        },
+        Fault::OpenApiV2FallsBehind => |document| {
+            for (_, operations) in paths(document) {
+                operations.remove("patch");
+            }
+        },
+        _ => return None,
+    })
 }
 
 /// Applies merge patches to the definitions whose names have these ends.
@@ -157,6 +177,23 @@ fn patch_definitions(document: &mut Value, patches: &[(&str, &str)]) {
             patch::merge(definition, &patch);
         }
     }
+}
+
+/// Shows each path of a custom resource that OpenAPI v2 ever had.
+fn keeping_paths() -> Box<dyn Middleware> {
+    let seen: Mutex<Map<String, Value>> = Mutex::default();
+    let applies = |request: &Request| request.path == "/openapi/v2";
+    let edit = move |_: &Request, document: &mut Value| {
+        let Some(paths) = document["paths"].as_object_mut() else { return };
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        for (path, operations) in paths.iter().filter(|(path, _)| path.contains(CUSTOM)) {
+            seen.entry(path).or_insert_with(|| operations.clone());
+        }
+        for (path, operations) in seen.iter() {
+            paths.entry(path).or_insert_with(|| operations.clone());
+        }
+    };
+    only(applies, documents(edit))
 }
 
 fn remove_kinds(document: &mut Value) {

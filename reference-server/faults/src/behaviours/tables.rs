@@ -67,8 +67,29 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             |request| !request.target().name.is_empty(),
             |cells| cells.iter_mut().skip(1).for_each(|cell| *cell = Value::Null),
         ),
+        _ => return custom_cells(fault),
+    })
+}
+
+/// Faults in the cells of custom resources.
+fn custom_cells(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::CustomCellsAreText => cells(is_custom, |cells| {
+            for cell in cells.iter_mut().filter(|cell| !cell.is_string() && !cell.is_null()) {
+                *cell = cell.to_string().into();
+            }
+        }),
+        Fault::MissingCellsAreUnknown => cells(is_custom, |cells| {
+            for cell in cells.iter_mut().filter(|cell| cell.is_null()) {
+                *cell = "<unknown>".into();
+            }
+        }),
         _ => return None,
     })
+}
+
+fn is_custom(request: &Request) -> bool {
+    request.target().is_custom()
 }
 
 fn is_list(request: &Request) -> bool {

@@ -1,0 +1,161 @@
+//! Admission policies and webhooks that apply to other operations than they should, or that do not
+//! follow changes.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::admission_policies::{configured, policy_rules, webhooks};
+use super::support::{everywhere, is_delete, is_update};
+use crate::middleware::{Middleware, requests};
+use crate::set::Fault;
+
+/// The middleware of a fault of this file.
+pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
+    operations(fault).or_else(|| expressions(fault)).or_else(|| changes(fault))
+}
+
+/// Faults in the operations and subresources for which admission runs.
+fn operations(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::PoliciesIgnoreConnections => {
+            policy_rules(|rule| replace_operation(rule, "CONNECT", "UPDATE"))
+        }
+        Fault::PoliciesIgnoreSubresources => policy_rules(|rule| {
+            if let Some(resources) = rule["resources"].as_array_mut()
+                && resources.iter().any(|resource| !is_subresource(resource))
+            {
+                resources.retain(|resource| !is_subresource(resource));
+            }
+        }),
+        Fault::PoliciesCoverSubresources => policy_rules(|rule| {
+            if let Some(resources) = rule["resources"].as_array_mut() {
+                let statuses = resources.iter().filter(|resource| !is_subresource(resource));
+                let statuses = statuses.filter_map(|resource| resource.as_str());
+                let statuses: Vec<Value> =
+                    statuses.map(|resource| format!("{resource}/status").into()).collect();
+                resources.extend(statuses);
+            }
+        }),
+        Fault::PoliciesSeeNoOldObject => configured("validatingadmissionpolicies", |policy| {
+            everywhere(&mut policy["spec"], &mut |value| {
+                if let Value::String(text) = value {
+                    *text = text.replace("oldObject", "object");
+                }
+            });
+        }),
+        Fault::MutatingPoliciesRunOnce => configured("mutatingadmissionpolicies", |policy| {
+            policy["spec"]["reinvocationPolicy"] = json!("Never");
+        }),
+        Fault::MutatingPoliciesIgnoreUpdates => configured("mutatingadmissionpolicies", |policy| {
+            let rules = policy.pointer_mut("/spec/matchConstraints/resourceRules");
+            for rule in rules.and_then(Value::as_array_mut).into_iter().flatten() {
+                replace_operation(rule, "UPDATE", "CONNECT");
+            }
+        }),
+        Fault::WebhooksIgnoreUpdates => {
+            webhook_rules(|rule| replace_operation(rule, "UPDATE", "CONNECT"))
+        }
+        Fault::WebhooksIgnoreDeletions => {
+            webhook_rules(|rule| replace_operation(rule, "DELETE", "CONNECT"))
+        }
+        Fault::MutatingWebhooksIgnored => {
+            configured("mutatingwebhookconfigurations", |configuration| {
+                for webhook in configuration["webhooks"].as_array_mut().into_iter().flatten() {
+                    webhook["failurePolicy"] = json!("Ignore");
+                }
+            })
+        }
+        _ => return None,
+    })
+}
+
+/// Faults in the expressions of policies.
+fn expressions(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::PolicyAuthorizerAllowsAll => decisions(".allowed() || true"),
+        Fault::PolicyAuthorizerDeniesAll => decisions(".allowed() && false"),
+        Fault::PolicyJsonPatchesIgnored => configured("mutatingadmissionpolicies", |policy| {
+            for mutation in policy["spec"]["mutations"].as_array_mut().into_iter().flatten() {
+                if let Some(Value::String(text)) = mutation.pointer_mut("/jsonPatch/expression") {
+                    *text = format!("({text}).filter(operation, false)");
+                }
+            }
+        }),
+        Fault::PoliciesMatchExactly => configured("validatingadmissionpolicies", |policy| {
+            policy["spec"]["matchConstraints"]["matchPolicy"] = json!("Exact");
+        }),
+        _ => return None,
+    })
+}
+
+/// Replaces the decisions of the authorizer in the validations of policies.
+fn decisions(decision: &'static str) -> Box<dyn Middleware> {
+    configured("validatingadmissionpolicies", move |policy| {
+        for validation in policy["spec"]["validations"].as_array_mut().into_iter().flatten() {
+            if let Some(Value::String(text)) = validation.get_mut("expression") {
+                *text = text.replace(".allowed()", decision);
+            }
+        }
+    })
+}
+
+/// Faults in how admission follows changes of its configuration.
+fn changes(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::ChangedPoliciesIgnored => requests(|request| {
+            if is_update(request) && request.target().resource == "validatingadmissionpolicies" {
+                request.edit_query(|query| query.set("dryRun", "All"));
+            }
+        }),
+        // The second deletion of a binding removes it, so that a run can clean up.
+        Fault::RemovedBindingsDeny => {
+            let removed: Mutex<HashSet<String>> = Mutex::default();
+            requests(move |request| {
+                let is_binding = request.target().resource == "validatingadmissionpolicybindings";
+                if !is_binding || !is_delete(request) || request.method != Method::DELETE {
+                    return;
+                }
+                let mut removed = removed.lock().unwrap_or_else(PoisonError::into_inner);
+                if removed.insert(request.path.clone()) && request.body.is_empty() {
+                    request.edit_query(|query| query.set("dryRun", "All"));
+                }
+            })
+        }
+        _ => return None,
+    })
+}
+
+/// Replaces an operation of a rule by one that the resources of the suite do not have. A rule needs
+/// an operation.
+pub(super) fn replace_operation(rule: &mut Value, from: &str, to: &str) {
+    let operations = rule["operations"].as_array_mut().into_iter().flatten();
+    for operation in operations.filter(|operation| *operation == from) {
+        *operation = json!(to);
+    }
+}
+
+fn is_subresource(resource: &Value) -> bool {
+    resource.as_str().is_some_and(|name| name.contains('/'))
+}
+
+/// Edits the rules of the validating webhooks that a client creates.
+fn webhook_rules(edit: fn(&mut Value)) -> Box<dyn Middleware> {
+    webhooks(move |webhook| {
+        webhook["rules"].as_array_mut().into_iter().flatten().for_each(edit);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_operation_of_a_rule_is_replaced() {
+        let mut rule = json!({ "operations": ["CREATE", "UPDATE"] });
+        replace_operation(&mut rule, "UPDATE", "CONNECT");
+        assert_eq!(rule, json!({ "operations": ["CREATE", "CONNECT"] }));
+    }
+}

@@ -1,0 +1,92 @@
+//! Roles whose wildcards and aggregation rules have another effect than they should. Most of these
+//! faults change a role on its way to the server.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::support::{created, remove};
+use crate::middleware::{Middleware, objects};
+use crate::set::Fault;
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// The middleware of a fault of this file.
+pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
+    let edit: fn(&mut Value) = match fault {
+        Fault::RoleWildcardsIgnored => |role| {
+            for field in ["apiGroups", "resources", "verbs"] {
+                edit_rules(role, field, |text| {
+                    if text.contains('*') {
+                        *text = text.replace('*', "none");
+                    }
+                });
+            }
+        },
+        Fault::RoleWildcardsMatchPrefixes => |role| {
+            edit_rules(role, "resources", |text| {
+                if text == "pods/*" {
+                    *text = "pods/status".to_owned();
+                }
+            });
+        },
+        Fault::PathWildcardsIgnored => |role| {
+            edit_rules(role, "nonResourceURLs", |text| {
+                if text.len() > 1 {
+                    *text = text.trim_end_matches('*').to_owned();
+                }
+            });
+        },
+        Fault::AggregationRulesIgnored => |role| drop(remove(role, "aggregationRule")),
+        Fault::AggregatedRulesStay => return Some(keeping_rules()),
+        _ => return None,
+    };
+    Some(created(move |request, role| {
+        let target = request.target();
+        if target.group == GROUP && target.resource.ends_with("roles") {
+            edit(role);
+        }
+    }))
+}
+
+/// Edits the texts in a field of all rules of a role.
+fn edit_rules(role: &mut Value, field: &str, edit: fn(&mut String)) {
+    let rules = role.get_mut("rules").and_then(Value::as_array_mut).into_iter().flatten();
+    for text in rules.filter_map(|rule| rule.get_mut(field)?.as_array_mut()).flatten() {
+        if let Value::String(text) = text {
+            edit(text);
+        }
+    }
+}
+
+/// Shows each rule that a role with an aggregation rule ever had.
+fn keeping_rules() -> Box<dyn Middleware> {
+    let seen: Mutex<HashMap<String, Vec<Value>>> = Mutex::default();
+    objects(move |request, role| {
+        if request.target().resource != "clusterroles" || !role["aggregationRule"].is_object() {
+            return;
+        }
+        let uid = role["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let rules = seen.entry(uid).or_default();
+        for rule in role["rules"].as_array().into_iter().flatten() {
+            if !rules.contains(rule) {
+                rules.push(rule.clone());
+            }
+        }
+        role["rules"] = json!(rules);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_field_of_the_rules_is_edited() {
+        let mut role = json!({ "rules": [{ "verbs": ["*"], "resources": ["a/*"] }] });
+        edit_rules(&mut role, "resources", |text| *text = text.replace('*', "none"));
+        assert_eq!(role, json!({ "rules": [{ "verbs": ["*"], "resources": ["a/none"] }] }));
+    }
+}
