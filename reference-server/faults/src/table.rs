@@ -2062,6 +2062,15 @@ other mistake."
                 "The cells of custom resources in tables are strings."
             MissingCellsAreUnknown "missing-cells-are-unknown"
                 "Cells of missing fields of custom resources are `<unknown>`."
+            VersionsSortedAsText "versions-sorted-as-text"
+                "Discovery sorts the versions of custom resources as text."
+            RemovedFieldsStillRead "removed-fields-still-read"
+                "Objects keep fields that their definition no longer has."
+            ClusterWatchesWithoutDeletions "cluster-watches-without-deletions"
+                "Watches of custom resources across the cluster send no deletions."
+            ChangedRolesIgnored "changed-roles-ignored" "A change of a role is not stored."
+            RemovedBindingsGrant "removed-bindings-grant"
+                "A role binding remains in effect after its deletion."
         }
     };
 }

@@ -40,12 +40,12 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             }
         }),
         Fault::UnservedVersionsStay => each_version(|version| version["served"] = json!(true)),
-        // The first version of a definition has the generation 1.
-        Fault::ChangedDefinitionsKeepTheirForm => definitions(|crd| {
-            let is_changed = crd["metadata"]["generation"].as_i64().is_some_and(|it| it > 1);
-            let versions = crd["spec"]["versions"].as_array_mut().into_iter().flatten();
-            for version in versions.filter(|_| is_changed) {
-                remove(version, "subresources");
+        Fault::ChangedDefinitionsKeepTheirForm => {
+            each_changed_version(|version| drop(remove(version, "subresources")))
+        }
+        Fault::RemovedFieldsStillRead => each_changed_version(|version| {
+            if let Some(spec) = version.pointer_mut("/schema/openAPIV3Schema/properties/spec") {
+                spec["x-kubernetes-preserve-unknown-fields"] = json!(true);
             }
         }),
         _ => return None,
@@ -56,6 +56,15 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
 fn each_version(edit: fn(&mut Value)) -> Box<dyn Middleware> {
     definitions(move |crd| {
         crd["spec"]["versions"].as_array_mut().into_iter().flatten().for_each(edit);
+    })
+}
+
+/// Changes the versions of each definition that is not new. A new one has the generation 1.
+fn each_changed_version(edit: fn(&mut Value)) -> Box<dyn Middleware> {
+    definitions(move |crd| {
+        if crd["metadata"]["generation"].as_i64().is_some_and(|generation| generation > 1) {
+            crd["spec"]["versions"].as_array_mut().into_iter().flatten().for_each(edit);
+        }
     })
 }
 

@@ -173,6 +173,18 @@ fn group(fault: Fault) -> Option<Edit> {
                 push(group, "versions", version);
             }
         },
+        Fault::VersionsSortedAsText => |document| {
+            // The aggregated document is another one, and must agree for built-in groups.
+            let is_custom = |group: &&mut Value| {
+                group["name"].as_str().is_some_and(|name| name.contains("kubeproof"))
+            };
+            for group in groups(document).into_iter().filter(is_custom) {
+                if let Some(versions) = group["versions"].as_array_mut() {
+                    versions.sort_by_key(|version| version["version"].to_string());
+                    group["preferredVersion"] = versions.first().cloned().unwrap_or_default();
+                }
+            }
+        },
         _ => return None,
     })
 }

@@ -1,14 +1,10 @@
 //! Admission policies and webhooks that apply to other operations than they should, or that do not
 //! follow changes.
 
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
-
-use http::Method;
 use serde_json::{Value, json};
 
 use super::admission_policies::{configured, policy_rules, webhooks};
-use super::support::{everywhere, is_delete, is_update};
+use super::support::{everywhere, first_deletions_are_dry, is_update};
 use crate::middleware::{Middleware, requests};
 use crate::set::Fault;
 
@@ -110,20 +106,7 @@ fn changes(fault: Fault) -> Option<Box<dyn Middleware>> {
                 request.edit_query(|query| query.set("dryRun", "All"));
             }
         }),
-        // The second deletion of a binding removes it, so that a run can clean up.
-        Fault::RemovedBindingsDeny => {
-            let removed: Mutex<HashSet<String>> = Mutex::default();
-            requests(move |request| {
-                let is_binding = request.target().resource == "validatingadmissionpolicybindings";
-                if !is_binding || !is_delete(request) || request.method != Method::DELETE {
-                    return;
-                }
-                let mut removed = removed.lock().unwrap_or_else(PoisonError::into_inner);
-                if removed.insert(request.path.clone()) && request.body.is_empty() {
-                    request.edit_query(|query| query.set("dryRun", "All"));
-                }
-            })
-        }
+        Fault::RemovedBindingsDeny => first_deletions_are_dry("validatingadmissionpolicybindings"),
         _ => return None,
     })
 }

@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
-use super::support::{created, remove};
-use crate::middleware::{Middleware, objects};
+use super::support::{created, first_deletions_are_dry, is_update, remove};
+use crate::middleware::{Middleware, objects, requests};
 use crate::set::Fault;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -40,6 +40,16 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         },
         Fault::AggregationRulesIgnored => |role| drop(remove(role, "aggregationRule")),
         Fault::AggregatedRulesStay => return Some(keeping_rules()),
+        Fault::ChangedRolesIgnored => {
+            return Some(requests(|request| {
+                let is_role =
+                    request.target().group == GROUP && request.target().resource == "roles";
+                if is_role && is_update(request) {
+                    request.edit_query(|query| query.set("dryRun", "All"));
+                }
+            }));
+        }
+        Fault::RemovedBindingsGrant => return Some(first_deletions_are_dry("rolebindings")),
         _ => return None,
     };
     Some(created(move |request, role| {

@@ -1,5 +1,8 @@
 //! Helpers that the middleware of several parts of the API share.
 
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
 use http::header::{self, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
 use kubeproof_apimachinery::request::ResourceInfo;
@@ -166,6 +169,20 @@ pub(super) fn admin_headers(request: &Request, server: &Upstream) -> HeaderMap {
 pub(super) async fn current_version(server: &Upstream, target: &ResourceInfo) -> Option<String> {
     let list = server.read(&format!("{}?limit=1", target.collection())).await?;
     list["metadata"]["resourceVersion"].as_str().map(str::to_owned)
+}
+
+/// Turns the first deletion of each object of a resource into a dry run. The second one deletes the
+/// object, so that a run can clean up.
+pub(super) fn first_deletions_are_dry(resource: &'static str) -> Box<dyn Middleware> {
+    let seen: Mutex<HashSet<String>> = Mutex::default();
+    requests(move |request| {
+        if is_delete(request) && request.target().resource == resource && request.body.is_empty() {
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            if seen.insert(request.path.clone()) {
+                request.edit_query(|query| query.set("dryRun", "All"));
+            }
+        }
+    })
 }
 
 /// A version of this server as a number; 0 if it is none.

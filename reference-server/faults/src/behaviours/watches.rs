@@ -12,6 +12,13 @@ use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
+    if fault == Fault::ClusterWatchesWithoutDeletions {
+        return Some(events(|request| {
+            let target = request.target();
+            let applies = target.is_custom() && target.namespace.is_empty();
+            move |event| if applies && event["type"] == "DELETED" { vec![] } else { vec![event] }
+        }));
+    }
     lost(fault).or_else(|| changed(fault)).or_else(|| bookmarks(fault))
 }
 
