@@ -2071,6 +2071,10 @@ other mistake."
             ChangedRolesIgnored "changed-roles-ignored" "A change of a role is not stored."
             RemovedBindingsGrant "removed-bindings-grant"
                 "A role binding remains in effect after its deletion."
+            MutationsUnchecked "mutations-unchecked"
+                "Numbers that a mutating policy sets are not validated."
+            TerminatingNamespacesKeepCustomResources "terminating-namespaces-keep-custom-resources"
+                "The deletion of a namespace does not delete its custom resources."
         }
     };
 }

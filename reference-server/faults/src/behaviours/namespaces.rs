@@ -9,7 +9,10 @@ use http::{Method, StatusCode};
 use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::{Value, json};
 
-use super::support::{self, edit_delete_options, is_create, is_delete, is_dry_delete, meta};
+use super::support::{
+    self, edit_delete_options, is_create, is_delete, is_deleting, is_dry_delete, is_get, meta,
+    remove_meta,
+};
 use crate::document;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, documents, edit_events, uncompressed};
@@ -36,9 +39,27 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::MissingNamespacesHaveNoLists => {
             around(|request, next| Box::pin(no_list_of_missing(request, next)))
         }
+        Fault::TerminatingNamespacesKeepCustomResources => {
+            around(|request, next| Box::pin(without_deletion(request, next)))
+        }
         Fault::NamespaceContentStays => Box::new(Hidden::new([], true)),
         _ => return None,
     })
+}
+
+/// Shows custom resources in a terminating namespace as if they were not deleted.
+async fn without_deletion(mut request: Request, next: Next<'_>) -> Response {
+    let target = request.target();
+    let applies = is_get(&request) && target.is_custom() && !target.namespace.is_empty();
+    if applies {
+        uncompressed(&mut request);
+    }
+    let mut response = next.send(request).await;
+    let path = format!("/api/v1/namespaces/{}", target.namespace);
+    if applies && next.server.read(&path).await.is_some_and(|namespace| is_deleting(&namespace)) {
+        response.edit_value(|object| drop(remove_meta(object, "deletionTimestamp")));
+    }
+    response
 }
 
 /// Fails every request for a namespace.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::admission_policies::{configured, policy_rules, webhooks};
 use super::support::{everywhere, first_deletions_are_dry, is_update};
+use super::validation::{ignoring, message, value};
 use crate::middleware::{Middleware, requests};
 use crate::set::Fault;
 
@@ -79,6 +80,11 @@ fn expressions(fault: Fault) -> Option<Box<dyn Middleware>> {
                     *text = format!("({text}).filter(operation, false)");
                 }
             }
+        }),
+        // A number that the client did not send is one of a mutating policy.
+        Fault::MutationsUnchecked => ignoring(|request, cause| {
+            let sent = value(request, cause).filter(Value::is_number);
+            sent.is_some_and(|sent| !message(cause).contains(&format!("value: {sent}:")))
         }),
         Fault::PoliciesMatchExactly => configured("validatingadmissionpolicies", |policy| {
             policy["spec"]["matchConstraints"]["matchPolicy"] = json!("Exact");

@@ -394,7 +394,7 @@ fn name(request: &Request) -> String {
 }
 
 /// The value that a request has at the field of a cause.
-fn value(request: &Request, cause: &Value) -> Option<Value> {
+pub(super) fn value(request: &Request, cause: &Value) -> Option<Value> {
     request.json()?.pointer(&pointer(field(cause))).cloned()
 }
 
