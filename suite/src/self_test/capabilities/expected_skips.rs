@@ -180,7 +180,7 @@ const WITHOUT_CAPABILITY: &[(ServerCapability, ExpectedSkips)] = &[
                 Capability(StrategicMergePatch),
                 Code("deletes-foreign-objects"),
             ],
-            14,
+            13,
             &["create/*", "discovery/*", "put/*", "patch/strategic-*", "watch/*websocket*"],
         ),
     ),
@@ -200,7 +200,7 @@ const WITHOUT_CAPABILITY: &[(ServerCapability, ExpectedSkips)] = &[
             &["serialization/partial-*", "serialization/json-*"],
         ),
     ),
-    (ServerCapability::Patch, expect(&[Verb("patch")], 80, &["patch/*", "put/*"])),
+    (ServerCapability::Patch, expect(&[Verb("patch")], 75, &["patch/*", "put/*"])),
     (
         ServerCapability::Pods,
         expect(
@@ -223,7 +223,10 @@ const WITHOUT_CAPABILITY: &[(ServerCapability, ExpectedSkips)] = &[
             &["users/*"],
         ),
     ),
-    (ServerCapability::Roles, expect(&[NotServed("roles")], 95, &["users/*"])),
+    (
+        ServerCapability::Roles,
+        expect(&[NotServed("roles"), NotServed("rolebindings")], 95, &["users/*"]),
+    ),
     (
         ServerCapability::Scale,
         expect(&[Subresource("scale")], 95, &["scale/*", "status/missing-object"]),
