@@ -54,8 +54,8 @@ impl Cause<'_> {
 }
 
 /// Returns the causes of all failures, errors, warnings and blocked results. The first cause
-/// affects the most results, so it is the one to fix first. Errors and warnings come later. If `strict`,
-/// deviations have causes too.
+/// affects the most results, so it is the one to fix first. Errors and warnings come later. If
+/// `strict`, deviations have causes too.
 ///
 /// Each result belongs to one cause. The order of `results` does not matter.
 pub fn causes(results: &[Record], strict: bool) -> Vec<Cause<'_>> {

@@ -96,7 +96,8 @@ fn cases_requirements_profiles_and_faults_are_explained() {
         "Cases that catch it:\n  ",
         "  kubeproof serve --listen 127.0.0.1:8001 --token my-token --user-token user --fault \
          lost-update\n",
-        "  kubeproof run --server http://127.0.0.1:8001 --token my-token --second-token user --only ",
+        "  kubeproof run --server http://127.0.0.1:8001 --token my-token --second-token user \
+         --only ",
     ] {
         assert!(fault.contains(expected), "{expected:?} is not in\n{fault}");
     }
