@@ -7,7 +7,7 @@ mod field;
 #[cfg(any(fuzzing, test))]
 #[doc(hidden)]
 pub mod fuzzing;
-pub mod go_values;
+mod go_values;
 pub mod object;
 pub mod patch;
 pub mod request;
@@ -17,3 +17,5 @@ pub mod selector;
 pub mod serializer;
 pub mod status;
 pub mod table;
+
+pub use go_values::go_type;

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kubeproof_apimachinery::go_values::go_type;
+use kubeproof_apimachinery::go_type;
 use kubeproof_apimachinery::object::Object as _;
 use kubeproof_apimachinery::object::validation::metadata::validate_labels;
 use kubeproof_apimachinery::schema::Path;
