@@ -86,13 +86,10 @@ impl Health {
             Outcome::Broken(broken) => match broken.kind {
                 BrokenKind::NotSent => return,
                 // A listener without a server behind it accepts some connections.
-                BrokenKind::Connect if exchange.took >= self.fair_wait => {
+                BrokenKind::Connect | BrokenKind::Deadline if exchange.took >= self.fair_wait => {
                     state.timed_out(exchange, now);
                 }
                 BrokenKind::Connect => state.refused.add(state.last.as_ref(), None, now),
-                BrokenKind::Deadline if exchange.took >= self.fair_wait => {
-                    state.timed_out(exchange, now);
-                }
                 BrokenKind::Deadline => {}
                 BrokenKind::Protocol | BrokenKind::Tls | BrokenKind::Budget => {
                     (state.refused, state.silent) = (Streak::since(now), Streak::since(now));

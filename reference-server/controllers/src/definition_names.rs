@@ -1,6 +1,6 @@
 //! The controller that accepts the names of definitions when another definition frees them.
 
-use kubeproof_apiserver::loopback::{Client, Resource};
+use kubeproof_apiserver::loopback::{Client, Object, Resource};
 use serde_json::Value;
 
 /// Starts the controller, which runs until the server stops.
@@ -21,7 +21,7 @@ pub(crate) fn start(client: &Client) {
 /// Updates the status of each definition whose names are not accepted.
 async fn accept(client: &Client, definitions: &Resource) {
     let items = client.list(definitions, None).items;
-    let all: Vec<Value> = items.iter().map(|definition| definition.value()).collect();
+    let all: Vec<Value> = items.iter().map(Object::value).collect();
     for (definition, value) in items.iter().zip(&all) {
         if are_names_accepted(value) {
             continue;

@@ -150,7 +150,9 @@ fn hide(object: &mut Value, defaults: &Value) {
     if let (Some(items), Some([default])) =
         (object.as_array_mut(), defaults.as_array().map(Vec::as_slice))
     {
-        items.iter_mut().for_each(|item| hide(item, default));
+        for item in items {
+            hide(item, default);
+        }
         return;
     }
     let (Some(fields), Some(defaults)) = (object.as_object_mut(), defaults.as_object()) else {

@@ -27,7 +27,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::RoleWildcardsMatchPrefixes => |role| {
             edit_rules(role, "resources", |text| {
                 if text == "pods/*" {
-                    *text = "pods/status".to_owned();
+                    "pods/status".clone_into(text);
                 }
             });
         },
