@@ -145,6 +145,14 @@ fn an_inconclusive_run_says_why(#[case] verdicts: &[Verdict], #[case] expected: 
 }
 
 #[test]
+fn a_rerun_of_a_selection_names_the_subjects() {
+    let mut document = document(vec![record("a/b", "x", Verdict::Fail, Value::Null)]);
+    document.head.command = "kubeproof run --only a/*@x".to_owned();
+    let rerun = row(&document, "rerun");
+    assert_eq!(rerun.as_deref(), Some("kubeproof run --server https://a:1 --only a/b@x"));
+}
+
+#[test]
 fn required_features_are_no_cases() {
     let user =
         record("required/second-user", "", Verdict::Fail, json!({"capability": "second-user"}));

@@ -56,7 +56,11 @@ pub(super) fn update_known_failures(
 ) -> Result<Exit, Error> {
     let path = list.path();
     atomic::write(path, list.updated(results, strict).as_bytes())?;
-    let _ = writeln!(io::stderr(), "updated {}; give a reason for each new entry", path.display());
+    let _ = writeln!(
+        io::stderr(),
+        "updated {}: a run with this list passes; give a reason for each new entry",
+        path.display()
+    );
     Ok(Exit::CONFORMANT)
 }
 

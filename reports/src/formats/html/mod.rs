@@ -70,7 +70,7 @@ struct RungView {
     /// The verdict whose colour the profile has.
     colour: &'static str,
     pass: usize,
-    judged: usize,
+    total: usize,
     skip: usize,
 }
 
@@ -136,7 +136,7 @@ impl RungView {
                 _ => "fail",
             },
             pass: rung.pass,
-            judged: rung.total - rung.skip,
+            total: rung.total,
             skip: rung.skip,
         }
     }
