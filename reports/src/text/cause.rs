@@ -107,7 +107,8 @@ impl Lines {
     /// Adds the message of the check that decided the example, unless it is the title.
     fn message(&mut self, cause: &Cause<'_>, check: &CheckRecord) {
         let message = check.message.lines().next().unwrap_or_default();
-        if message.is_empty() || message == cause.title || is_in_files(check) {
+        let is_place = check.places.first().is_some_and(|first| place(first) == message);
+        if message.is_empty() || message == cause.title || is_place || is_in_files(check) {
             return;
         }
         let known = cause.example.known.as_ref().map(|known| format!(" (known: {})", known.reason));
@@ -133,7 +134,8 @@ impl Lines {
             self.block(1, "at       ", &places.join("\n"));
             return;
         }
-        let is_in_message = check.expected.get("cel").is_some()
+        // The message names conditions and alternatives in words.
+        let is_in_message = ["cel", "anyOf"].iter().any(|form| check.expected.get(form).is_some())
             || matches!(
                 check.symptom,
                 Some(
