@@ -33,7 +33,12 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 *limit = other_limit();
             }
         }),
-        Fault::LimitRangesIgnored => limits(|limit| *limit = other_limit()),
+        // A limit range has at most one item of each type.
+        Fault::LimitRangesIgnored => created(|request, range| {
+            if request.target().is_core("limitranges") {
+                range["spec"]["limits"] = json!([other_limit()]);
+            }
+        }),
         Fault::QuotaScopesIgnored => quotas(|quota| {
             quota.get_mut("spec").and_then(|spec| remove(spec, "scopes"));
         }),
