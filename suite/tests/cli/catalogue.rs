@@ -101,6 +101,8 @@ fn cases_requirements_profiles_and_faults_are_explained() {
     ] {
         assert!(fault.contains(expected), "{expected:?} is not in\n{fault}");
     }
+    let older = kubeproof(&["explain", "empty-body-is-invalid"]).with(0).stdout;
+    assert!(older.contains(" --edition v1.0 --only errors/"), "{older}");
     let output = kubeproof(&["explain", "watch.no-missed-mutation"]).with(2);
     assert!(
         output.stderr.contains("did you mean \"watch.no-missed-mutations\"?"),

@@ -5,8 +5,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::program::{complete_run, kubeproof};
-use crate::server::{TestServer, USER_TOKEN};
+use crate::program::{Finished, command, complete_run, kubeproof};
+use crate::server::{TOKEN, TestServer, USER_TOKEN};
 
 #[test]
 fn the_bundled_server_is_the_default_target_and_conforms() {
@@ -76,6 +76,42 @@ fn a_pattern_without_a_match_ends_with_4_and_a_suggestion() {
 fn an_empty_selection_ends_with_4() {
     kubeproof(&["run", "--only", "watch/*", "--area", "create"]).with(4);
     kubeproof(&["list", "--only", "watch/*", "--area", "create"]).with(4);
+    for command in ["run", "list"] {
+        let output = kubeproof(&[command, "--only", "errors/empty-body-of-v1-0"]).with(4);
+        let words = "is not part of the edition head; add --edition v1.0";
+        assert!(output.stderr.contains(words), "{}", output.stderr);
+    }
+}
+
+/// Otherwise, the run would skip all cases with a second user, and pass.
+#[test]
+fn a_rejected_second_credential_ends_with_3() {
+    let server = TestServer::start(&[]);
+    let arguments = ["run", "--server", &server.url, "--token", TOKEN, "--second-token", "wrong"];
+    let output = kubeproof(&arguments).with(3);
+    let words = "rejects the credential of --second-token: /api returned 401";
+    assert!(output.stderr.contains(words), "{}", output.stderr);
+}
+
+/// As in kubectl, all files of the variable but one may be missing.
+#[test]
+fn missing_files_of_kubeconfig_are_passed_over() {
+    let server = TestServer::start(&[]);
+    let dir = tempfile::tempdir().expect("a directory");
+    let place = |name: &str| dir.path().join(name).display().to_string();
+    let text = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
+         clusters: [{{name: a, cluster: {{server: '{}'}}}}]\n\
+         users: [{{name: a, user: {{token: {TOKEN}}}}}]\n\
+         contexts: [{{name: a, context: {{cluster: a, user: a}}}}]\n",
+        server.url
+    );
+    fs::write(dir.path().join("config"), text).expect("written");
+    for (files, code) in [(["missing", "config"], 0), (["missing", "other"], 2)] {
+        let files = files.map(place).join(":");
+        let mut run = command(&["run", "--kubeconfig", "--only", "get/returns-the-object"]);
+        Finished::from(run.env("KUBECONFIG", files).output().expect("the binary runs")).with(code);
+    }
 }
 
 /// A read-only run skips all cases that write, which does not prove conformance.
@@ -107,10 +143,16 @@ fn a_run_with_only_errors_ends_with_5() {
 #[test]
 fn a_subject_needs_a_valid_object() {
     let output =
-        kubeproof(&["run", "--subject", "daemonsets.v1.apps", "--only", "create/*"]).with(2);
-    let words = "rejects the object that kubeproof made for the subject daemonsets.v1.apps";
+        kubeproof(&["run", "--subject", "ingresses.v1.networking.k8s.io", "--only", "create/*"])
+            .with(2);
+    let words =
+        "rejects the object that kubeproof made for the subject ingresses.v1.networking.k8s.io";
     assert!(output.stderr.contains(words), "{}", output.stderr);
-    assert!(output.stderr.contains("--subject daemonsets.v1.apps=FILE"), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("--subject ingresses.v1.networking.k8s.io=FILE"),
+        "{}",
+        output.stderr
+    );
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("other.yaml");
     fs::write(&file, "kind: ConfigMap\napiVersion: v1\n").expect("written");
@@ -136,6 +178,8 @@ fn wrong_options_end_with_2() {
         vec!["run", "--rerun", &missing],
         vec!["run", "--subject", "configmaps"],
         vec!["run", "--shard", "3/2"],
+        vec!["run", "--junit", "a.xml", "--json", "a.xml"],
+        vec!["run", "--json", "-"],
         vec!["run", "--timeout", "10"],
         vec!["run", "--jobs", "0"],
         vec!["run", "--cases", &missing],
