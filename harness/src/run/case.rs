@@ -94,12 +94,8 @@ impl Session {
         attempts.add(result.duration);
         while result.verdict >= Verdict::Warn && self.end.is_none_or(|end| end > Instant::now()) {
             let was_interrupted = restart::was_interrupted(&result.exchanges);
-            let is_disturbed = self.met_other_writers(&result, &planned.name).await;
-            has_other_writers |= is_disturbed;
+            has_other_writers |= self.met_other_writers(&result, &planned.name).await;
             if !attempts.may_go_on(was_interrupted, has_other_writers) {
-                if is_disturbed && attempts.are_used_up() {
-                    result = restart::undecided(result);
-                }
                 break;
             }
             // Objects of the previous attempt may still exist.

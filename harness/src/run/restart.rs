@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::event::{CaseResult, CheckResult, Judgement, NamedExchange, Verdict};
+use crate::event::NamedExchange;
 use crate::exchange::{Exchange, Received, WatchEnd, parse_json};
 
 /// The managers of this program begin with it.
@@ -54,24 +54,6 @@ impl Attempts {
         let after_writes = has_other_writers && self.count < SHARED_ATTEMPTS;
         self.slow < SLOW_ATTEMPTS && (after_writes || was_interrupted && self.count < ATTEMPTS)
     }
-
-    /// Reports whether other clients disturbed a case as often as it may be.
-    pub(super) fn are_used_up(&self) -> bool {
-        self.count >= SHARED_ATTEMPTS
-    }
-}
-
-/// Turns the failures of a case into errors, after other clients disturbed its last attempt.
-pub(super) fn undecided(mut result: CaseResult) -> CaseResult {
-    let failed = |check: &&mut CheckResult| matches!(check.verdict, Verdict::Fail | Verdict::Warn);
-    for check in result.checks.iter_mut().filter(failed) {
-        check.verdict = Verdict::Error;
-        check.message =
-            format!("{}; in each attempt, another client wrote to the same objects", check.message);
-        check.symptom = None;
-    }
-    let judgement = Judgement::of(&result.checks, result.level);
-    CaseResult { verdict: judgement.verdict, reason: judgement.reason, ..result }
 }
 
 /// Reports whether the server compacted a version or closed a watch, or a gateway failed.
