@@ -16,8 +16,9 @@ const PATHS: [&str; 4] = ["/version", "/api", "/apis", "/healthz"];
 /// The error of the TLS library for a response in plain text.
 const NO_TLS: &str = "InvalidContentType";
 
-/// The error of the TLS library for a certificate of an unknown authority.
-const UNKNOWN_AUTHORITY: &str = "UnknownIssuer";
+/// The errors of the TLS library for a certificate of an unknown authority. The second one is for an
+/// authority with the name of a trusted one.
+const UNKNOWN_AUTHORITY: [&str; 2] = ["UnknownIssuer", "BadSignature"];
 
 const GIVE_AUTHORITY: &str =
     "pass its authority with --certificate-authority FILE, or use --insecure-skip-tls-verify";
@@ -142,7 +143,9 @@ impl Client {
             BrokenKind::Tls if broken.message.contains(NO_CERTIFICATE) => {
                 Some("use --client-certificate and --client-key")
             }
-            BrokenKind::Tls if broken.message.contains(UNKNOWN_AUTHORITY) => {
+            BrokenKind::Tls
+                if UNKNOWN_AUTHORITY.iter().any(|error| broken.message.contains(error)) =>
+            {
                 let reason = "no trusted authority signed its certificate".to_owned();
                 let advice = Some(GIVE_AUTHORITY.to_owned());
                 return TargetError::Unreachable { server, reason, advice };

@@ -4,8 +4,8 @@
 mod named;
 
 mod field;
-#[cfg(any(fuzzing, test))]
 #[doc(hidden)]
+#[cfg(any(fuzzing, test))]
 pub mod fuzzing;
 mod go_values;
 pub mod object;

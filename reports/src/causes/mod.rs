@@ -28,7 +28,8 @@ pub struct Cause<'a> {
     pub id: String,
     /// What went wrong, in one line of plain words.
     pub title: String,
-    /// The worst verdict of the results. `skip` if the blocking case is not among the results.
+    /// The worst verdict of the results. A failure outweighs an error. `skip` if the blocking case
+    /// is not among the results.
     pub verdict: Verdict,
     /// The simplest of the results.
     pub example: &'a Record,
@@ -123,7 +124,7 @@ fn has_cause(record: &Record, strict: bool) -> bool {
 
 /// Returns the cause of a group, or `None` for an empty group.
 fn cause<'a>(key: &Key<'_>, results: Vec<&'a Record>) -> Option<Cause<'a>> {
-    let verdict = results.iter().map(|record| verdict_of(record)).max()?;
+    let verdict = results.iter().map(|record| verdict_of(record)).min_by_key(|one| class(*one))?;
     let example = results.iter().copied().min_by_key(|record| complexity(record, verdict))?;
     let check = deciding_check(example);
     let title = title::of(key, example, check, &results);
@@ -154,16 +155,20 @@ fn complexity(record: &Record, verdict: Verdict) -> impl Ord + use<> {
 
 /// Sorts by verdict: failures, errors, warnings. Then by the number of results.
 fn rank(cause: &Cause<'_>) -> impl Ord + use<> {
-    let class = match cause.verdict {
+    let profile = cause.results.iter().filter_map(|record| record.profile).min();
+    let weight = Reverse(cause.weight());
+    (class(cause.verdict), weight, profile.is_none(), profile, cause.id.clone())
+}
+
+/// Returns the place of a verdict among causes. A failure outweighs an error.
+fn class(verdict: Verdict) -> u8 {
+    match verdict {
         Verdict::Fail => 0,
         Verdict::Error => 1,
         Verdict::Warn => 2,
         Verdict::Deviation => 3,
         Verdict::Pass | Verdict::Skip => 4,
-    };
-    let profile = cause.results.iter().filter_map(|record| record.profile).min();
-    let weight = Reverse(cause.weight());
-    (class, weight, profile.is_none(), profile, cause.id.clone())
+    }
 }
 
 /// Returns the cause that fails the blocking case, preferably on the same subject.
