@@ -16,8 +16,8 @@ const PATHS: [&str; 4] = ["/version", "/api", "/apis", "/healthz"];
 /// The error of the TLS library for a response in plain text.
 const NO_TLS: &str = "InvalidContentType";
 
-/// The errors of the TLS library for a certificate of an unknown authority. The second one is for an
-/// authority with the name of a trusted one.
+/// The errors of the TLS library for a certificate of an unknown authority. The second one is for
+/// an authority with the name of a trusted one.
 const UNKNOWN_AUTHORITY: [&str; 2] = ["UnknownIssuer", "BadSignature"];
 
 const GIVE_AUTHORITY: &str =
