@@ -55,6 +55,7 @@ impl Reports {
                 let text = self.redactor.text(text);
                 self.for_each(|report| report.leftover(&text));
                 self.document.notices.push(text);
+                self.document.has_leftovers = true;
             }
             Event::Progress(text) => self.for_each(|report| report.progress(text)),
             Event::RunFinished(finished) => {

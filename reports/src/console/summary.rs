@@ -142,7 +142,7 @@ fn deviations(document: &Document) -> Option<String> {
 fn removed_objects(document: &Document, causes: &[Cause<'_>]) -> Option<String> {
     let target = &document.head.target;
     // A run whose server went away leaves its objects behind.
-    let is_removed = !target.bundled && document.stopped.is_none();
+    let is_removed = !target.bundled && document.stopped.is_none() && !document.has_leftovers;
     let id = target.namespace.strip_prefix(OF_RUNS).filter(|_| is_removed)?;
     let needs_objects = |cause: &Cause<'_>| {
         cause.check.and_then(|check| check.curl.as_ref()).is_some_and(|curl| curl.contains(id))

@@ -183,9 +183,10 @@ fn a_request_cannot_be_repeated_without_its_objects() {
 
     let mut kept = in_namespace.clone();
     kept.head.command = "kubeproof run --keep --server https://a:1".to_owned();
+    let left = Document { has_leftovers: true, ..in_namespace.clone() };
     let mut existing = in_namespace;
     existing.head.target.namespace = "default".to_owned();
-    for document in [kept, existing, with_curl("curl https://a:1/apis")] {
+    for document in [kept, left, existing, with_curl("curl https://a:1/apis")] {
         assert_eq!(row(&document, "note"), None);
     }
 }

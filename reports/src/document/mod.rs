@@ -40,6 +40,8 @@ pub struct Document {
     pub stopped: Option<Stopped>,
     /// Messages about the run itself.
     pub notices: Vec<String>,
+    /// True if notices name objects that the run left in the server. A JSON report does not tell.
+    pub has_leftovers: bool,
     /// Entries of the list of known failures that must change. They fail the run.
     pub stale_entries: Vec<String>,
     /// Sorted by id, then subject.
@@ -56,6 +58,7 @@ impl Default for Document {
             interrupted: true,
             stopped: None,
             notices: Vec::new(),
+            has_leftovers: false,
             stale_entries: Vec::new(),
             results: Vec::new(),
         }

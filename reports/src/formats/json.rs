@@ -172,6 +172,7 @@ impl From<JsonReport> for Document {
             interrupted: report.interrupted,
             stopped: report.stopped,
             notices: report.notices,
+            has_leftovers: false,
             stale_entries: report.stale_entries,
             results: report.results,
         }
