@@ -38,7 +38,7 @@ pub enum Event {
     Notice(String),
     /// A message about objects that the run leaves in the server.
     Leftover(String),
-    /// What the run does now. Reports do not keep it.
+    /// A message about the current work of the run. Reports do not keep it.
     Progress(String),
     /// The run ended, for any reason. Comes last, once.
     RunFinished(RunFinished),

@@ -51,7 +51,7 @@ impl Session {
         false
     }
 
-    /// Reports whether the server, or this machine, is slow or stands still.
+    /// Reports whether the server or this machine is slow, or the server sends no response at all.
     pub(super) async fn is_slow(&self) -> bool {
         let exchange = self.ask(self.fair_wait()).await;
         exchange.response().is_none() || exchange.took >= self.quick() / 2

@@ -283,14 +283,14 @@ mod tests {
 
     /// The connections fill the queue of the listener.
     #[test]
-    fn a_server_that_stands_still_refuses_nothing() {
+    fn a_suspended_server_refuses_nothing() {
         let mut health = Sequence::new(FAIR);
         health.observe(1, &ok("GET", "/version"));
         for kind in [BrokenKind::Deadline, BrokenKind::Connect] {
             assert!(health.reason().is_none());
             health.observe(10, &broken("GET", "/api/v1/nodes", kind));
         }
-        let stopped = health.reason().expect("it stands still");
+        let stopped = health.reason().expect("it is suspended");
         assert_eq!(stopped.reason, StopReason::Silent);
         assert_eq!(stopped.after.as_deref(), Some("GET /version"));
     }

@@ -116,6 +116,13 @@ steps:
     assert!(run.notices.len() == 2 && run.notices.iter().all(forbidden), "{:?}", run.notices);
 }
 
+/// A case that leaves an object to the cleanup.
+const CREATES: &str = r#"
+steps:
+  - given: {id: made, path: /api/v1/things, body: {"metadata": {"generateName": "l"}}}
+  - request: {id: read, method: GET, path: /api, expect: [{id: ok, status: 404}]}
+"#;
+
 #[rstest]
 #[case::it_stays(200, &["cannot remove /api/v1/things/left: 403 Forbidden: no"])]
 #[case::it_is_gone(404, &[])]
@@ -130,14 +137,7 @@ async fn what_cannot_be_removed_is_reported(#[case] found: u16, #[case] notices:
         _ => Reply::Json(404, json!({})),
     })
     .await;
-    let cases = catalogue(&[(
-        "a/b",
-        r#"
-steps:
-  - given: {id: made, path: /api/v1/things, body: {"metadata": {"generateName": "l"}}}
-  - request: {id: read, method: GET, path: /api, expect: [{id: ok, status: 404}]}
-"#,
-    )]);
+    let cases = catalogue(&[("a/b", CREATES)]);
     let run = run_cases(&cases, &peer.client, &options()).await;
     assert_eq!(run.notices, notices);
 }
@@ -162,14 +162,7 @@ async fn finalizers_of_others_are_removed_last() {
         _ => Reply::Json(404, json!({})),
     })
     .await;
-    let cases = catalogue(&[(
-        "a/b",
-        r#"
-steps:
-  - given: {id: made, path: /api/v1/things, body: {"metadata": {"generateName": "l"}}}
-  - expect: [{id: named, cel: made.body.metadata.name == "left"}]
-"#,
-    )]);
+    let cases = catalogue(&[("a/b", CREATES)]);
     let run = run_cases(&cases, &peer.client, &options()).await;
     assert_eq!(run.notices, [""; 0]);
     let others = json!(["example.com/other"]);
