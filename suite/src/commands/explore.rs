@@ -13,7 +13,8 @@ use crate::exit_code::Exit;
 pub(super) async fn run(options: high::Explore, out: &mut dyn Write) -> Result<Exit, Error> {
     let high::Explore { target, catalogue, options, limits, save: file } = options;
     let catalogue = catalogue.load()?;
-    let setup = Setup { title: "exploration", target, limits, options: options.run.clone() };
+    let files = file.iter().cloned().collect();
+    let setup = Setup { title: "exploration", target, limits, options: options.run.clone(), files };
     let work = async |client, interrupt| {
         let report = explore(&catalogue, &client, &options, &interrupt).await?;
         let violation = report.failure.as_ref().map(|failure| {

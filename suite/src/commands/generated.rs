@@ -1,5 +1,6 @@
 //! The frame of the commands with generated requests.
 
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,8 @@ pub(super) struct Setup {
     pub(super) target: Target,
     pub(super) limits: Limits,
     pub(super) options: RunOptions,
+    /// The files that a violation is written to.
+    pub(super) files: Vec<PathBuf>,
 }
 
 /// The result of the work.
@@ -45,7 +48,9 @@ pub(super) async fn run(
     out: &mut dyn Write,
     work: impl AsyncFnOnce(Client, CancellationToken) -> Result<Report, GeneratedError>,
 ) -> Result<Exit, Error> {
-    let Setup { title, target, limits, options } = setup;
+    let Setup { title, target, limits, options, files } = setup;
+    // Unwritable files are usage errors, so they are found before the first request.
+    files.iter().try_for_each(|path| check_writable(path))?;
     let target = RunTarget::open(target).await?;
     let client = Client::new(&target.config, limits)?.within(options.write_policy());
     let url = target.config.display_url();
@@ -82,10 +87,18 @@ fn print(report: &Report, out: &mut dyn Write) -> Result<(), Error> {
     Ok(())
 }
 
-fn save(path: &Path, content: &str) -> Result<(), Error> {
+/// Creates the directory of a file, and opens the file without a change to its content.
+fn check_writable(path: &Path) -> Result<(), Error> {
     let failed = |source| Error::Write { path: path.to_owned(), source };
     if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory).map_err(failed)?;
+        fs::create_dir_all(directory).map_err(failed)?;
     }
-    std::fs::write(path, content).map_err(failed)
+    let exists = path.exists();
+    OpenOptions::new().append(true).create(true).open(path).map_err(failed)?;
+    if exists { Ok(()) } else { fs::remove_file(path).map_err(failed) }
+}
+
+fn save(path: &Path, content: &str) -> Result<(), Error> {
+    let failed = |source| Error::Write { path: path.to_owned(), source };
+    fs::write(path, content).map_err(failed)
 }

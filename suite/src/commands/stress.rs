@@ -13,7 +13,8 @@ use crate::exit_code::Exit;
 pub(super) async fn run(options: high::Stress, out: &mut dyn Write) -> Result<Exit, Error> {
     let high::Stress { target, catalogue, options, limits, svg: timeline, json: data } = options;
     let catalogue = catalogue.load()?;
-    let setup = Setup { title: "stress", target, limits, options: options.run.clone() };
+    let files = timeline.iter().chain(&data).cloned().collect();
+    let setup = Setup { title: "stress", target, limits, options: options.run.clone(), files };
     let work = async |client, interrupt| {
         let report = stress(&catalogue, &client, &options, &interrupt).await?;
         let found = |failure: &Failure| {

@@ -47,3 +47,18 @@ fn a_server_that_cannot_be_explored_has_its_own_exit_codes() {
     let custom = ["explore", "--subject", "widgets.v1.kubeproof.dev"];
     kubeproof(&[&custom[..], &server.target()].concat()).with(4);
 }
+
+#[test]
+fn a_file_that_cannot_be_written_is_found_before_the_first_request() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let unreachable = ["--server", "http://127.0.0.1:1"];
+    let directory = dir.path().to_str().expect("a path");
+    let explore = kubeproof(&[&["explore", "--save", directory], &unreachable[..]].concat());
+    assert!(explore.with(2).stderr.contains(directory));
+    let stress = kubeproof(&[&["stress", "--svg", directory], &unreachable[..]].concat());
+    assert!(stress.with(2).stderr.contains(directory));
+    let file = dir.path().join("new/first.yaml");
+    let path = file.to_str().expect("a path");
+    kubeproof(&[&["explore", "--save", path], &unreachable[..]].concat()).with(3);
+    assert!(!file.exists(), "a run without a violation leaves no file");
+}
