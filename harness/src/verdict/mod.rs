@@ -7,17 +7,21 @@ mod claims;
 pub(crate) mod curl;
 mod decode;
 mod diff;
+mod evidence;
 mod pattern;
+mod rejection;
 mod reported;
 mod texts;
+
+use std::collections::BTreeMap;
 
 use kubeproof_cases::case::{Check, Edition, EventPattern, Level};
 use serde_json::{Value, json};
 
 pub(crate) use self::cel::{evaluate, to_cel};
-use self::claims::Evidence;
 pub(crate) use self::decode::{Explanation, explain, missing_member, missing_variable, short};
 use self::diff::diff;
+use self::evidence::Evidence;
 pub(crate) use self::pattern::{Mismatch, describe, matches};
 pub(crate) use self::pattern::{noun_in_words, text_in_words, text_matches};
 pub(crate) use self::reported::{Defect, Reported};
@@ -62,6 +66,7 @@ pub(crate) fn judge(
         places: Vec::new(),
         message: String::new(),
         means: check.means.clone(),
+        items: BTreeMap::new(),
         diff: None,
         curl: exchange.map(|exchange| curl::line(&exchange.request, &judging.server)),
         step: step.to_owned(),
@@ -110,6 +115,7 @@ pub(crate) fn synthetic(id: String, verdict: Verdict, step: &str) -> CheckResult
         places: Vec::new(),
         message: String::new(),
         means: None,
+        items: BTreeMap::new(),
         diff: None,
         curl: None,
         step: step.to_owned(),

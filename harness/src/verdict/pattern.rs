@@ -1,5 +1,6 @@
 //! Matches JSON values against patterns, and finds the first mismatch.
 
+mod closest;
 mod words;
 
 use kubeproof_cases::pattern::{JsonType, Pattern, TextPattern};
@@ -8,6 +9,7 @@ use kubeproof_cases::template::Template;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::closest::{closest, in_brackets};
 pub(crate) use self::words::{noun_in_words, text_in_words};
 use super::decode::short;
 use crate::event::Symptom;

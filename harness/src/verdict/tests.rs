@@ -179,6 +179,27 @@ fn a_broken_exchange_satisfies_no_claim() {
 }
 
 #[test]
+fn the_diff_of_a_rejection_has_only_the_members_that_are_wrong() {
+    let claim = Claim::Rejected(Rejection {
+        code: vec![409, 422],
+        reason: vec!["Conflict".into(), "Invalid".into()],
+        details: None,
+        message: None,
+    });
+    let body = json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 409,
+        "reason": "AlreadyExists", "message": "taken",
+    });
+    let diff = judged(&check(claim), &exchange(409, &body), false).diff.unwrap();
+    let is_change = |line: &&str| line.starts_with(['-', '+']);
+    let changes: Vec<_> = diff.lines().skip(2).filter(is_change).collect();
+    assert_eq!(
+        changes,
+        [r#"-    "reason": "<Conflict or Invalid>","#, r#"+    "reason": "AlreadyExists","#]
+    );
+}
+
+#[test]
 fn a_body_that_differs_shows_only_what_was_asked_for() {
     let name = Template { parts: vec![Part::Text("a".into())], ..Template::default() };
     let member = Template { parts: vec![Part::Text("name".into())], ..Template::default() };

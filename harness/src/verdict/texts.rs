@@ -4,7 +4,7 @@ use kubeproof_cases::pattern::TextPattern;
 use kubeproof_cases::plural;
 use serde_json::json;
 
-use super::claims::{Broken, Judged};
+use super::evidence::{Broken, Judged};
 use super::pattern::{text_in_words, text_matches};
 use crate::event::Symptom;
 use crate::exchange::{Received, shorten};
