@@ -213,6 +213,9 @@ pub struct CheckResult {
     pub diff: Option<String>,
     /// A curl command that repeats the request, with `$TOKEN` for credentials.
     pub curl: Option<String>,
+    /// The items of the loops around the check, by the variable of each loop; empty for pass.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub items: BTreeMap<String, Value>,
     /// The step of the judged exchange, as in [`NamedExchange::step`].
     pub step: String,
     /// All steps whose exchanges decided the check, in the order of sending.

@@ -214,6 +214,7 @@ impl<'a> Scope<'a> {
             let mut iteration = self.child(&inner.id, n);
             iteration.values.set("i", json!(n));
             if let (Times::Over { variable, .. }, Some(item)) = (&inner.times, item) {
+                iteration.record.set_item(variable, &item);
                 iteration.values.set(variable, item);
             }
             iteration

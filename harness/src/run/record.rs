@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use super::shown::{MAX_SHOWN, bound};
@@ -31,6 +31,8 @@ pub(super) struct Record {
     watches: Vec<(String, SharedWatch)>,
     /// Open streams, with the check of their framing.
     streams: Vec<(String, Arc<OpenStream>, CheckResult)>,
+    /// The items of the loops around the steps, by the variable of each loop.
+    items: BTreeMap<String, Value>,
     /// Why the case did not end: a prerequisite does not work.
     blocked: Option<SkipReason>,
     /// What dropped records of iterations contained. A timeout drops them.
@@ -62,7 +64,13 @@ impl Record {
     pub(super) fn child(&self) -> Self {
         let mut child = Self::default();
         child.dropped.clone_from(&self.dropped);
+        child.items.clone_from(&self.items);
         child
+    }
+
+    /// Names the item of the iteration that the record is about. Failed checks show it.
+    pub(super) fn set_item(&mut self, variable: &str, item: &Value) {
+        self.items.insert(variable.to_owned(), item.clone());
     }
 
     /// Keeps the checks out of the case if the record is dropped.
@@ -102,9 +110,13 @@ impl Record {
 
     /// Records a check, and shortens large values.
     pub(super) fn check(&mut self, mut result: CheckResult) {
+        if result.verdict != Verdict::Pass {
+            result.items.clone_from(&self.items);
+        }
         for value in [&mut result.expected, &mut result.actual] {
             bound(value);
         }
+        result.items.values_mut().for_each(bound);
         // The curl command is useful only as a whole.
         for text in [Some(&mut result.message), result.diff.as_mut()].into_iter().flatten() {
             if text.len() > MAX_SHOWN {

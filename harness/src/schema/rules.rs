@@ -1,5 +1,7 @@
 //! Maps rules to functions, and findings to verdicts.
 
+use std::collections::BTreeMap;
+
 use kubeproof_cases::case::SchemaCheck;
 use kubeproof_cases::rule::Rule;
 use serde_json::json;
@@ -54,6 +56,7 @@ pub fn judge(
         places,
         message,
         means: check.means.clone(),
+        items: BTreeMap::new(),
         diff: None,
         curl: None,
         step: step.to_owned(),

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use kubeproof_cases::case::Level;
 use kubeproof_harness::event::{Known, Symptom};
 use proptest::prelude::*;
@@ -38,6 +40,7 @@ fn check(id: &str, verdict: Verdict, symptom: Option<Symptom>) -> CheckRecord {
         requirements: Vec::new(),
         message: String::new(),
         means: None,
+        items: BTreeMap::new(),
         diff: None,
         curl: None,
         step: String::new(),

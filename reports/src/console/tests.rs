@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use kubeproof_cases::case::Level;
 use kubeproof_harness::event::{Target, Verdict};
 use rstest::rstest;
@@ -17,6 +19,7 @@ fn check(verdict: Verdict, expected: Value) -> CheckRecord {
         requirements: Vec::new(),
         message: String::new(),
         means: None,
+        items: BTreeMap::new(),
         diff: None,
         curl: None,
         step: String::new(),

@@ -1,5 +1,6 @@
 //! One result: a case on a subject, with its checks.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use kubeproof_cases::Profile;
@@ -109,6 +110,9 @@ pub struct CheckRecord {
     /// A curl command that repeats the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curl: Option<String>,
+    /// The items of the loops around the check, by the variable of each loop.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub items: BTreeMap<String, Value>,
     /// The step whose exchange was judged.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub step: String,

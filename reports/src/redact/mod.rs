@@ -115,6 +115,7 @@ fn check_record(check: &CheckResult, secrets: &mut SecretValues) -> CheckRecord 
         means: check.means.clone(),
         diff: check.diff.clone(),
         curl: check.curl.clone(),
+        items: check.items.clone(),
         step: check.step.clone(),
         steps: check.steps.clone(),
         symptom: check.symptom.clone(),
@@ -122,6 +123,9 @@ fn check_record(check: &CheckResult, secrets: &mut SecretValues) -> CheckRecord 
     };
     secrets.strip(&mut record.expected);
     secrets.strip(&mut record.actual);
+    for item in record.items.values_mut() {
+        secrets.strip(item);
+    }
     record
 }
 
@@ -132,6 +136,7 @@ fn redact_check(check: &mut CheckRecord, secrets: &SecretValues) {
         secrets.truncate_lines(diff);
     }
     secrets.redact_values([&mut check.expected, &mut check.actual]);
+    secrets.redact_values(check.items.values_mut());
     let places = check.places.iter_mut();
     secrets.redact_texts(places.flat_map(|place| [&mut place.at, &mut place.message]));
     secrets.redact_texts([&mut check.message]);

@@ -81,6 +81,13 @@ pub(crate) fn place(place: &Place) -> String {
     format!("{position}{}: {}{}", place.at, place.message, because.unwrap_or_default())
 }
 
+/// Returns the items of the loops around a check: `code = 404, kind = "Pod"`. `None` outside of
+/// loops.
+pub(crate) fn items(check: &CheckRecord) -> Option<String> {
+    let items = check.items.iter().map(|(variable, item)| format!("{variable} = {item}"));
+    Some(items.collect::<Vec<_>>().join(", ")).filter(|text| !text.is_empty())
+}
+
 impl Lines {
     /// Adds the command that explains a case, and the page of the case. A required feature is no
     /// case.
@@ -115,6 +122,9 @@ impl Lines {
         self.line(1, &format!("{verdict} of check {id}: {}", printable(said.trim_end())));
         if check.means.is_some() {
             self.block(2, "found    ", &check.message);
+        }
+        if let Some(items) = items(check) {
+            self.block(2, "with     ", &items);
         }
         if let Some(diff) = &check.diff {
             self.block(2, "", diff);

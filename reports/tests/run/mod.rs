@@ -215,6 +215,7 @@ fn check(id: &str, verdict: Verdict) -> CheckResult {
         places: Vec::new(),
         message: String::new(),
         means: None,
+        items: BTreeMap::new(),
         diff: None,
         curl: None,
         step: String::new(),
@@ -269,6 +270,7 @@ fn failure() -> CaseResult {
                 message: format!("the message is {message}"),
                 actual: json!(message),
                 level: Level::Should,
+                items: BTreeMap::from([("word".to_owned(), json!("holds czNjcjN0"))]),
                 step: "second".to_owned(),
                 ..check("message", Verdict::Warn)
             },

@@ -37,6 +37,7 @@ async fn a_check_of_many_iterations_counts_once_at_its_worst() {
         [("a", Verdict::Fail, "Fail (in 2 of 4 iterations)"), ("b", Verdict::Pass, "")]
     );
 }
+
 #[tokio::test]
 async fn of_iterations_that_are_equally_bad_the_first_is_reported() {
     let mut record = Record::default();
@@ -47,6 +48,22 @@ async fn of_iterations_that_are_equally_bad_the_first_is_reported() {
     let (checks, _) = record.finish().await;
     let messages: Vec<_> = checks.iter().map(|check| check.message.as_str()).collect();
     assert_eq!(messages, ["one (in 2 of 2 iterations)", "alone"]);
+}
+
+#[tokio::test]
+async fn a_failed_check_has_the_items_of_the_first_iteration_that_failed() {
+    let mut record = Record::new();
+    record.set_item("kind", &json!("Pod"));
+    for (code, verdict) in [(200, Verdict::Pass), (404, Verdict::Fail), (409, Verdict::Fail)] {
+        let mut iteration = record.child();
+        iteration.set_item("code", &json!(code));
+        iteration.check(check_result("a", verdict));
+        iteration.check(check_result("b", Verdict::Pass));
+        record.append(iteration);
+    }
+    let (checks, _) = record.finish().await;
+    let items: Vec<_> = checks.iter().map(|check| json!(check.items)).collect();
+    assert_eq!(items, [json!({"code": 404, "kind": "Pod"}), json!({})]);
 }
 
 #[rstest]

@@ -8,7 +8,7 @@ use crate::document::{CheckRecord, ExchangeRecord, Record};
 use crate::paint::{Paint, verdict_name};
 use crate::requirements::{Requirement, Requirements};
 use crate::site::case_url;
-use crate::text::{self, Limits, exchanges_of, place, printable, shorten};
+use crate::text::{self, Limits, exchanges_of, items, place, printable, shorten};
 
 /// Maximum size of a value or a diff.
 const LIMITS: Limits = Limits { lines: 60, columns: 400 };
@@ -106,6 +106,7 @@ impl ResultView {
 impl CheckView {
     pub(super) fn new(check: &CheckRecord, record: &Record) -> Self {
         let mut values = Vec::new();
+        values.extend(items(check).map(|text| ("with", printable(&text))));
         if !check.places.is_empty() {
             let places: Vec<_> = check.places.iter().map(|one| printable(&place(one))).collect();
             values.push(("at", places.join("\n")));
