@@ -4,7 +4,7 @@ use kubeproof_cases::plural;
 use kubeproof_harness::event::{Symptom, Verdict};
 use serde_json::Value;
 
-use super::detail::{exchanges_of, place};
+use super::detail::{exchanges_of, items, place};
 use super::exchange::{one_line, request_line, response_line};
 use super::lines::Lines;
 use super::{Limits, clip, printable, shorten};
@@ -53,6 +53,9 @@ pub(crate) fn cause(
     }
     if let Some(check) = cause.check {
         lines.message(cause, check);
+        if let Some(items) = items(check) {
+            lines.block(1, "with     ", &items);
+        }
         if size == Size::Full {
             lines.evidence(check);
         }
@@ -189,6 +192,7 @@ impl Lines {
             }
             let response = response_line(exchange, COLUMNS);
             self.line(1, &format!("         {}{response}", self.paint.dim("< ")));
+            self.some_frames(&exchange.frames);
         }
         if exchanges.len() > EXCHANGES {
             let more = plural(exchanges.len() - EXCHANGES, "more exchange");

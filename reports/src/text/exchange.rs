@@ -46,6 +46,22 @@ pub(super) fn response_line(exchange: &ExchangeRecord, columns: usize) -> String
     parts.join(" ")
 }
 
+/// Returns the kind of a frame, its channel, its fields, its size and the beginning of its payload.
+fn frame_line(frame: &FrameRecord) -> String {
+    let channel = frame.channel.as_ref().map(|channel| format!(" {channel}")).unwrap_or_default();
+    let detail = match &frame.detail {
+        Value::Object(members) if !members.is_empty() => format!(" {}", frame.detail),
+        _ => String::new(),
+    };
+    let size = if frame.from.is_empty() {
+        String::new()
+    } else {
+        format!(", {}", plural(frame.size, "byte"))
+    };
+    let text = if frame.text.is_empty() { String::new() } else { format!(": {:?}", frame.text) };
+    format!("{}{channel}{detail}{size}{text}", frame.kind)
+}
+
 /// Returns a body in one line. Of a Status, only its reason and message matter.
 pub(super) fn one_line(body: &str) -> String {
     let Ok(value) = serde_json::from_str::<Value>(body) else {
@@ -59,6 +75,24 @@ pub(super) fn one_line(body: &str) -> String {
 }
 
 impl Lines {
+    /// Adds the first and the last frames of a stream, each in one line.
+    pub(super) fn some_frames(&mut self, frames: &[FrameRecord]) {
+        let left_out = frames.len().saturating_sub(2 * self.limits.lines);
+        for (at, frame) in frames.iter().enumerate() {
+            let place = at.checked_sub(self.limits.lines);
+            if left_out > 0 && place == Some(0) {
+                let more = plural(left_out, "more frame");
+                self.line(1, &self.paint.dim(format!("         ... {more}")));
+            }
+            if left_out > 0 && place.is_some_and(|place| place < left_out) {
+                continue;
+            }
+            let mark = self.paint.dim(if frame.from == "client" { "> " } else { "< " });
+            let line = printable(&shorten(&frame_line(frame), self.limits.columns));
+            self.line(1, &format!("         {mark}{line}"));
+        }
+    }
+
     pub(super) fn exchange(&mut self, exchange: &ExchangeRecord) {
         let step =
             if exchange.step.is_empty() { String::new() } else { format!("{}: ", exchange.step) };
@@ -94,20 +128,7 @@ impl Lines {
 
     fn frame(&mut self, frame: &FrameRecord) {
         let mark = if frame.from == "client" { "> " } else { "< " };
-        let channel =
-            frame.channel.as_ref().map(|channel| format!(" {channel}")).unwrap_or_default();
-        let detail = match &frame.detail {
-            Value::Object(members) if !members.is_empty() => format!(" {}", frame.detail),
-            _ => String::new(),
-        };
-        let size = if frame.from.is_empty() {
-            String::new()
-        } else {
-            format!(", {}", plural(frame.size, "byte"))
-        };
-        let text =
-            if frame.text.is_empty() { String::new() } else { format!(": {:?}", frame.text) };
-        self.block(3, mark, &format!("{}{channel}{detail}{size}{text}", frame.kind));
+        self.block(3, mark, &frame_line(frame));
     }
 
     fn body(&mut self, mark: &str, body: &str) {
@@ -125,5 +146,46 @@ impl Lines {
             Err(_) => body.to_owned(),
         };
         self.block(3, mark, &text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn frame(from: &str, text: &str) -> FrameRecord {
+        FrameRecord {
+            from: from.to_owned(),
+            kind: "binary".to_owned(),
+            channel: Some("stdout".to_owned()),
+            size: text.len(),
+            text: text.to_owned(),
+            detail: Value::Null,
+            at_ms: 0.0,
+        }
+    }
+
+    #[test]
+    fn a_long_stream_shows_its_first_and_its_last_frames() {
+        let frames: Vec<_> = ["a", "b", "c", "d", "e", "f"]
+            .into_iter()
+            .zip(["client", "server"].into_iter().cycle())
+            .map(|(text, from)| frame(from, text))
+            .collect();
+        let mut lines = Lines::new(Limits { lines: 2, columns: 99 }, Paint::new(false));
+        lines.some_frames(&frames);
+        let shown: Vec<_> = lines.text.lines().map(str::trim).collect();
+        assert_eq!(
+            shown,
+            [
+                r#"> binary stdout, 1 byte: "a""#,
+                r#"< binary stdout, 1 byte: "b""#,
+                "... 2 more frames",
+                r#"> binary stdout, 1 byte: "e""#,
+                r#"< binary stdout, 1 byte: "f""#,
+            ]
+        );
     }
 }
