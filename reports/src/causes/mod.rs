@@ -144,6 +144,7 @@ fn complexity(record: &Record, verdict: Verdict) -> impl Ord + use<> {
     (
         verdict_of(record) != verdict,
         check.is_none_or(|check| check.curl.is_none()),
+        !check.is_some_and(names_code),
         check.map_or(usize::MAX, |check| check.steps.len()),
         check.and_then(|check| check.curl.as_ref()).map_or(0, |curl| curl.len() / LONG_CURL),
         record.checks.len(),
@@ -151,6 +152,14 @@ fn complexity(record: &Record, verdict: Verdict) -> impl Ord + use<> {
         record.subject.clone(),
         check.map(|check| (check.id.clone(), check.symptom.clone())),
     )
+}
+
+/// Returns whether the message names the code that shows the cause, if it is a code.
+fn names_code(check: &CheckRecord) -> bool {
+    match &check.symptom {
+        Some(Symptom::StatusCode { got, .. }) => check.message.contains(&got.to_string()),
+        _ => true,
+    }
 }
 
 /// Sorts by verdict: failures, errors, warnings. Then by the number of results.

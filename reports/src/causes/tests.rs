@@ -315,3 +315,17 @@ proptest! {
         prop_assert!(of_error.is_none_or(|at| at >= weights.len()), "an error before a failure");
     }
 }
+
+#[test]
+fn the_example_names_the_code_that_shows_the_cause() {
+    let returned = |message: &str| {
+        let mut check = check("c", Verdict::Fail, Some(status("get", 404, 500)));
+        check.message = message.to_owned();
+        check
+    };
+    let results = [
+        record("a/indirect", "", vec![returned("the object exists")]),
+        record("b/direct", "", vec![returned("expected HTTP 404, got 500")]),
+    ];
+    assert_eq!(causes(&results, false)[0].example.id, "b/direct");
+}

@@ -1,10 +1,10 @@
 //! A cause as text: what is wrong, the request that shows it, and what it affects.
 
 use kubeproof_cases::plural;
-use kubeproof_harness::event::{Symptom, Verdict};
+use kubeproof_harness::event::Verdict;
 use serde_json::Value;
 
-use super::detail::{exchanges_of, items, place};
+use super::detail::{exchanges_of, is_in_message, items, place};
 use super::exchange::{one_line, request_line, response_line};
 use super::lines::Lines;
 use super::{Limits, clip, printable, shorten};
@@ -137,18 +137,7 @@ impl Lines {
             self.block(1, "at       ", &places.join("\n"));
             return;
         }
-        // The message names conditions and alternatives in words.
-        let is_in_message = ["cel", "anyOf"].iter().any(|form| check.expected.get(form).is_some())
-            || matches!(
-                check.symptom,
-                Some(
-                    Symptom::MissingField { .. }
-                        | Symptom::StatusCode { .. }
-                        | Symptom::NoResponse { .. }
-                        | Symptom::Setup { .. }
-                )
-            );
-        if is_in_message {
+        if is_in_message(check) {
             return;
         }
         let changes = check.diff.as_ref().map(|diff| changes(diff)).unwrap_or_default();

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use kubeproof_cases::case::Level;
-use kubeproof_harness::event::Place;
+use kubeproof_harness::event::{Place, Symptom};
 
 use super::lines::Lines;
 use super::{Limits, printable};
@@ -81,6 +81,21 @@ pub(crate) fn place(place: &Place) -> String {
     format!("{position}{}: {}{}", place.at, place.message, because.unwrap_or_default())
 }
 
+/// Returns whether the message contains the expected and the actual value. It names conditions and
+/// alternatives in words.
+pub(crate) fn is_in_message(check: &CheckRecord) -> bool {
+    ["cel", "anyOf"].iter().any(|form| check.expected.get(form).is_some())
+        || matches!(
+            check.symptom,
+            Some(
+                Symptom::MissingField { .. }
+                    | Symptom::StatusCode { .. }
+                    | Symptom::NoResponse { .. }
+                    | Symptom::Setup { .. }
+            )
+        )
+}
+
 /// Returns the items of the loops around a check: `code = 404, kind = "Pod"`. `None` outside of
 /// loops.
 pub(crate) fn items(check: &CheckRecord) -> Option<String> {
@@ -131,7 +146,7 @@ impl Lines {
         } else if !check.places.is_empty() {
             let places: Vec<_> = check.places.iter().map(place).collect();
             self.block(2, "at       ", &places.join("\n"));
-        } else {
+        } else if !is_in_message(check) {
             self.value(2, "expected ", &check.expected);
             self.value(2, "actual   ", &check.actual);
         }

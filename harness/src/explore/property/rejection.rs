@@ -32,7 +32,8 @@ pub(super) async fn check(
         rejected(prober, &reply, (mistake, what))?;
         let got = prober.get().await?;
         if got.status != 404 {
-            let message = "the object exists after a rejected create".to_owned();
+            let words = prober.in_words(got.step);
+            let message = format!("expected HTTP 404 after a rejected create, got {words}");
             return Err(prober.violation(got.step, message, Claim::Status(404)));
         }
     }

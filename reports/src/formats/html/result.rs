@@ -8,7 +8,7 @@ use crate::document::{CheckRecord, ExchangeRecord, Record};
 use crate::paint::{Paint, verdict_name};
 use crate::requirements::{Requirement, Requirements};
 use crate::site::case_url;
-use crate::text::{self, Limits, exchanges_of, items, place, printable, shorten};
+use crate::text::{self, Limits, exchanges_of, is_in_message, items, place, printable, shorten};
 
 /// Maximum size of a value or a diff.
 const LIMITS: Limits = Limits { lines: 60, columns: 400 };
@@ -110,7 +110,7 @@ impl CheckView {
         if !check.places.is_empty() {
             let places: Vec<_> = check.places.iter().map(|one| printable(&place(one))).collect();
             values.push(("at", places.join("\n")));
-        } else if check.diff.is_none() {
+        } else if check.diff.is_none() && !is_in_message(check) {
             values.extend(value(&check.expected).map(|text| ("expected", text)));
             values.extend(value(&check.actual).map(|text| ("actual", text)));
         }
