@@ -17,7 +17,7 @@ use super::watch_resume;
 use crate::event::{CheckResult, Symptom, Verdict};
 use crate::exchange::{Exchange, WatchEnd, WatchEvent};
 use crate::transport::watch::{Next, OpenWatch};
-use crate::verdict::{Mismatch, curl, describe, event_matches, failed_at};
+use crate::verdict::{Mismatch, curl, describe, event_diff, event_matches, failed_at};
 
 const BOOKMARK: &str = "BOOKMARK";
 
@@ -148,6 +148,7 @@ impl Scope<'_> {
                     check.message = format!("the next event is not the expected one: {why}");
                     check.symptom = Some(mismatch.symptom());
                     check.actual = json!({"type": event.kind, "object": *event.object});
+                    check.diff = event_diff(pattern, &event, &self.values);
                     self.record.check(check);
                     return Err(Ended);
                 }

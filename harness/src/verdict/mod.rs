@@ -7,6 +7,7 @@ mod claims;
 pub(crate) mod curl;
 mod decode;
 mod diff;
+mod events;
 mod evidence;
 mod pattern;
 mod rejection;
@@ -15,19 +16,20 @@ mod texts;
 
 use std::collections::BTreeMap;
 
-use kubeproof_cases::case::{Check, Edition, EventPattern, Level};
-use serde_json::{Value, json};
+use kubeproof_cases::case::{Check, Edition, Level};
+use serde_json::Value;
 
 pub(crate) use self::cel::{evaluate, to_cel};
 pub(crate) use self::decode::{Explanation, explain, missing_member, missing_variable, short};
 use self::diff::diff;
+pub(crate) use self::events::{event_diff, event_matches};
 use self::evidence::Evidence;
 pub(crate) use self::pattern::{Mismatch, describe, matches};
 pub(crate) use self::pattern::{noun_in_words, text_in_words, text_matches};
+use self::reported::Tolerance;
 pub(crate) use self::reported::{Defect, Reported};
-use self::reported::{Tolerance, matches_but_reported};
 use crate::event::{CheckResult, Symptom, Verdict};
-use crate::exchange::{Exchange, WatchEvent};
+use crate::exchange::Exchange;
 use crate::values::{Undefined, Values};
 
 /// The settings for judging.
@@ -130,36 +132,6 @@ pub(crate) fn failed_at(level: Level) -> Verdict {
     match level {
         Level::Must => Verdict::Fail,
         Level::Should | Level::May => Verdict::Warn,
-    }
-}
-
-/// Compares an event with a pattern, except for members that another case reports as missing.
-pub(crate) fn event_matches(
-    expected: &EventPattern,
-    event: &WatchEvent,
-    values: &Values,
-    reported: &Reported,
-) -> Result<Result<(), Mismatch>, Undefined> {
-    let type_is_right = if expected.types.is_empty() {
-        event.kind != "BOOKMARK"
-    } else {
-        expected.types.contains(&event.kind)
-    };
-    if !type_is_right {
-        let asked =
-            if expected.types.is_empty() { "an event".into() } else { expected.types.join(" or ") };
-        return Ok(Err(Mismatch {
-            at: "/type".into(),
-            expected: asked,
-            actual: Some(json!(event.kind)),
-        }));
-    }
-    match &expected.object {
-        Some(pattern) => {
-            let tolerance = Tolerance::new(reported);
-            matches_but_reported(pattern, Some(&event.object), values, &tolerance)
-        }
-        None => Ok(Ok(())),
     }
 }
 

@@ -8,6 +8,7 @@ use kubeproof_cases::pattern::{Pattern, TextPattern};
 use kubeproof_cases::template::{JsonTemplate, Part, Template};
 use kubeproof_cases::yaml::Span;
 use rstest::rstest;
+use serde_json::json;
 
 use super::*;
 use crate::exchange::{Broken, BrokenKind, Outcome, Received, Sent};
@@ -236,7 +237,7 @@ fn text(text: &str) -> Template {
     Template { parts: vec![Part::Text(text.into())], ..Template::default() }
 }
 
-fn member(name: &str, value: &str) -> Pattern {
+pub(super) fn member(name: &str, value: &str) -> Pattern {
     Pattern::Object(vec![(text(name), Pattern::Value(JsonTemplate::String(text(value))))])
 }
 
@@ -422,38 +423,6 @@ fn a_rejection_is_rejected_for_its_details_and_words(
     let result = judged(&check(claim), &exchange(409, &body), false);
     assert_eq!(result.verdict, Verdict::Fail);
     assert!(result.message.contains(missing), "{}", result.message);
-}
-
-#[rstest]
-#[case::any_type(&[], "ADDED", json!({"a": "b"}), None)]
-#[case::any_type_but_this(&[], "BOOKMARK", json!({"a": "b"}), Some("/type"))]
-#[case::one_of_some(&["ADDED", "MODIFIED"], "MODIFIED", json!({"a": "b"}), None)]
-#[case::one_that_was_asked_for(&["BOOKMARK"], "BOOKMARK", json!({"a": "b"}), None)]
-#[case::another_type(&["ADDED", "MODIFIED"], "DELETED", json!({"a": "b"}), Some("/type"))]
-#[case::another_object(&["ADDED"], "ADDED", json!({"a": "c"}), Some("/a"))]
-fn an_event_is_the_one_by_its_type_and_object(
-    #[case] types: &[&str],
-    #[case] kind: &str,
-    #[case] object: Value,
-    #[case] differs_at: Option<&str>,
-) {
-    let mut pattern = EventPattern {
-        id: "e".into(),
-        types: types.iter().map(|name| (*name).to_owned()).collect(),
-        object: Some(member("a", "b")),
-        capture: Vec::new(),
-        span: Span::default(),
-    };
-    let event = crate::testing::event(kind, object);
-    let found = event_matches(&pattern, &event, &Values::new(), &Reported::new()).unwrap();
-    assert_eq!(found.as_ref().err().map(|mismatch| mismatch.at.as_str()), differs_at);
-    if let (Err(mismatch), Some("/type")) = (found, differs_at) {
-        let asked = if types.is_empty() { "an event".to_owned() } else { types.join(" or ") };
-        assert_eq!((mismatch.expected, mismatch.actual), (asked, Some(json!(kind))));
-    }
-    pattern.object = None;
-    let by_type = event_matches(&pattern, &event, &Values::new(), &Reported::new()).unwrap();
-    assert_eq!(by_type.is_ok(), differs_at != Some("/type"));
 }
 
 /// The message contains the fault of the body once.
