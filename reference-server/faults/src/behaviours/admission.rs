@@ -3,7 +3,8 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::support::{created, is_create, remove, rewrite};
+use crate::behaviours::support::objects::remove;
+use crate::behaviours::support::requests::{created, is_create, rewrite};
 use crate::exchange::Response;
 use crate::middleware::{Middleware, requests, responses};
 use crate::set::Fault;

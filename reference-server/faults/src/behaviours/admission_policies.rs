@@ -4,8 +4,9 @@ use http::{Method, StatusCode, header};
 use serde_json::{Value, json};
 
 use super::policy_operations::replace_operation;
-use super::support::{is_create, remove, rewrite};
-use super::validation::{field, ignoring};
+use crate::behaviours::support::causes::{field, ignoring};
+use crate::behaviours::support::objects::remove;
+use crate::behaviours::support::requests::{is_create, rewrite};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, only, requests, responses};
 use crate::set::Fault;

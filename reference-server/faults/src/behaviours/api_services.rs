@@ -8,7 +8,8 @@ use futures_util::future::BoxFuture;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::support::{is_delete, is_dry_delete, remove};
+use crate::behaviours::support::deletions::{is_delete, is_dry_delete};
+use crate::behaviours::support::objects::remove;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, documents, edit_documents, objects, only, responses};
 use crate::set::Fault;

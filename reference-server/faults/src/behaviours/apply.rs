@@ -7,12 +7,12 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use serde_saphyr::DuplicateKeyPolicy;
 
-use super::support::{
-    MERGE_PATCH, everywhere, is_apply, meta, remove, remove_meta, set_media_type,
-    unsupported_media_type,
-};
-use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, Next, around, edit_objects, objects, requests, uncompressed};
+use crate::behaviours::support::failures::unsupported_media_type;
+use crate::behaviours::support::objects::{everywhere, meta, remove, remove_meta};
+use crate::behaviours::support::requests::{MERGE_PATCH, is_apply, set_media_type};
+use crate::behaviours::support::server::bump;
+use crate::exchange::Response;
+use crate::middleware::{Middleware, around, edit_objects, objects, requests, uncompressed};
 use crate::set::Fault;
 
 /// The middleware of a fault of this file.
@@ -247,15 +247,6 @@ fn bumps() -> Box<dyn Middleware> {
             next.send(request.by_same_client(Method::GET, &request.path)).await
         })
     })
-}
-
-/// Writes an annotation and removes it, so that the object has the same content and a new version.
-pub(super) async fn bump(request: &Request, next: Next<'_>) {
-    let path = request.target().object(&request.target().name);
-    for value in [json!("1"), Value::Null] {
-        let edit = json!({ "metadata": { "annotations": { "faults.kubeproof.dev/bump": value } } });
-        next.server.as_admin(Method::PATCH, &path, Some((MERGE_PATCH, &edit))).await;
-    }
 }
 
 /// The managers that sent a status, with its fields, by the uid of the object.

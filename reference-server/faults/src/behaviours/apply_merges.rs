@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::{Method, StatusCode};
 use serde_json::Value;
 
-use super::support::{MERGE_PATCH, is_apply};
+use crate::behaviours::support::requests::{MERGE_PATCH, is_apply};
 use crate::middleware::{Middleware, around};
 use crate::patch;
 use crate::set::Fault;

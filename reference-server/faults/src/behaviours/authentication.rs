@@ -4,7 +4,9 @@ use http::header::{self, HeaderValue};
 use http::{HeaderName, StatusCode};
 use serde_json::{Value, json};
 
-use super::identity::{as_admin, as_user, impersonates, remove_impersonation, user_info};
+use crate::behaviours::support::identity::{
+    as_admin, as_user, impersonates, remove_impersonation, user_info,
+};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
 use crate::set::Fault;

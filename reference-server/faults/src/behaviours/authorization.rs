@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::identity::{as_admin, attributes, is_denied, may, user_info};
-use super::served;
-use super::support::{is_apply, is_create};
+use crate::behaviours::support::identity::{as_admin, attributes, is_denied, may, user_info};
+use crate::behaviours::support::requests::{is_apply, is_create};
+use crate::behaviours::support::served;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, objects, only, requests_before, responses};
 use crate::set::Fault;

@@ -3,8 +3,9 @@
 use http::{HeaderValue, Method, header};
 use serde_json::{Map, Value};
 
-use super::support::{is_create, remove};
-use super::validation::{field, ignoring};
+use crate::behaviours::support::causes::{field, ignoring};
+use crate::behaviours::support::objects::remove;
+use crate::behaviours::support::requests::is_create;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, only, requests, responses};
 use crate::set::Fault;

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::support::meta;
+use crate::behaviours::support::objects::meta;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, only, requests, responses, uncompressed};
 use crate::set::Fault;

@@ -3,7 +3,8 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::support::{is_apply, meta};
+use crate::behaviours::support::objects::meta;
+use crate::behaviours::support::requests::is_apply;
 use crate::exchange::Response;
 use crate::middleware::{Middleware, around, requests};
 use crate::set::Fault;

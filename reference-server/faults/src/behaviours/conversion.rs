@@ -9,8 +9,9 @@ use http::{Method, StatusCode};
 use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::Value;
 
-use super::support::{created, meta, remove, remove_meta, revision};
-use super::watches::is_change;
+use crate::behaviours::support::events::is_change;
+use crate::behaviours::support::objects::{meta, remove, remove_meta, revision};
+use crate::behaviours::support::requests::created;
 use crate::exchange::{Request, Response};
 use crate::middleware::{
     Middleware, Next, edit_events, edit_objects, objects, responses, uncompressed,

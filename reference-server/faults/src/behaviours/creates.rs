@@ -4,9 +4,10 @@ use http::{Method, StatusCode, header};
 use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::{Value, json};
 
-use super::support::{
-    self, MERGE_PATCH, admin_headers, created, is_create, meta, random_letters, remove_meta,
-};
+use crate::behaviours::support::failures::{failure, is_about};
+use crate::behaviours::support::objects::{meta, random_letters, remove_meta};
+use crate::behaviours::support::requests::{MERGE_PATCH, created, is_create, rewrite};
+use crate::behaviours::support::server::{admin_headers, current_version};
 use crate::document;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, only, requests, responses, uncompressed};
@@ -218,7 +219,7 @@ async fn with_namespace(mut request: Request, next: Next<'_>) -> Response {
     uncompressed(&mut request);
     let response = next.send(request.clone()).await;
     let namespace = request.target().namespace;
-    if !is_create(&request) || !support::is_about(&response, "NotFound", &namespace) {
+    if !is_create(&request) || !is_about(&response, "NotFound", &namespace) {
         return response;
     }
     let body =
@@ -245,14 +246,14 @@ async fn despite_termination(mut request: Request, next: Next<'_>) -> Response {
     let mut dry = Request { path: elsewhere.collection(), ..request };
     dry.headers = admin_headers(&dry, next.server);
     dry.edit_query(|query| query.set("dryRun", "All"));
-    support::rewrite(&mut dry, |object| {
+    rewrite(&mut dry, |object| {
         remove_meta(object, "namespace");
     });
     let mut response = next.send(dry).await;
     if response.status != StatusCode::CREATED {
         return rejected;
     }
-    let version = support::current_version(next.server, &elsewhere).await.unwrap_or_default();
+    let version = current_version(next.server, &elsewhere).await.unwrap_or_default();
     response.edit_value(|object| {
         object["metadata"]["namespace"] = namespace.into();
         object["metadata"]["resourceVersion"] = version.into();
@@ -271,7 +272,7 @@ async fn taken_anywhere(request: Request, next: Next<'_>) -> Response {
     let list =
         next.server.read(&format!("{everywhere}?fieldSelector=metadata.name%3D{name}")).await;
     if list.is_some_and(|list| list["items"].as_array().is_some_and(|items| !items.is_empty())) {
-        return support::failure(StatusCode::CONFLICT, "AlreadyExists", &target, &name);
+        return failure(StatusCode::CONFLICT, "AlreadyExists", &target, &name);
     }
     next.send(request).await
 }

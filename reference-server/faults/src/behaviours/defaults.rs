@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::support::is_create;
+use crate::behaviours::support::requests::is_create;
 use crate::middleware::{Middleware, objects, responses};
 use crate::set::Fault;
 

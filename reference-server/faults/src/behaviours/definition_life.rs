@@ -7,7 +7,9 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::definitions::definitions;
-use super::support::{failure, is_create, is_deleting, meta, random_uuid, remove};
+use crate::behaviours::support::failures::failure;
+use crate::behaviours::support::objects::{is_deleting, meta, random_uuid, remove};
+use crate::behaviours::support::requests::is_create;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, objects, responses};
 use crate::set::Fault;

@@ -3,7 +3,8 @@
 use http::{Method, StatusCode};
 use serde_json::json;
 
-use super::support::{delete_options, is_delete, unsupported_media_type};
+use crate::behaviours::support::deletions::{delete_options, is_delete};
+use crate::behaviours::support::failures::unsupported_media_type;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
 use crate::set::Fault;

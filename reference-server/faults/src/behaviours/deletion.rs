@@ -10,10 +10,10 @@ use jiff::{SignedDuration, Timestamp};
 use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::{Map, Value, json};
 
-use super::support::{
-    MERGE_PATCH, edit_delete_options, is_about, is_delete, is_deleting, is_dry_delete, is_update,
-    meta, remove_meta,
-};
+use crate::behaviours::support::deletions::{edit_delete_options, is_delete, is_dry_delete};
+use crate::behaviours::support::failures::is_about;
+use crate::behaviours::support::objects::{is_deleting, meta, remove_meta};
+use crate::behaviours::support::requests::{MERGE_PATCH, is_update};
 use crate::document;
 use crate::exchange::{Request, Response};
 use crate::middleware::{

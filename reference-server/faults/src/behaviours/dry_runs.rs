@@ -3,7 +3,8 @@
 use http::{Method, StatusCode};
 use serde_json::Value;
 
-use super::support::{is_create, is_deleting, is_update, meta, remove, remove_meta};
+use crate::behaviours::support::objects::{is_deleting, meta, remove, remove_meta};
+use crate::behaviours::support::requests::{is_create, is_update};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests, uncompressed};
 use crate::set::Fault;

@@ -3,7 +3,8 @@
 use http::{Method, StatusCode, header};
 use serde_json::{Value, json};
 
-use super::support::{remove, rewrite};
+use crate::behaviours::support::objects::remove;
+use crate::behaviours::support::requests::rewrite;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests, responses, uncompressed};
 use crate::set::Fault;

@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use super::definitions::definitions;
-use super::support::{everywhere, is_create, rejecting};
+use crate::behaviours::support::failures::rejecting;
+use crate::behaviours::support::objects::everywhere;
+use crate::behaviours::support::requests::is_create;
 use crate::exchange::Request;
 use crate::middleware::Middleware;
 use crate::set::Fault;

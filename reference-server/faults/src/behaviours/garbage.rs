@@ -8,10 +8,11 @@ use futures_util::future::BoxFuture;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::support::{
-    MERGE_PATCH, created, delete_options, edit_delete_options, is_create, is_delete, is_dry_delete,
-    meta, rewrite,
+use crate::behaviours::support::deletions::{
+    delete_options, edit_delete_options, is_delete, is_dry_delete,
 };
+use crate::behaviours::support::objects::meta;
+use crate::behaviours::support::requests::{MERGE_PATCH, created, is_create, rewrite};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, edit_objects, requests, uncompressed};
 use crate::set::Fault;

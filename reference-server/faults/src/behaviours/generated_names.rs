@@ -4,7 +4,8 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::creates::create_or_replace;
-use super::support::{created, is_create, meta, random_letters, remove_meta, rewrite};
+use crate::behaviours::support::objects::{meta, random_letters, remove_meta};
+use crate::behaviours::support::requests::{created, is_create, rewrite};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, objects, uncompressed};
 use crate::set::Fault;

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::support::{is_update, meta, random_uuid};
+use crate::behaviours::support::objects::{meta, random_uuid};
+use crate::behaviours::support::requests::is_update;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, edit_objects, objects, uncompressed};
 use crate::set::Fault;

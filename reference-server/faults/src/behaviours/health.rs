@@ -79,7 +79,7 @@ mod tests {
     #[tokio::test]
     async fn parameters_are_removed() {
         let request = Request::new(Method::GET, "/readyz?verbose&exclude=ping");
-        let seen = super::super::sent(of(Fault::HealthVerboseIgnored), request).await;
+        let seen = crate::behaviours::sent(of(Fault::HealthVerboseIgnored), request).await;
         let query = seen.expect("a fault of this file").query();
         assert_eq!((query.get("verbose"), query.get("exclude")), (None, Some("ping")));
     }

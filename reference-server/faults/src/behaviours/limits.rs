@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use super::validation::{ignoring, message, rejecting, rejection};
+use crate::behaviours::support::causes::{ignoring, message, rejecting, rejection};
 use crate::exchange::Request;
 use crate::middleware::{Middleware, around};
 use crate::set::Fault;

@@ -9,9 +9,10 @@ use http::{Method, StatusCode};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::support::{
-    current_version, is_deleting, meta, random_uuid, remove, remove_meta, revision,
+use crate::behaviours::support::objects::{
+    is_deleting, meta, random_uuid, remove, remove_meta, revision,
 };
+use crate::behaviours::support::server::current_version;
 use crate::document;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, documents, only, requests, uncompressed};

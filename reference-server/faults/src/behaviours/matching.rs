@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::Value;
 
-use super::support::{is_update, rewrite};
+use crate::behaviours::support::requests::{is_update, rewrite};
 use crate::exchange::Request;
 use crate::middleware::{Middleware, requests};
 use crate::set::Fault;

@@ -26,9 +26,8 @@
 //! | `admission_policies`, `policy_operations` | admission policies and webhooks |
 //! | `flashes`, `unchecked`, `timeouts` | short-lived states and missing validation |
 //!
-//! `support`, `served`, `identity`, `overrides` and `overlays` have helpers for several files. Each
-//! other file has a function `of`, which returns the middleware of its faults and `None` for other
-//! faults.
+//! The folder `support` has helpers for several files. Each other file has a function `of`, which
+//! returns the middleware of its faults and `None` for other faults.
 
 mod admission;
 mod admission_policies;
@@ -61,7 +60,6 @@ mod garbage;
 mod generated_names;
 mod generation;
 mod health;
-mod identity;
 mod json_patches;
 mod limits;
 mod lists;
@@ -72,7 +70,6 @@ mod negotiation;
 mod objects;
 mod openapi;
 mod overlays;
-mod overrides;
 mod pages;
 mod parts;
 mod patch_forms;
@@ -93,7 +90,6 @@ mod scale;
 mod schemas;
 mod selections;
 mod selectors;
-mod served;
 mod server_documents;
 mod service_ports;
 mod status_parts;

@@ -9,10 +9,10 @@ use http::{Method, StatusCode};
 use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::{Value, json};
 
-use super::support::{
-    self, edit_delete_options, is_create, is_delete, is_deleting, is_dry_delete, is_get, meta,
-    remove_meta,
-};
+use crate::behaviours::support::deletions::{edit_delete_options, is_delete, is_dry_delete};
+use crate::behaviours::support::failures::failure;
+use crate::behaviours::support::objects::{is_deleting, meta, remove_meta};
+use crate::behaviours::support::requests::{is_create, is_get};
 use crate::document;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, documents, edit_events, uncompressed};
@@ -233,5 +233,5 @@ impl Middleware for Hidden {
 
 fn missing(name: &str) -> Response {
     let target = ResourceInfo { resource: "namespaces".to_owned(), ..ResourceInfo::default() };
-    support::failure(StatusCode::NOT_FOUND, "NotFound", &target, name)
+    failure(StatusCode::NOT_FOUND, "NotFound", &target, name)
 }

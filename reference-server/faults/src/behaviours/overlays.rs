@@ -8,7 +8,8 @@ use futures_util::future::BoxFuture;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::support::{is_create, meta, remove, rewrite};
+use crate::behaviours::support::objects::{meta, remove};
+use crate::behaviours::support::requests::{is_create, rewrite};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, edit_objects, uncompressed};
 use crate::set::Fault;

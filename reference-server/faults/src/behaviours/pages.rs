@@ -7,7 +7,8 @@ use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::{Value, json};
 
 use super::lists::is_list;
-use super::support::{admin_headers, remove_meta};
+use crate::behaviours::support::objects::remove_meta;
+use crate::behaviours::support::server::admin_headers;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, documents, requests, responses, uncompressed};
 use crate::set::Fault;

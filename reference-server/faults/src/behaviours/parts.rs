@@ -3,8 +3,8 @@
 use http::{Method, StatusCode};
 use serde_json::Value;
 
-use super::support::{is_create, is_update};
-use super::updates::also_writes;
+use crate::behaviours::support::requests::{is_create, is_update};
+use crate::behaviours::support::server::also_writes;
 use crate::exchange::Request;
 use crate::middleware::{Middleware, around, requests, uncompressed};
 use crate::set::Fault;

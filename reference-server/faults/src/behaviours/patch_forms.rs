@@ -3,7 +3,9 @@
 use http::{Method, header};
 use serde_json::{Map, Value, json};
 
-use super::support::{MERGE_PATCH, everywhere, is_apply, set_media_type, unsupported_media_type};
+use crate::behaviours::support::failures::unsupported_media_type;
+use crate::behaviours::support::objects::everywhere;
+use crate::behaviours::support::requests::{MERGE_PATCH, is_apply, set_media_type};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
 use crate::set::Fault;
@@ -137,7 +139,7 @@ mod tests {
         let patch = json!([{ "op": "remove", "path": path }]);
         let request = Request::new(Method::PATCH, "/api/v1/namespaces/a/configmaps/c")
             .with_json(JSON, &patch);
-        let seen = super::super::sent(of(fault), request).await.expect("a fault of this file");
+        let seen = crate::behaviours::sent(of(fault), request).await.expect("a fault of this file");
         assert_eq!(seen.json().expect("a patch")[0]["path"], expected);
     }
 }

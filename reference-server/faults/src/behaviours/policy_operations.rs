@@ -4,8 +4,10 @@
 use serde_json::{Value, json};
 
 use super::admission_policies::{configured, policy_rules, webhooks};
-use super::support::{everywhere, first_deletions_are_dry, is_update};
-use super::validation::{ignoring, message, value};
+use crate::behaviours::support::causes::{ignoring, message, value};
+use crate::behaviours::support::deletions::first_deletions_are_dry;
+use crate::behaviours::support::objects::everywhere;
+use crate::behaviours::support::requests::is_update;
 use crate::middleware::{Middleware, requests};
 use crate::set::Fault;
 

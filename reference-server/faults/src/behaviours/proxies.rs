@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::{Method, StatusCode, header};
 use serde_json::Value;
 
+use crate::behaviours::support::failures::method_not_allowed;
 use crate::document;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, around, requests, responses};
@@ -73,12 +74,6 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }),
         _ => return None,
     })
-}
-
-/// The response to a method that the resource does not have.
-pub(super) fn method_not_allowed() -> Response {
-    let message = "the server does not allow this method on the requested resource";
-    Response::failure(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
 }
 
 fn is_proxy(request: &Request) -> bool {

@@ -8,7 +8,9 @@ use futures_util::future::BoxFuture;
 use http::{Method, StatusCode};
 use serde_json::Value;
 
-use super::support::{self, is_about, is_get, is_update, meta};
+use crate::behaviours::support::failures::{failure, is_about};
+use crate::behaviours::support::objects::meta;
+use crate::behaviours::support::requests::{is_get, is_update};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, only, requests, responses, uncompressed};
 use crate::set::Fault;
@@ -142,7 +144,7 @@ fn at_exact_version(request: &Request, response: &mut Response) {
         !version.is_empty() && version != asked
     }) {
         let target = request.target();
-        *response = support::failure(StatusCode::NOT_FOUND, "NotFound", &target, &target.name);
+        *response = failure(StatusCode::NOT_FOUND, "NotFound", &target, &target.name);
     }
 }
 

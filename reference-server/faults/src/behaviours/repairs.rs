@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::support::{everywhere, is_post_or_put, is_update, rewrite};
+use crate::behaviours::support::objects::everywhere;
+use crate::behaviours::support::requests::{is_post_or_put, is_update, rewrite};
 use crate::exchange::Request;
 use crate::middleware::{Middleware, requests};
 use crate::set::Fault;

@@ -3,8 +3,9 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::identity::{access, as_admin, user_info};
-use super::support::{remove, rewrite};
+use crate::behaviours::support::identity::{access, as_admin, user_info};
+use crate::behaviours::support::objects::remove;
+use crate::behaviours::support::requests::rewrite;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, documents, only, requests};
 use crate::set::Fault;

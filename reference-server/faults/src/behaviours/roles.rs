@@ -6,7 +6,9 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
-use super::support::{created, first_deletions_are_dry, is_update, remove};
+use crate::behaviours::support::deletions::first_deletions_are_dry;
+use crate::behaviours::support::objects::remove;
+use crate::behaviours::support::requests::{created, is_update};
 use crate::middleware::{Middleware, objects, requests};
 use crate::set::Fault;
 

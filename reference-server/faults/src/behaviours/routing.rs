@@ -3,8 +3,9 @@
 use http::{Method, StatusCode};
 use kubeproof_apimachinery::request::ResourceInfo;
 
-use super::served;
-use super::support::{is_create, meta};
+use crate::behaviours::support::objects::meta;
+use crate::behaviours::support::requests::is_create;
+use crate::behaviours::support::served;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
 use crate::set::Fault;

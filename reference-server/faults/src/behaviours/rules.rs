@@ -4,20 +4,11 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::definitions::everywhere;
-use super::validation::{causes, field, message, rejection};
+use crate::behaviours::support::causes::{causes, field, is_rule_cause, message, rejection};
+use crate::behaviours::support::served::schema_of;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around};
 use crate::set::Fault;
-
-/// Phrases in the messages of mistakes that are not found by a rule.
-const BUILT_IN: [&str; 6] = [
-    "in body should",
-    "in body must",
-    "must be of type",
-    "may not be more",
-    "must have at most",
-    "must have at least",
-];
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
@@ -41,18 +32,6 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::UnchangedPartsJudged => whole_object(),
         _ => return None,
     })
-}
-
-/// Returns whether a rule of the definition found a mistake, not the schema itself.
-pub(super) fn is_rule_cause(cause: &Value) -> bool {
-    let by_schema = [
-        "FieldValueNotSupported",
-        "FieldValueDuplicate",
-        "FieldValueTypeInvalid",
-        "FieldValueTooLong",
-    ];
-    let reason = cause["reason"].as_str().unwrap_or_default();
-    !by_schema.contains(&reason) && !BUILT_IN.iter().any(|phrase| message(cause).contains(phrase))
 }
 
 /// Edits the causes that rules found, given all rules of the resource.
@@ -226,15 +205,4 @@ async fn rules_of(request: &Request, next: Next<'_>) -> Vec<Value> {
         });
     }
     rules
-}
-
-/// The schema of the resource of a request, in the version of the request.
-pub(super) async fn schema_of(request: &Request, next: Next<'_>) -> Option<Value> {
-    let target = request.target();
-    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let crd =
-        next.server.read(&format!("{definitions}/{}.{}", target.resource, target.group)).await?;
-    let versions = crd["spec"]["versions"].as_array()?;
-    let version = versions.iter().find(|version| version["name"] == target.version.as_str())?;
-    version.pointer("/schema/openAPIV3Schema").cloned()
 }

@@ -7,11 +7,10 @@ use http::{Method, StatusCode};
 use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::{Value, json};
 
-use super::served;
-use super::support::meta;
 use super::watch_starts::everywhere;
-use super::watch_streams::{set_events, take_events};
-use super::watches::is_change;
+use crate::behaviours::support::events::{is_change, set_events, take_events};
+use crate::behaviours::support::objects::meta;
+use crate::behaviours::support::served;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, edit_events, events, uncompressed};
 use crate::set::Fault;

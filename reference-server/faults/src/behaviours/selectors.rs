@@ -10,7 +10,8 @@ use http::{Method, StatusCode};
 use kubeproof_apimachinery::request::Query;
 use serde_json::Value;
 
-use super::support::{is_create, meta};
+use crate::behaviours::support::objects::meta;
+use crate::behaviours::support::requests::is_create;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests, uncompressed};
 use crate::set::Fault;
@@ -412,7 +413,7 @@ mod tests {
         let mut query = Query::default();
         query.set(LABELS, selector);
         let request = Request::new(Method::GET, &format!("/api/v1/pods?{query}"));
-        let seen = super::super::sent(of(fault), request).await.expect("a fault of this file");
+        let seen = crate::behaviours::sent(of(fault), request).await.expect("a fault of this file");
         assert_eq!(seen.query().get(LABELS), expected);
     }
 }

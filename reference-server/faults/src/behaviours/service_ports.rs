@@ -3,8 +3,8 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::support::is_apply;
-use super::validation::{field, ignoring};
+use crate::behaviours::support::causes::{field, ignoring};
+use crate::behaviours::support::requests::is_apply;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, responses};
 use crate::set::Fault;

@@ -5,7 +5,8 @@ use futures_util::future::BoxFuture;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::support::{MERGE_PATCH, is_apply, is_update, remove_meta};
+use crate::behaviours::support::objects::remove_meta;
+use crate::behaviours::support::requests::{MERGE_PATCH, is_apply, is_update};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests, uncompressed};
 use crate::set::Fault;

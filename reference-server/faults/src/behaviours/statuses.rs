@@ -3,7 +3,7 @@
 use http::{StatusCode, header};
 use serde_json::Value;
 
-use super::support::is_post_or_put;
+use crate::behaviours::support::requests::is_post_or_put;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, failures, responses};
 use crate::set::Fault;

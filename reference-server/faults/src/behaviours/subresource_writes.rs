@@ -10,7 +10,8 @@ use http::{Method, StatusCode};
 use serde_json::Value;
 use tokio::sync::RwLock;
 
-use super::support::{is_apply, is_update, meta, rewrite};
+use crate::behaviours::support::objects::meta;
+use crate::behaviours::support::requests::{is_apply, is_update, rewrite};
 use crate::exchange::{Body, Request, Response};
 use crate::middleware::{Middleware, Next, edit_objects, uncompressed};
 use crate::set::Fault;

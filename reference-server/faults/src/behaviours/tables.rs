@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::support::remove_meta;
+use crate::behaviours::support::objects::remove_meta;
 use crate::exchange::Request;
 use crate::middleware::{Middleware, documents, only, requests};
 use crate::set::Fault;

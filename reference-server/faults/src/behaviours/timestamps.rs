@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use http::Method;
 use serde_json::Value;
 
-use super::support::{meta, remove_meta};
+use crate::behaviours::support::objects::{meta, remove_meta};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, edit_objects, uncompressed};
 use crate::set::Fault;

@@ -3,7 +3,8 @@
 use http::Method;
 use serde_json::Value;
 
-use super::support::{remove, rewrite};
+use crate::behaviours::support::objects::remove;
+use crate::behaviours::support::requests::rewrite;
 use crate::exchange::Request;
 use crate::middleware::{Middleware, Next, around, documents, only, requests};
 use crate::set::Fault;

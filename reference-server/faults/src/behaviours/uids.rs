@@ -9,7 +9,9 @@ use futures_util::future::BoxFuture;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::support::{edit_delete_options, is_create, is_delete, meta, remove_meta, rewrite};
+use crate::behaviours::support::deletions::{edit_delete_options, is_delete};
+use crate::behaviours::support::objects::{meta, remove_meta};
+use crate::behaviours::support::requests::{is_create, rewrite};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, edit_documents, edit_objects, uncompressed};
 use crate::set::Fault;

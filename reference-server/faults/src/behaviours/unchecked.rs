@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use http::{Method, StatusCode};
 use serde_json::Value;
 
-use super::overrides::{Overrides, Values};
+use crate::behaviours::support::overrides::{Overrides, Values};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next};
 use crate::patch;

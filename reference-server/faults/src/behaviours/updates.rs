@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::support::{MERGE_PATCH, is_deleting, is_update, meta};
+use crate::behaviours::support::objects::{is_deleting, meta};
+use crate::behaviours::support::requests::{MERGE_PATCH, is_update};
+use crate::behaviours::support::server::also_writes;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, around, edit_objects, requests, uncompressed};
 use crate::patch;
@@ -235,35 +237,6 @@ fn overlay(note: fn(&Request, &Value) -> Option<Vec<Change>>) -> Box<dyn Middlew
                 }
             });
             response
-        })
-    })
-}
-
-/// Writes one part of the body through another endpoint, after the write itself.
-pub(super) fn also_writes(
-    subresources: &'static [&'static str],
-    part: &'static str,
-    other: &'static str,
-) -> Box<dyn Middleware> {
-    around(move |request, next| {
-        Box::pin(async move {
-            let target = request.target();
-            let response = next.send(request.clone()).await;
-            let applies = is_update(&request) && subresources.contains(&&*target.subresource);
-            if !applies || !response.status.is_success() || request.is_dry_run() {
-                return response;
-            }
-            let Some(value) = request.json().and_then(|body| body.get(part).cloned()) else {
-                return response;
-            };
-            let path = target.object(&target.name) + other;
-            let edit = json!({ part: value });
-            let written =
-                next.server.as_admin(Method::PATCH, &path, Some((MERGE_PATCH, &edit))).await;
-            if !written.status.is_success() {
-                return response;
-            }
-            next.send(request.by_same_client(Method::GET, &request.path)).await
         })
     })
 }

@@ -3,18 +3,15 @@
 //! The middleware looks at the causes of a rejection. If the fault ignores all of them, it accepts
 //! the object in the server's place and keeps it.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-
-use http::{Method, StatusCode};
-use jiff::Timestamp;
+use http::Method;
 use serde_json::{Value, json};
 
-use super::rules;
-use super::support::is_update;
-use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, Next, around, failures, uncompressed};
-use crate::patch;
+use crate::behaviours::support::causes::{
+    Ignores, causes, field, ignoring, is_rule_cause, message, pointer, rejecting, value,
+};
+use crate::behaviours::support::requests::is_update;
+use crate::exchange::Request;
+use crate::middleware::{Middleware, around, failures};
 use crate::set::Fault;
 
 /// The types of JSON, as messages name them. Other types in messages are formats.
@@ -149,11 +146,11 @@ fn ignored_rules(fault: Fault) -> Option<Ignores> {
         Fault::AdminAccessForAll => |_, cause| field(cause).ends_with(".adminAccess"),
         Fault::ReservedWithoutAllocation => |_, cause| field(cause) == "status.reservedFor",
         Fault::StatusRulesIgnored => {
-            |request, cause| request.target().subresource == "status" && rules::is_rule_cause(cause)
+            |request, cause| request.target().subresource == "status" && is_rule_cause(cause)
         }
         Fault::RulesOfFirstItem => |_, cause| {
             let later = field(cause).split('[').skip(1).any(|part| !part.starts_with("0]"));
-            later && rules::is_rule_cause(cause)
+            later && is_rule_cause(cause)
         },
         _ => return None,
     };
@@ -201,7 +198,7 @@ fn reports(fault: Fault) -> Option<Box<dyn Middleware>> {
             if let Some(causes) = causes_mut(status) {
                 let mut reported = false;
                 causes.retain(|cause| {
-                    let is_rule = rules::is_rule_cause(cause);
+                    let is_rule = is_rule_cause(cause);
                     !is_rule || !std::mem::replace(&mut reported, true)
                 });
             }
@@ -233,127 +230,8 @@ fn reports(fault: Fault) -> Option<Box<dyn Middleware>> {
     })
 }
 
-/// Returns whether a fault ignores a cause.
-pub(super) type Ignores = fn(&Request, &Value) -> bool;
-
-/// Accepts requests that the server rejects, if the fault ignores all causes.
-pub(super) fn ignoring(ignores: Ignores) -> Box<dyn Middleware> {
-    let kept: Arc<Mutex<HashMap<String, Value>>> = Arc::default();
-    around(move |mut request, next| {
-        let kept = kept.clone();
-        Box::pin(async move {
-            uncompressed(&mut request);
-            let mut response = next.send(request.clone()).await;
-            if response.status == StatusCode::NOT_FOUND {
-                return missing(&request, response, &kept);
-            }
-            if response.status != StatusCode::UNPROCESSABLE_ENTITY {
-                return response;
-            }
-            let all = causes(&response);
-            let left: Vec<Value> =
-                all.iter().filter(|cause| !ignores(&request, cause)).cloned().collect();
-            if left.len() == all.len() {
-                return response;
-            }
-            if left.is_empty() {
-                return accept(&request, next, &kept).await;
-            }
-            response.edit_value(|status| status["details"]["causes"] = left.into());
-            response
-        })
-    })
-}
-
-/// Objects that the fault keeps can be read and deleted.
-fn missing(
-    request: &Request,
-    response: Response,
-    kept: &Mutex<HashMap<String, Value>>,
-) -> Response {
-    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-    let object = match request.method {
-        Method::GET => kept.get(&request.path).cloned(),
-        Method::DELETE => kept.remove(&request.path),
-        _ => None,
-    };
-    object.map_or(response, |object| Response::json(StatusCode::OK, &object))
-}
-
-/// Accepts the object of a request that the server rejects.
-async fn accept(
-    request: &Request,
-    next: Next<'_>,
-    kept: &Mutex<HashMap<String, Value>>,
-) -> Response {
-    let mut object = request.json().unwrap_or_default();
-    let target = request.target();
-    if request.method == Method::PATCH {
-        let mut current = next.server.read(&request.path).await.unwrap_or_default();
-        patch::overlay(&mut current, &object);
-        return Response::json(StatusCode::OK, &current);
-    }
-    if request.method != Method::POST {
-        return Response::json(StatusCode::OK, &object);
-    }
-    if !target.namespace.is_empty() {
-        object["metadata"]["namespace"] = target.namespace.as_str().into();
-    }
-    let created = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    object["metadata"]["creationTimestamp"] = created.into();
-    object["metadata"]["uid"] = "6b2c1d3e-0000-4000-8000-000000000000".into();
-    object["metadata"]["resourceVersion"] = "1".into();
-    if target.resource.ends_with("reviews") {
-        object["status"] = json!({ "allowed": false });
-    } else if !request.is_dry_run() {
-        let path = target.object(object["metadata"]["name"].as_str().unwrap_or_default());
-        kept.lock().unwrap_or_else(PoisonError::into_inner).insert(path, object.clone());
-    }
-    Response::json(StatusCode::CREATED, &object)
-}
-
-/// Rejects requests that the server would accept, with a cause.
-pub(super) fn rejecting(cause: fn(&Request) -> Option<Value>) -> Box<dyn Middleware> {
-    around(move |request, next| {
-        Box::pin(async move {
-            match cause(&request) {
-                Some(cause) => rejection(&cause),
-                None => next.send(request).await,
-            }
-        })
-    })
-}
-
-/// A response that rejects an object for one cause.
-pub(super) fn rejection(cause: &Value) -> Response {
-    let message = format!("{}: {}", field(cause), message(cause));
-    Response::json(
-        StatusCode::UNPROCESSABLE_ENTITY,
-        &json!({
-            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "reason": "Invalid",
-            "message": message, "code": 422, "details": { "causes": [cause] },
-        }),
-    )
-}
-
-/// The causes of a rejection.
-pub(super) fn causes(response: &Response) -> Vec<Value> {
-    let status = response.value().filter(|_| response.status == StatusCode::UNPROCESSABLE_ENTITY);
-    let causes = status.and_then(|status| status.pointer("/details/causes").cloned());
-    causes.and_then(|causes| causes.as_array().cloned()).unwrap_or_default()
-}
-
 fn causes_mut(status: &mut Value) -> Option<&mut Vec<Value>> {
     status.pointer_mut("/details/causes")?.as_array_mut()
-}
-
-pub(super) fn field(cause: &Value) -> &str {
-    cause["field"].as_str().unwrap_or_default()
-}
-
-pub(super) fn message(cause: &Value) -> &str {
-    cause["message"].as_str().unwrap_or_default()
 }
 
 /// The type that a field must have, as a message names it.
@@ -391,14 +269,4 @@ fn name(request: &Request) -> String {
     let metadata = request.json().map(|body| body["metadata"].clone()).unwrap_or_default();
     let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
     if text("name").is_empty() { text("generateName") } else { text("name") }
-}
-
-/// The value that a request has at the field of a cause.
-pub(super) fn value(request: &Request, cause: &Value) -> Option<Value> {
-    request.json()?.pointer(&pointer(field(cause))).cloned()
-}
-
-/// `spec.ports[0].name` as the pointer `/spec/ports/0/name`.
-fn pointer(field: &str) -> String {
-    format!("/{}", field.replace(['.', '['], "/").replace(']', ""))
 }

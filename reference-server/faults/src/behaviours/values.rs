@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::rules::schema_of;
-use super::support::{created, everywhere, is_create, remove_meta, rewrite};
-use super::validation::rejection;
+use crate::behaviours::support::causes::rejection;
+use crate::behaviours::support::objects::{everywhere, remove_meta};
+use crate::behaviours::support::requests::{created, is_create, rewrite};
+use crate::behaviours::support::served::schema_of;
 use crate::exchange::Response;
 use crate::middleware::{
     Middleware, around, edit_objects, objects, requests, responses, uncompressed,

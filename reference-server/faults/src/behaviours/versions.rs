@@ -10,7 +10,9 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::support::{admin_headers, is_apply, is_update, meta, rewrite};
+use crate::behaviours::support::objects::meta;
+use crate::behaviours::support::requests::{is_apply, is_update, rewrite};
+use crate::behaviours::support::server::{admin_headers, bump};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, edit_objects, uncompressed};
 use crate::set::Fault;
@@ -46,7 +48,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 if response.status != StatusCode::OK || version(&before) != version(&after) {
                     return response;
                 }
-                super::apply::bump(&request, next).await;
+                bump(&request, next).await;
                 next.send(request.by_same_client(Method::GET, &request.path)).await
             })
         }),

@@ -7,8 +7,9 @@ use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 
-use super::support::{admin_headers, current_version, meta};
-use super::watch_streams::{set_events, take_events};
+use crate::behaviours::support::events::{set_events, take_events};
+use crate::behaviours::support::objects::meta;
+use crate::behaviours::support::server::{admin_headers, current_version};
 use crate::document::ends_initial_events;
 use crate::exchange::{Body, Request, Response};
 use crate::frames;

@@ -4,17 +4,18 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
-use futures_util::{FutureExt as _, Stream, StreamExt as _};
+use futures_util::{FutureExt as _, StreamExt as _};
 use http::{Method, header};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::support::{admin_headers, current_version, meta, remove, revision};
-use super::watches::{is_change, starts_at_version};
-use crate::exchange::{Body, Request, Response};
+use super::watches::starts_at_version;
+use crate::behaviours::support::events::{is_change, set_events, take_events};
+use crate::behaviours::support::objects::{meta, remove, revision};
+use crate::behaviours::support::server::{admin_headers, current_version};
+use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, edit_events, edit_lines, uncompressed};
 use crate::set::Fault;
 
@@ -61,29 +62,6 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::DeletedKeepsVersion => Box::new(LastVersions::default()),
         _ => return None,
     })
-}
-
-/// Takes the events of a watch, to send others instead.
-pub(super) fn take_events(response: &mut Response) -> Option<BoxStream<'static, Value>> {
-    edit_lines(response, |line| vec![line]);
-    let Body::Stream(body) = &mut response.body else { return None };
-    let chunks = std::mem::replace(body, stream::empty().boxed());
-    let events = chunks.flat_map(|chunk| {
-        let lines = chunk.split(|byte| *byte == b'\n');
-        let events: Vec<Value> =
-            lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
-        stream::iter(events)
-    });
-    Some(events.boxed())
-}
-
-/// Sets the events of a watch.
-pub(super) fn set_events(
-    response: &mut Response,
-    events: impl Stream<Item = Value> + Send + 'static,
-) {
-    let lines = events.map(|event| Bytes::from(format!("{event}\n")));
-    response.body = Body::Stream(lines.boxed());
 }
 
 /// Edits the events of a watch with a selector. The edit gets the type that each event has without

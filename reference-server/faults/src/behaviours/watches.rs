@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::support::{is_deleting, meta, remove_meta};
+use crate::behaviours::support::events::is_change;
+use crate::behaviours::support::objects::{is_deleting, meta, remove_meta, revision};
 use crate::document::ends_initial_events;
 use crate::exchange::Request;
 use crate::middleware::{Middleware, events, requests};
@@ -128,7 +129,7 @@ fn bookmarks(fault: Fault) -> Option<Box<dyn Middleware>> {
             let mut newest: u64 = 0;
             move |mut event| {
                 if is_change(&event) {
-                    newest = newest.max(super::support::revision(&event["object"]));
+                    newest = newest.max(revision(&event["object"]));
                 } else if event["type"] == "BOOKMARK" && newest > 0 {
                     event["object"]["metadata"]["resourceVersion"] =
                         (newest - 1).to_string().into();
@@ -189,7 +190,7 @@ fn initial_events(fault: Fault) -> Option<Box<dyn Middleware>> {
             let mut oldest = u64::MAX;
             move |mut event| {
                 if is_change(&event) {
-                    oldest = oldest.min(super::support::revision(&event["object"]));
+                    oldest = oldest.min(revision(&event["object"]));
                 } else if ends_initial_events(&event) && oldest < u64::MAX {
                     event["object"]["metadata"]["resourceVersion"] = oldest.to_string().into();
                 }
@@ -260,11 +261,6 @@ fn every(nth: usize, edit: fn(Value) -> Vec<Value>) -> Box<dyn Middleware> {
             if is_change(&event) && changes.is_multiple_of(nth) { edit(event) } else { vec![event] }
         }
     })
-}
-
-/// Returns whether an event reports a change of an object.
-pub(super) fn is_change(event: &Value) -> bool {
-    matches!(event["type"].as_str(), Some("ADDED" | "MODIFIED" | "DELETED"))
 }
 
 /// Returns whether a watch starts at a version that the client names, without initial events.

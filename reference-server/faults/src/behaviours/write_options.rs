@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, Method, StatusCode, header};
 
-use super::support::is_apply;
+use crate::behaviours::support::requests::is_apply;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
 use crate::set::Fault;
@@ -176,7 +176,7 @@ mod tests {
     #[tokio::test]
     async fn modes_are_replaced(#[case] fault: Fault, #[case] query: &str, #[case] expected: &str) {
         let request = Request::new(Method::POST, &format!("/api/v1/pods?{query}"));
-        let seen = super::super::sent(of(fault), request).await.expect("a fault of this file");
+        let seen = crate::behaviours::sent(of(fault), request).await.expect("a fault of this file");
         assert_eq!(seen.query().get(VALIDATION), Some(expected));
     }
 

@@ -3,6 +3,7 @@
 use http::{Method, StatusCode};
 use kubeproof_apimachinery::request::Query;
 
+use crate::behaviours::support::failures::method_not_allowed;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, around, requests};
 use crate::set::Fault;
@@ -113,7 +114,7 @@ fn without_method(method: Method) -> Box<dyn Middleware> {
         let rejected = is_stream(&request) && request.method == method;
         Box::pin(async move {
             if rejected {
-                return crate::behaviours::proxies::method_not_allowed();
+                return method_not_allowed();
             }
             next.send(request).await
         })

@@ -1,12 +1,13 @@
-//! Lookups in the discovery documents of the server behind the proxy.
+//! Lookups of resources in the server behind the proxy.
 
 use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::Value;
 
+use crate::exchange::Request;
 use crate::middleware::Next;
 
 /// Returns the entry of the resource in its discovery document, or that of the subresource.
-pub(super) async fn entry(target: &ResourceInfo, next: Next<'_>) -> Option<Value> {
+pub(crate) async fn entry(target: &ResourceInfo, next: Next<'_>) -> Option<Value> {
     let name = match target.subresource.as_str() {
         "" => target.resource.clone(),
         subresource => format!("{}/{subresource}", target.resource),
@@ -15,13 +16,13 @@ pub(super) async fn entry(target: &ResourceInfo, next: Next<'_>) -> Option<Value
 }
 
 /// Returns whether the server has this resource, whatever its subresources.
-pub(super) async fn is_served(target: &ResourceInfo, next: Next<'_>) -> bool {
+pub(crate) async fn is_served(target: &ResourceInfo, next: Next<'_>) -> bool {
     let resource = ResourceInfo { subresource: String::new(), ..target.clone() };
     entry(&resource, next).await.is_some()
 }
 
 /// Returns the names of the subresources of a resource.
-pub(super) async fn subresources(target: &ResourceInfo, next: Next<'_>) -> Vec<String> {
+pub(crate) async fn subresources(target: &ResourceInfo, next: Next<'_>) -> Vec<String> {
     let prefix = format!("{}/", target.resource);
     let resources = resources(target, next).await;
     let names = resources.iter().filter_map(|entry| entry["name"].as_str());
@@ -36,4 +37,15 @@ async fn resources(target: &ResourceInfo, next: Next<'_>) -> Vec<Value> {
         Some(Value::Array(entries)) => entries,
         _ => Vec::new(),
     }
+}
+
+/// The schema of the resource of a request, in the version of the request.
+pub(crate) async fn schema_of(request: &Request, next: Next<'_>) -> Option<Value> {
+    let target = request.target();
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let crd =
+        next.server.read(&format!("{definitions}/{}.{}", target.resource, target.group)).await?;
+    let versions = crd["spec"]["versions"].as_array()?;
+    let version = versions.iter().find(|version| version["name"] == target.version.as_str())?;
+    version.pointer("/schema/openAPIV3Schema").cloned()
 }

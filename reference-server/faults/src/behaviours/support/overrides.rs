@@ -16,15 +16,15 @@ use crate::middleware::{Next, edit_events, uncompressed};
 use crate::patch;
 
 /// Values by JSON pointer. A member without a value is shown as absent.
-pub(super) type Values = BTreeMap<String, Option<Value>>;
+pub(crate) type Values = BTreeMap<String, Option<Value>>;
 
 /// The values of each object, by uid.
 #[derive(Clone, Default)]
-pub(super) struct Overrides(Arc<Mutex<BTreeMap<String, Values>>>);
+pub(crate) struct Overrides(Arc<Mutex<BTreeMap<String, Values>>>);
 
 impl Overrides {
     /// Adds values to those of an object.
-    pub(super) fn remember(&self, object: &Value, values: Values) {
+    pub(crate) fn remember(&self, object: &Value, values: Values) {
         if let Some(uid) = object["metadata"]["uid"].as_str() {
             let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             known.entry(uid.to_owned()).or_default().extend(values);
@@ -32,14 +32,14 @@ impl Overrides {
     }
 
     /// Returns whether an object has a value at this pointer.
-    pub(super) fn has(&self, object: &Value, pointer: &str) -> bool {
+    pub(crate) fn has(&self, object: &Value, pointer: &str) -> bool {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let values = object["metadata"]["uid"].as_str().and_then(|uid| known.get(uid));
         values.is_some_and(|values| values.contains_key(pointer))
     }
 
     /// Edits an object to what clients see.
-    pub(super) fn show(&self, object: &mut Value) {
+    pub(crate) fn show(&self, object: &mut Value) {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let values = object["metadata"]["uid"].as_str().and_then(|uid| known.get(uid));
         for (pointer, value) in values.into_iter().flatten() {
@@ -48,7 +48,7 @@ impl Overrides {
     }
 
     /// Sends a request, and edits the objects and watch events of its response.
-    pub(super) async fn send(&self, mut request: Request, next: Next<'_>) -> Response {
+    pub(crate) async fn send(&self, mut request: Request, next: Next<'_>) -> Response {
         uncompressed(&mut request);
         let (watch, head) = (request.is_watch(), request.method == Method::HEAD);
         let mut response = next.send(request).await;
@@ -65,7 +65,7 @@ impl Overrides {
     }
 
     /// Edits the objects of a response.
-    pub(super) fn edit(&self, response: &mut Response) {
+    pub(crate) fn edit(&self, response: &mut Response) {
         response.edit_value(|document| {
             document::edit_objects(document, &mut |object| self.show(object));
         });

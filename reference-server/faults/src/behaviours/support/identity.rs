@@ -12,7 +12,7 @@ const IMPERSONATE: &str = "impersonate-";
 
 /// Returns the `userInfo` of the client, impersonation included. `None` if the server rejects the
 /// credential or the impersonation, or if the user is not authenticated.
-pub(super) async fn user_info(request: &Request, next: Next<'_>) -> Option<Value> {
+pub(crate) async fn user_info(request: &Request, next: Next<'_>) -> Option<Value> {
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let review = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview" });
     let review = request.by_same_client(Method::POST, path).with_json("application/json", &review);
@@ -22,12 +22,12 @@ pub(super) async fn user_info(request: &Request, next: Next<'_>) -> Option<Value
 }
 
 /// Returns whether the client may do something, described by these `resourceAttributes`.
-pub(super) async fn may(request: &Request, next: Next<'_>, attributes: &Value) -> bool {
+pub(crate) async fn may(request: &Request, next: Next<'_>, attributes: &Value) -> bool {
     access(request, next, &json!({ "resourceAttributes": attributes })).await == Some(true)
 }
 
 /// Returns the result of a `SelfSubjectAccessReview` of the client.
-pub(super) async fn access(request: &Request, next: Next<'_>, spec: &Value) -> Option<bool> {
+pub(crate) async fn access(request: &Request, next: Next<'_>, spec: &Value) -> Option<bool> {
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec,
@@ -37,7 +37,7 @@ pub(super) async fn access(request: &Request, next: Next<'_>, spec: &Value) -> O
 }
 
 /// Returns the `resourceAttributes` of a request.
-pub(super) fn attributes(request: &Request) -> Value {
+pub(crate) fn attributes(request: &Request) -> Value {
     let target = request.target();
     json!({
         "verb": request.verb(), "group": target.group, "version": target.version,
@@ -47,7 +47,7 @@ pub(super) fn attributes(request: &Request) -> Value {
 }
 
 /// Returns the same request with the credential of the administrator, and without impersonation.
-pub(super) fn as_admin(request: &Request, next: Next<'_>) -> Request {
+pub(crate) fn as_admin(request: &Request, next: Next<'_>) -> Request {
     let mut request = request.clone();
     remove_impersonation(&mut request, |_| true);
     request.headers.insert(header::AUTHORIZATION, next.server.admin());
@@ -55,7 +55,7 @@ pub(super) fn as_admin(request: &Request, next: Next<'_>) -> Request {
 }
 
 /// Lets the administrator send the request for this user, exactly as the `userInfo` describes it.
-pub(super) fn as_user(request: &Request, next: Next<'_>, user: &Value) -> Request {
+pub(crate) fn as_user(request: &Request, next: Next<'_>, user: &Value) -> Request {
     let mut request = as_admin(request, next);
     let mut add = |name: &str, value: &Value| {
         let name = HeaderName::try_from(format!("{IMPERSONATE}{name}"));
@@ -79,12 +79,12 @@ pub(super) fn as_user(request: &Request, next: Next<'_>, user: &Value) -> Reques
 }
 
 /// Returns whether the request impersonates a user.
-pub(super) fn impersonates(request: &Request) -> bool {
+pub(crate) fn impersonates(request: &Request) -> bool {
     !request.header("impersonate-user").is_empty()
 }
 
 /// Removes the `Impersonate-*` headers whose rest of the name is chosen.
-pub(super) fn remove_impersonation(request: &mut Request, chosen: impl Fn(&str) -> bool) {
+pub(crate) fn remove_impersonation(request: &mut Request, chosen: impl Fn(&str) -> bool) {
     let names: Vec<_> = request
         .headers
         .keys()
@@ -97,7 +97,7 @@ pub(super) fn remove_impersonation(request: &mut Request, chosen: impl Fn(&str) 
 }
 
 /// Returns whether authorization denied the request. Other rules also return 403.
-pub(super) fn is_denied(response: &Response) -> bool {
+pub(crate) fn is_denied(response: &Response) -> bool {
     response.status == StatusCode::FORBIDDEN
         && response.value().is_none_or(|status| {
             status["message"].as_str().is_some_and(|message| message.contains(" cannot "))
