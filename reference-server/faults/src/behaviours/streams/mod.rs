@@ -1,4 +1,4 @@
-//! Streams: exec, attach, portforward, and logs and watches over WebSocket.
+//! Streams: exec, attach, port-forward, and watches and logs over WebSocket.
 
 mod command_input;
 mod command_output;
@@ -17,7 +17,7 @@ mod websocket_handshakes;
 use crate::middleware::Middleware;
 use crate::set::Fault;
 
-/// The middleware of a fault of this folder.
+/// Returns the middleware of a fault of this folder.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     let parts = [
         command_input::of,

@@ -7,7 +7,7 @@ use http::{Method, StatusCode};
 use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::{Value, json};
 
-use super::watch_starts::everywhere;
+use super::starts::everywhere;
 use crate::behaviours::support::events::{is_change, set_events, take_events};
 use crate::behaviours::support::objects::meta;
 use crate::behaviours::support::served;

@@ -3,7 +3,7 @@
 use http::{Method, StatusCode, header};
 use serde_json::{Value, json};
 
-use super::policy_operations::replace_operation;
+use super::operations::replace_operation;
 use crate::behaviours::support::causes::{field, ignoring};
 use crate::behaviours::support::objects::remove;
 use crate::behaviours::support::requests::{is_create, rewrite};

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::Value;
 
-use super::creates::create_or_replace;
+use super::new_objects::create_or_replace;
 use crate::behaviours::support::objects::{meta, random_letters, remove_meta};
 use crate::behaviours::support::requests::{created, is_create, rewrite};
 use crate::exchange::{Request, Response};

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::definitions::definitions;
+use super::schemas::definitions;
 use crate::behaviours::support::failures::rejecting;
 use crate::behaviours::support::objects::everywhere;
 use crate::behaviours::support::requests::is_create;

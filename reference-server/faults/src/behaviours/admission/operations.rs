@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::admission_policies::{configured, policy_rules, webhooks};
+use super::policies::{configured, policy_rules, webhooks};
 use crate::behaviours::support::causes::{ignoring, message, value};
 use crate::behaviours::support::deletions::first_deletions_are_dry;
 use crate::behaviours::support::objects::everywhere;

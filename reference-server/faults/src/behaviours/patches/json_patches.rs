@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::patches::{JSON, is_patch, operations};
+use super::results::{JSON, is_patch, operations};
 use crate::middleware::{Middleware, around};
 use crate::patch;
 use crate::set::Fault;

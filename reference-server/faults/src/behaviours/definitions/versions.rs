@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::definitions::{definitions, remove};
+use super::schemas::{definitions, remove};
 use crate::middleware::{Middleware, objects, responses};
 use crate::set::Fault;
 

@@ -11,7 +11,7 @@ use http::{Method, header};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::watches::starts_at_version;
+use super::events::starts_at_version;
 use crate::behaviours::support::events::{is_change, set_events, take_events};
 use crate::behaviours::support::objects::{meta, remove, revision};
 use crate::behaviours::support::server::{admin_headers, current_version};
