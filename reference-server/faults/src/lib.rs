@@ -56,8 +56,9 @@ mod streams;
 mod upstream;
 mod variations;
 
+pub use behaviours::Fault;
 pub use proxy::Proxy;
-pub use set::{Fault, Faults};
+pub use set::Faults;
 pub use upstream::Upstream;
 pub use variations::{Variation, Variations};
 

@@ -1,22 +1,9 @@
-//! The deliberate bugs that a conformance suite must be able to find, and sets of them.
+//! Sets of faults.
 
-#[macro_use]
-#[path = "table.rs"]
-mod table;
+use crate::behaviours::Fault;
 
 /// The capacity of a [`Faults`] set, in words of 64 bits.
 const WORDS: usize = Fault::COUNT.div_ceil(64);
-
-macro_rules! faults {
-    ($($rows:tt)*) => {
-        kubeproof_apimachinery::named! {
-            /// A deliberate bug.
-            Fault { $($rows)* }
-        }
-    };
-}
-
-rows! { faults }
 
 /// A set of faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -45,7 +45,37 @@ mod watches;
 mod writes;
 
 use crate::middleware::Middleware;
-use crate::set::Fault;
+
+/// Defines [`Fault`] from the rows of all folders. Each macro `rows` adds its rows to those of the
+/// folders before it, and calls this macro for the folders after it.
+macro_rules! enumerated {
+    ([] $($file:ident { $($row:tt)* })*) => {
+        kubeproof_apimachinery::named! {
+            /// A deliberate bug.
+            Fault { $($($row)*)* }
+        }
+    };
+    ([$folder:ident $($after:ident)*] $($before:tt)*) => {
+        $folder::faults::rows! { enumerated [$($after)*] $($before)* }
+    };
+}
+
+/// Returns the middleware of a fault from the file that the rows of the folder name.
+macro_rules! handled {
+    ($fault:ident $($file:ident { $($variant:ident $name:literal $summary:literal)* })*) => {
+        match $fault {
+            $($(Fault::$variant)|* => $file::of($fault),)*
+            _ => None,
+        }
+    };
+}
+use handled;
+
+// The middleware of several faults forms a chain in this order.
+enumerated! {
+    [creates writes validation responses reads updates subresources patches apply admission
+     deletion watches definitions discovery access protocol pods streams]
+}
 
 /// Returns the middleware of the faults of one folder.
 type Part = fn(Fault) -> Option<Box<dyn Middleware>>;

@@ -4,12 +4,12 @@ use http::header::{self, HeaderValue};
 use http::{HeaderName, StatusCode};
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::identity::{
     as_admin, as_user, impersonates, remove_impersonation, user_info,
 };
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
-use crate::set::Fault;
 
 const AUTHENTICATED: &str = "system:authenticated";
 const UNAUTHENTICATED: &str = "system:unauthenticated";

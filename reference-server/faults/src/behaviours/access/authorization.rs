@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::identity::{as_admin, attributes, is_denied, may, user_info};
 use crate::behaviours::support::requests::{is_apply, is_create};
 use crate::behaviours::support::served;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, objects, only, requests_before, responses};
-use crate::set::Fault;
 
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/";
 

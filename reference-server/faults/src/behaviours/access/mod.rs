@@ -2,15 +2,15 @@
 
 mod authentication;
 mod authorization;
+pub(super) mod faults;
 mod reviews;
 mod roles;
 mod tokens;
 
+use super::{Fault, handled};
 use crate::middleware::Middleware;
-use crate::set::Fault;
 
 /// Returns the middleware of a fault of this folder.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
-    let parts = [authentication::of, authorization::of, reviews::of, roles::of, tokens::of];
-    parts.into_iter().find_map(|part| part(fault))
+    faults::rows! { handled fault }
 }

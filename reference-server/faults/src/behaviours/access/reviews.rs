@@ -3,12 +3,12 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::identity::{access, as_admin, user_info};
 use crate::behaviours::support::objects::remove;
 use crate::behaviours::support::requests::rewrite;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, documents, only, requests};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

@@ -6,11 +6,11 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::deletions::first_deletions_are_dry;
 use crate::behaviours::support::objects::remove;
 use crate::behaviours::support::requests::{created, is_update};
 use crate::middleware::{Middleware, objects, requests};
-use crate::set::Fault;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 

@@ -3,11 +3,11 @@
 use http::Method;
 use serde_json::Value;
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::objects::remove;
 use crate::behaviours::support::requests::rewrite;
 use crate::exchange::Request;
 use crate::middleware::{Middleware, Next, around, documents, only, requests};
-use crate::set::Fault;
 
 /// The shortest lifetime of a token, in seconds.
 const SHORTEST: i64 = 600;

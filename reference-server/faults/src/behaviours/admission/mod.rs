@@ -1,14 +1,14 @@
 //! Admission: plugins, policies and webhooks.
 
+pub(super) mod faults;
 mod operations;
 mod plugins;
 mod policies;
 
+use super::{Fault, handled};
 use crate::middleware::Middleware;
-use crate::set::Fault;
 
 /// Returns the middleware of a fault of this folder.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
-    let parts = [operations::of, plugins::of, policies::of];
-    parts.into_iter().find_map(|part| part(fault))
+    faults::rows! { handled fault }
 }

@@ -4,12 +4,12 @@
 use serde_json::{Value, json};
 
 use super::policies::{configured, policy_rules, webhooks};
+use crate::behaviours::Fault;
 use crate::behaviours::support::causes::{ignoring, message, value};
 use crate::behaviours::support::deletions::first_deletions_are_dry;
 use crate::behaviours::support::objects::everywhere;
 use crate::behaviours::support::requests::is_update;
 use crate::middleware::{Middleware, requests};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

@@ -3,11 +3,11 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::objects::remove;
 use crate::behaviours::support::requests::{created, is_create, rewrite};
 use crate::exchange::Response;
 use crate::middleware::{Middleware, requests, responses};
-use crate::set::Fault;
 
 /// Texts in the rejections of admission plugins.
 const REJECTIONS: [&str; 4] =

@@ -4,12 +4,12 @@ use http::{Method, StatusCode, header};
 use serde_json::{Value, json};
 
 use super::operations::replace_operation;
+use crate::behaviours::Fault;
 use crate::behaviours::support::causes::{field, ignoring};
 use crate::behaviours::support::objects::remove;
 use crate::behaviours::support::requests::{is_create, rewrite};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, only, requests, responses};
-use crate::set::Fault;
 
 const GROUP: &str = "admissionregistration.k8s.io";
 

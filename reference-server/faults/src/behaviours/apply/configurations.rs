@@ -3,11 +3,11 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::objects::meta;
 use crate::behaviours::support::requests::is_apply;
 use crate::exchange::Response;
 use crate::middleware::{Middleware, around, requests};
-use crate::set::Fault;
 
 /// The fields of the metadata that managers own.
 const OWNED: [&str; 3] = ["labels", "annotations", "finalizers"];

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::{Method, StatusCode};
 use serde_json::Value;
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::requests::{MERGE_PATCH, is_apply};
 use crate::middleware::{Middleware, around};
 use crate::patch;
-use crate::set::Fault;
 
 /// The middleware of a fault of this file. Each turns an apply into other requests.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

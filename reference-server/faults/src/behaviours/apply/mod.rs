@@ -1,14 +1,14 @@
 //! Server-side apply: owners of fields, merges, and checks of the configuration.
 
 mod configurations;
+pub(super) mod faults;
 mod merges;
 mod ownership;
 
+use super::{Fault, handled};
 use crate::middleware::Middleware;
-use crate::set::Fault;
 
 /// Returns the middleware of a fault of this folder.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
-    let parts = [configurations::of, merges::of, ownership::of];
-    parts.into_iter().find_map(|part| part(fault))
+    faults::rows! { handled fault }
 }

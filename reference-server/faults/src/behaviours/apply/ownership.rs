@@ -7,13 +7,13 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use serde_saphyr::DuplicateKeyPolicy;
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::failures::unsupported_media_type;
 use crate::behaviours::support::objects::{everywhere, meta, remove, remove_meta};
 use crate::behaviours::support::requests::{MERGE_PATCH, is_apply, set_media_type};
 use crate::behaviours::support::server::bump;
 use crate::exchange::Response;
 use crate::middleware::{Middleware, around, edit_objects, objects, requests, uncompressed};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

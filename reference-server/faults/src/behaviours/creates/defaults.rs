@@ -3,9 +3,9 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::requests::is_create;
 use crate::middleware::{Middleware, objects, responses};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

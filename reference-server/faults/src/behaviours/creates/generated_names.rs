@@ -4,11 +4,11 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::new_objects::create_or_replace;
+use crate::behaviours::Fault;
 use crate::behaviours::support::objects::{meta, random_letters, remove_meta};
 use crate::behaviours::support::requests::{created, is_create, rewrite};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, objects, uncompressed};
-use crate::set::Fault;
 
 /// The longest prefix of a generated name, and the length of its random end.
 const MAX_PREFIX: usize = 58;

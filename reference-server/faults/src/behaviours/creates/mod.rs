@@ -1,16 +1,16 @@
 //! Creates: names, uids, defaults, and what the server stores of a new object.
 
 mod defaults;
+pub(super) mod faults;
 mod generated_names;
 mod new_objects;
 mod overlays;
 mod uids;
 
+use super::{Fault, handled};
 use crate::middleware::Middleware;
-use crate::set::Fault;
 
 /// Returns the middleware of a fault of this folder.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
-    let parts = [defaults::of, generated_names::of, new_objects::of, overlays::of, uids::of];
-    parts.into_iter().find_map(|part| part(fault))
+    faults::rows! { handled fault }
 }

@@ -4,6 +4,7 @@ use http::{Method, StatusCode, header};
 use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::failures::{failure, is_about};
 use crate::behaviours::support::objects::{meta, random_letters, remove_meta};
 use crate::behaviours::support::requests::{MERGE_PATCH, created, is_create, rewrite};
@@ -11,7 +12,6 @@ use crate::behaviours::support::server::{admin_headers, current_version};
 use crate::document;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, only, requests, responses, uncompressed};
-use crate::set::Fault;
 
 /// The most attempts at a replacement, each after a conflict.
 const ATTEMPTS: usize = 8;

@@ -8,11 +8,11 @@ use futures_util::future::BoxFuture;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::objects::{meta, remove};
 use crate::behaviours::support::requests::{is_create, rewrite};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, edit_objects, uncompressed};
-use crate::set::Fault;
 
 /// Defaults that the server derives from other fields, by resource.
 const DERIVED: [(&str, &str); 5] = [

@@ -9,12 +9,12 @@ use futures_util::future::BoxFuture;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::deletions::{edit_delete_options, is_delete};
 use crate::behaviours::support::objects::{meta, remove_meta};
 use crate::behaviours::support::requests::{is_create, rewrite};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, edit_documents, edit_objects, uncompressed};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

@@ -9,10 +9,10 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
+use crate::behaviours::Fault;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, objects, only};
 use crate::patch;
-use crate::set::Fault;
 use crate::upstream::Upstream;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

@@ -9,6 +9,7 @@ use http::{Method, StatusCode};
 use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::Value;
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::events::is_change;
 use crate::behaviours::support::objects::{meta, remove, remove_meta, revision};
 use crate::behaviours::support::requests::created;
@@ -16,7 +17,6 @@ use crate::exchange::{Request, Response};
 use crate::middleware::{
     Middleware, Next, edit_events, edit_objects, objects, responses, uncompressed,
 };
-use crate::set::Fault;
 
 /// The fields of an event of events.k8s.io that have another name in the core group.
 const EVENT_FIELDS: [&str; 7] = [

@@ -7,12 +7,12 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::schemas::definitions;
+use crate::behaviours::Fault;
 use crate::behaviours::support::failures::failure;
 use crate::behaviours::support::objects::{is_deleting, meta, random_uuid, remove};
 use crate::behaviours::support::requests::is_create;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, objects, responses};
-use crate::set::Fault;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/";
 

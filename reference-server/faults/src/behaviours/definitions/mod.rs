@@ -2,6 +2,7 @@
 
 mod api_design;
 mod conversion;
+pub(super) mod faults;
 mod formats;
 mod lifecycle;
 mod rule_costs;
@@ -9,20 +10,10 @@ mod rules;
 mod schemas;
 mod versions;
 
+use super::{Fault, handled};
 use crate::middleware::Middleware;
-use crate::set::Fault;
 
 /// Returns the middleware of a fault of this folder.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
-    let parts = [
-        api_design::of,
-        conversion::of,
-        formats::of,
-        lifecycle::of,
-        rule_costs::of,
-        rules::of,
-        schemas::of,
-        versions::of,
-    ];
-    parts.into_iter().find_map(|part| part(fault))
+    faults::rows! { handled fault }
 }

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::failures::rejecting;
 use crate::behaviours::support::objects::everywhere;
 use crate::behaviours::support::requests::is_create;
 use crate::exchange::Request;
 use crate::middleware::Middleware;
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

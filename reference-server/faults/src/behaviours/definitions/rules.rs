@@ -4,11 +4,11 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::schemas::everywhere;
+use crate::behaviours::Fault;
 use crate::behaviours::support::causes::{causes, field, is_rule_cause, message, rejection};
 use crate::behaviours::support::served::schema_of;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

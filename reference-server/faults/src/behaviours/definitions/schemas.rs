@@ -8,9 +8,9 @@ use http::{Method, StatusCode};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, edit_objects, objects, uncompressed};
-use crate::set::Fault;
 
 const PRESERVES: &str = "x-kubernetes-preserve-unknown-fields";
 const RULES: &str = "x-kubernetes-validations";

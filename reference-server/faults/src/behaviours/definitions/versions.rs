@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::schemas::{definitions, remove};
+use crate::behaviours::Fault;
 use crate::middleware::{Middleware, objects, responses};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

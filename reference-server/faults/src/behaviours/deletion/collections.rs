@@ -3,10 +3,10 @@
 use http::Method;
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::objects::meta;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, only, requests, responses, uncompressed};
-use crate::set::Fault;
 
 /// The maximum number of objects that a deletion removes.
 const PAGE: usize = 30;

@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::{Map, Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::deletions::{edit_delete_options, is_delete, is_dry_delete};
 use crate::behaviours::support::failures::is_about;
 use crate::behaviours::support::objects::{is_deleting, meta, remove_meta};
@@ -19,7 +20,6 @@ use crate::exchange::{Request, Response};
 use crate::middleware::{
     Middleware, Next, around, edit_objects, requests, responses, uncompressed,
 };
-use crate::set::Fault;
 
 const POLICIES: [&str; 3] = ["Foreground", "Background", "Orphan"];
 

@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use http::Method;
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::deletions::{
     delete_options, edit_delete_options, is_delete, is_dry_delete,
 };
@@ -15,7 +16,6 @@ use crate::behaviours::support::objects::meta;
 use crate::behaviours::support::requests::{MERGE_PATCH, created, is_create, rewrite};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, edit_objects, requests, uncompressed};
-use crate::set::Fault;
 
 const FOREGROUND: &str = "foregroundDeletion";
 /// The finalizer of an object in a cycle.

@@ -2,16 +2,15 @@
 
 mod collections;
 mod deleted_objects;
+pub(super) mod faults;
 mod garbage_collection;
 mod namespaces;
 mod options;
 
+use super::{Fault, handled};
 use crate::middleware::Middleware;
-use crate::set::Fault;
 
 /// Returns the middleware of a fault of this folder.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
-    let parts =
-        [collections::of, deleted_objects::of, garbage_collection::of, namespaces::of, options::of];
-    parts.into_iter().find_map(|part| part(fault))
+    faults::rows! { handled fault }
 }

@@ -9,6 +9,7 @@ use http::{Method, StatusCode};
 use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::deletions::{edit_delete_options, is_delete, is_dry_delete};
 use crate::behaviours::support::failures::failure;
 use crate::behaviours::support::objects::{is_deleting, meta, remove_meta};
@@ -16,7 +17,6 @@ use crate::behaviours::support::requests::{is_create, is_get};
 use crate::document;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, documents, edit_events, uncompressed};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

@@ -3,11 +3,11 @@
 use http::{Method, StatusCode};
 use serde_json::json;
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::deletions::{delete_options, is_delete};
 use crate::behaviours::support::failures::unsupported_media_type;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

@@ -8,11 +8,11 @@ use futures_util::future::BoxFuture;
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::deletions::{is_delete, is_dry_delete};
 use crate::behaviours::support::objects::remove;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, documents, edit_documents, objects, only, responses};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use http::{StatusCode, header};
 
+use crate::behaviours::Fault;
 use crate::exchange::{Body, Request, Response};
 use crate::middleware::{Middleware, around, only};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

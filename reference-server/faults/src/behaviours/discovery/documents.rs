@@ -3,9 +3,9 @@
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, around, documents, only, responses};
-use crate::set::Fault;
 
 type Edit = fn(&mut Value);
 

@@ -2,9 +2,9 @@
 
 use http::{Method, StatusCode};
 
+use crate::behaviours::Fault;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, around, only, requests, responses};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

@@ -3,22 +3,15 @@
 mod api_services;
 mod caches;
 mod documents;
+pub(super) mod faults;
 mod health;
 mod openapi;
 mod server_documents;
 
+use super::{Fault, handled};
 use crate::middleware::Middleware;
-use crate::set::Fault;
 
 /// Returns the middleware of a fault of this folder.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
-    let parts = [
-        api_services::of,
-        caches::of,
-        documents::of,
-        health::of,
-        openapi::of,
-        server_documents::of,
-    ];
-    parts.into_iter().find_map(|part| part(fault))
+    faults::rows! { handled fault }
 }

@@ -6,10 +6,10 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use serde_json::{Map, Value};
 
+use crate::behaviours::Fault;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, documents, only, uncompressed};
 use crate::patch;
-use crate::set::Fault;
 
 const KINDS: &str = "x-kubernetes-group-version-kind";
 

@@ -3,8 +3,8 @@
 use http::header;
 use serde_json::Value;
 
+use crate::behaviours::Fault;
 use crate::middleware::{Middleware, documents, only, responses};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

@@ -3,12 +3,12 @@
 use http::{Method, header};
 use serde_json::{Map, Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::failures::unsupported_media_type;
 use crate::behaviours::support::objects::everywhere;
 use crate::behaviours::support::requests::{MERGE_PATCH, is_apply, set_media_type};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
-use crate::set::Fault;
 
 const JSON: &str = "application/json-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";

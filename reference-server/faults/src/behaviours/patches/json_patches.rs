@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::results::{JSON, is_patch, operations};
+use crate::behaviours::Fault;
 use crate::middleware::{Middleware, around};
 use crate::patch;
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

@@ -1,14 +1,14 @@
 //! JSON patches, merge patches and strategic merge patches.
 
+pub(super) mod faults;
 mod forms;
 mod json_patches;
 mod results;
 
+use super::{Fault, handled};
 use crate::middleware::Middleware;
-use crate::set::Fault;
 
 /// Returns the middleware of a fault of this folder.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
-    let parts = [forms::of, json_patches::of, results::of];
-    parts.into_iter().find_map(|part| part(fault))
+    faults::rows! { handled fault }
 }

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::{Method, StatusCode};
 use serde_json::{Map, Value};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::failures::unsupported_media_type;
 use crate::behaviours::support::objects::everywhere;
 use crate::behaviours::support::requests::{MERGE_PATCH, set_media_type};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, around, edit_objects, requests, uncompressed};
-use crate::set::Fault;
 
 pub(super) const JSON: &str = "application/json-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";

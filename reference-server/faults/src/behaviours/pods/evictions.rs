@@ -3,11 +3,11 @@
 use http::{Method, StatusCode, header};
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::objects::remove;
 use crate::behaviours::support::requests::rewrite;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests, responses, uncompressed};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

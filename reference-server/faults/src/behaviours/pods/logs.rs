@@ -7,10 +7,10 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use http::header::SEC_WEBSOCKET_PROTOCOL;
 use kubeproof_apimachinery::request::Query;
 
+use crate::behaviours::Fault;
 use crate::exchange::{Body, Request, Response};
 use crate::frames;
 use crate::middleware::{Middleware, requests, responses};
-use crate::set::Fault;
 
 /// Options with the least value that is valid.
 const LEAST: [(&str, i64); 3] = [("tailLines", 0), ("limitBytes", 1), ("sinceSeconds", 1)];

@@ -4,11 +4,11 @@ use bytes::Bytes;
 use http::{Method, StatusCode, header};
 use serde_json::Value;
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::failures::method_not_allowed;
 use crate::document;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, around, requests, responses};
-use crate::set::Fault;
 
 /// The headers that the server itself needs.
 const NEEDED: [&str; 7] = [

@@ -10,9 +10,9 @@ use kubeproof_streaming::websocket::frame::{Decoder, Opcode};
 use serde_json::{Value, json};
 
 use super::proxies::split;
+use crate::behaviours::Fault;
 use crate::exchange::{Body, Io, Request, Response};
 use crate::middleware::{Middleware, Next, around};
-use crate::set::Fault;
 use crate::streams::{Flow, Pump, Relay, websocket};
 use crate::upstream;
 

@@ -1,5 +1,6 @@
 //! HTTP: paths, methods, queries, media types and framing.
 
+pub(super) mod faults;
 mod framing;
 mod negotiation;
 mod paths;
@@ -7,11 +8,10 @@ mod routing;
 mod spelling;
 mod timeouts;
 
+use super::{Fault, handled};
 use crate::middleware::Middleware;
-use crate::set::Fault;
 
 /// Returns the middleware of a fault of this folder.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
-    let parts = [framing::of, negotiation::of, paths::of, routing::of, spelling::of, timeouts::of];
-    parts.into_iter().find_map(|part| part(fault))
+    faults::rows! { handled fault }
 }

@@ -3,10 +3,10 @@
 use http::header::{self, HeaderValue};
 use http::{Method, StatusCode};
 
+use crate::behaviours::Fault;
 use crate::exchange::{Request, Response};
 use crate::headers::{self, entries, range};
 use crate::middleware::{Middleware, Next, around, only, requests, responses};
-use crate::set::Fault;
 
 /// A media type that no server has.
 const UNKNOWN: HeaderValue = HeaderValue::from_static("application/x-unknown");

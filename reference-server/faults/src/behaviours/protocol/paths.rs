@@ -5,9 +5,9 @@ use http::{Method, StatusCode};
 use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

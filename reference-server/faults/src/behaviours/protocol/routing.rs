@@ -3,12 +3,12 @@
 use http::{Method, StatusCode};
 use kubeproof_apimachinery::request::ResourceInfo;
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::objects::meta;
 use crate::behaviours::support::requests::is_create;
 use crate::behaviours::support::served;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

@@ -3,10 +3,10 @@
 use http::Method;
 use serde_json::Value;
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::requests::{is_update, rewrite};
 use crate::exchange::Request;
 use crate::middleware::{Middleware, requests};
-use crate::set::Fault;
 
 /// The parameters of queries, as the API spells them.
 const PARAMETERS: [&str; 9] = [

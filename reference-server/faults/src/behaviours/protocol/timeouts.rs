@@ -1,7 +1,7 @@
 //! The timeouts in the query of a request.
 
+use crate::behaviours::Fault;
 use crate::middleware::{Middleware, requests};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

@@ -9,6 +9,7 @@ use http::{Method, StatusCode};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::objects::{
     is_deleting, meta, random_uuid, remove, remove_meta, revision,
 };
@@ -16,7 +17,6 @@ use crate::behaviours::support::server::current_version;
 use crate::document;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, documents, only, requests, uncompressed};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

@@ -1,16 +1,16 @@
 //! Reads: single objects, lists with their pages and selectors, and tables.
 
+pub(super) mod faults;
 mod lists;
 mod pages;
 mod selectors;
 mod single_objects;
 mod tables;
 
+use super::{Fault, handled};
 use crate::middleware::Middleware;
-use crate::set::Fault;
 
 /// Returns the middleware of a fault of this folder.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
-    let parts = [lists::of, pages::of, selectors::of, single_objects::of, tables::of];
-    parts.into_iter().find_map(|part| part(fault))
+    faults::rows! { handled fault }
 }

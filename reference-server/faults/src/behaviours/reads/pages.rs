@@ -7,11 +7,11 @@ use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::{Value, json};
 
 use super::lists::is_list;
+use crate::behaviours::Fault;
 use crate::behaviours::support::objects::remove_meta;
 use crate::behaviours::support::server::admin_headers;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, documents, requests, responses, uncompressed};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

@@ -10,11 +10,11 @@ use http::{Method, StatusCode};
 use kubeproof_apimachinery::request::Query;
 use serde_json::Value;
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::objects::meta;
 use crate::behaviours::support::requests::is_create;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests, uncompressed};
-use crate::set::Fault;
 
 const LABELS: &str = "labelSelector";
 const FIELDS: &str = "fieldSelector";

@@ -8,12 +8,12 @@ use futures_util::future::BoxFuture;
 use http::{Method, StatusCode};
 use serde_json::Value;
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::failures::{failure, is_about};
 use crate::behaviours::support::objects::meta;
 use crate::behaviours::support::requests::{is_get, is_update};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, only, requests, responses, uncompressed};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

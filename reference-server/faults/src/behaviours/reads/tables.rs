@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::objects::remove_meta;
 use crate::exchange::Request;
 use crate::middleware::{Middleware, documents, only, requests};
-use crate::set::Fault;
 
 const INCLUDE: &str = "includeObject";
 

@@ -3,10 +3,10 @@
 use http::{StatusCode, header};
 use serde_json::Value;
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::requests::is_post_or_put;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, failures, responses};
-use crate::set::Fault;
 
 /// Members that a fault removes: the pointer to their parent, and their names.
 const REMOVED: [(Fault, &str, &[&str]); 8] = [

@@ -1,14 +1,14 @@
 //! Responses: objects and failures, in JSON and protobuf.
 
 mod failures;
+pub(super) mod faults;
 mod objects;
 mod protobuf;
 
+use super::{Fault, handled};
 use crate::middleware::Middleware;
-use crate::set::Fault;
 
 /// Returns the middleware of a fault of this folder.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
-    let parts = [failures::of, objects::of, protobuf::of];
-    parts.into_iter().find_map(|part| part(fault))
+    faults::rows! { handled fault }
 }

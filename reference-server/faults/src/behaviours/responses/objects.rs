@@ -4,13 +4,13 @@ use http::header::{self, HeaderValue};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::objects::{everywhere, is_deleting, meta, remove, remove_meta};
 use crate::behaviours::support::requests::{is_get, rewrite};
 use crate::exchange::{Request, Response};
 use crate::middleware::{
     Middleware, Next, around, edit_objects, objects, requests, responses, uncompressed,
 };
-use crate::set::Fault;
 
 const PARTIAL: &str = "PartialObjectMetadata";
 

@@ -4,9 +4,9 @@ use bytes::{Bytes, BytesMut};
 use futures_util::stream::StreamExt as _;
 use http::header::{self, HeaderValue};
 
+use crate::behaviours::Fault;
 use crate::exchange::{Body, Request, Response};
 use crate::middleware::{Middleware, around, requests};
-use crate::set::Fault;
 
 /// The start of each envelope.
 const MAGIC: &[u8] = b"k8s\0";

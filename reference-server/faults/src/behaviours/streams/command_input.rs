@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::BytesMut;
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::exchange::Io;
 use crate::middleware::Middleware;
-use crate::set::Fault;
 use crate::streams::command::{self, CLOSE, Edit, Event, RESIZE, STDIN, input, pump};
 use crate::streams::{Flow, Pump, Session, sessions, unchanged};
 

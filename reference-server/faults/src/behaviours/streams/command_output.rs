@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
+use crate::behaviours::Fault;
 use crate::middleware::Middleware;
-use crate::set::Fault;
 use crate::streams::Flow;
 use crate::streams::command::{ERROR, Edit, Event, STDERR, STDOUT, output};
 

@@ -10,9 +10,9 @@ use kubeproof_streaming::websocket::handshake;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use crate::behaviours::Fault;
 use crate::exchange::{Body, Io, Request, Response};
 use crate::middleware::{Middleware, Next, around};
-use crate::set::Fault;
 use crate::streams::command::{ERROR, STDERR, STDOUT};
 use crate::streams::websocket::message;
 use crate::streams::{is_command, is_websocket, protocol};

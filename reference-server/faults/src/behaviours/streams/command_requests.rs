@@ -3,10 +3,10 @@
 use http::{Method, StatusCode};
 use kubeproof_apimachinery::request::Query;
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::failures::method_not_allowed;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, around, requests};
-use crate::set::Fault;
 use crate::streams::{is_command, is_websocket, protocol};
 
 /// The middleware of a fault of this file.

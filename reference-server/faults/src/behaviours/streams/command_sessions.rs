@@ -8,9 +8,9 @@ use futures_util::future::BoxFuture;
 use kubeproof_streaming::websocket::frame::{Frame, Opcode};
 use tokio::sync::broadcast;
 
+use crate::behaviours::Fault;
 use crate::exchange::Io;
 use crate::middleware::Middleware;
-use crate::set::Fault;
 use crate::streams::command::{self, Event, STDIN};
 use crate::streams::websocket::{FrameEdit, frames};
 use crate::streams::{Flow, Pump, Session, sessions};

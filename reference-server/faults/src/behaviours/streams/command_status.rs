@@ -6,8 +6,8 @@ use kubeproof_streaming::remotecommand::Version;
 use kubeproof_streaming::remotecommand::status::of_exit;
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::middleware::Middleware;
-use crate::set::Fault;
 use crate::streams::command::{ERROR, Edit, Event, STDOUT, output};
 use crate::streams::{Flow, Session};
 

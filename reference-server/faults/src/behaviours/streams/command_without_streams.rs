@@ -7,8 +7,8 @@ use kubeproof_streaming::spdy::frame::Frame;
 use kubeproof_streaming::spdy::header_block::{Decoder, Encoder, Headers};
 
 use super::command_requests::has_streams;
+use crate::behaviours::Fault;
 use crate::middleware::{Middleware, around};
-use crate::set::Fault;
 use crate::streams::command::{self, ERROR, Edit, Event, STDOUT};
 use crate::streams::spdy::{self, FrameEdit};
 use crate::streams::{Flow, is_command, wrap_session};

@@ -7,8 +7,8 @@ use kubeproof_streaming::spdy::frame::{Frame, ResetStatus};
 use kubeproof_streaming::spdy::header_block::{Decoder, Encoder, Headers};
 use kubeproof_streaming::websocket::frame::{Frame as Message, Opcode};
 
+use crate::behaviours::Fault;
 use crate::middleware::{Middleware, requests};
-use crate::set::Fault;
 use crate::streams::spdy::{self, FrameEdit, Streams};
 use crate::streams::{Flow, Framing, Pump, sessions, websocket};
 

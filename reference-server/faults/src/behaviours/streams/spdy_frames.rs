@@ -6,8 +6,8 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use kubeproof_streaming::spdy::frame::Frame;
 use kubeproof_streaming::spdy::header_block::{Decoder, Encoder};
 
+use crate::behaviours::Fault;
 use crate::middleware::Middleware;
-use crate::set::Fault;
 use crate::streams::Flow;
 use crate::streams::spdy::{FrameEdit, to_client, to_server};
 

@@ -5,9 +5,9 @@ use http::{HeaderMap, StatusCode};
 use kubeproof_streaming::Protocol;
 
 use super::websocket_handshakes::{list, set_list, set_protocol};
+use crate::behaviours::Fault;
 use crate::exchange::Request;
 use crate::middleware::{Middleware, around, requests, responses};
-use crate::set::Fault;
 use crate::streams::protocol;
 
 const VERSION: HeaderName = HeaderName::from_static("x-stream-protocol-version");

@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use super::command_requests::has_streams;
 use super::websocket_handshakes::set_protocol;
+use crate::behaviours::Fault;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around};
-use crate::set::Fault;
 use crate::streams::command::{CLOSE, Dialect, ERROR, Edit, Event, STDIN, channels};
 use crate::streams::{Flow, Pump, is_command, is_websocket, wrap_session};
 

@@ -4,8 +4,8 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use kubeproof_streaming::websocket::channel::Coding;
 use kubeproof_streaming::websocket::frame::{Frame, Opcode};
 
+use crate::behaviours::Fault;
 use crate::middleware::Middleware;
-use crate::set::Fault;
 use crate::streams::websocket::{channels_to_client, to_client, to_server};
 use crate::streams::{Flow, Framing, Session};
 

@@ -4,9 +4,9 @@ use http::header::{self, HeaderValue};
 use http::{HeaderMap, HeaderName, StatusCode};
 use kubeproof_streaming::websocket::handshake::{self, bearer_token};
 
+use crate::behaviours::Fault;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, around, requests, responses};
-use crate::set::Fault;
 use crate::streams::{is_command, is_websocket};
 
 /// The prefix of a bearer token in the list of subprotocols.

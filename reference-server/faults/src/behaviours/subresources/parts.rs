@@ -3,11 +3,11 @@
 use http::{Method, StatusCode};
 use serde_json::Value;
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::requests::{is_create, is_update};
 use crate::behaviours::support::server::also_writes;
 use crate::exchange::Request;
 use crate::middleware::{Middleware, around, requests, uncompressed};
-use crate::set::Fault;
 
 const PARTS: [&str; 3] = ["approval", "ephemeralcontainers", "resize"];
 const CERTIFICATES: &str = "certificatesigningrequests";

@@ -3,9 +3,9 @@
 use http::Method;
 use serde_json::Value;
 
+use crate::behaviours::Fault;
 use crate::exchange::Request;
 use crate::middleware::{Middleware, around, documents, requests, uncompressed};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

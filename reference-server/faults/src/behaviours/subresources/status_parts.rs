@@ -5,11 +5,11 @@ use futures_util::future::BoxFuture;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::objects::remove_meta;
 use crate::behaviours::support::requests::{MERGE_PATCH, is_apply, is_update};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests, uncompressed};
-use crate::set::Fault;
 
 const JSON_PATCH: &str = "application/json-patch+json";
 const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";

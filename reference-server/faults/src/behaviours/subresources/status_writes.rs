@@ -3,11 +3,11 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::objects::remove_meta;
 use crate::behaviours::support::requests::{MERGE_PATCH, is_update};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
-use crate::set::Fault;
 
 /// The fields of the metadata that the fault drops.
 const DROPPED: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];

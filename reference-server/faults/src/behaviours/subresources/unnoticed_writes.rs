@@ -10,11 +10,11 @@ use http::{Method, StatusCode};
 use serde_json::Value;
 use tokio::sync::RwLock;
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::objects::meta;
 use crate::behaviours::support::requests::{is_apply, is_update, rewrite};
 use crate::exchange::{Body, Request, Response};
 use crate::middleware::{Middleware, Next, edit_objects, uncompressed};
-use crate::set::Fault;
 
 /// Returns whether a fault concerns a write.
 type Concerns = fn(&Request) -> bool;

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::objects::{meta, random_uuid};
 use crate::behaviours::support::requests::is_update;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, edit_objects, objects, uncompressed};
-use crate::set::Fault;
 
 /// What is added to the generations of objects, by uid.
 type Offsets = Arc<Mutex<HashMap<String, i64>>>;

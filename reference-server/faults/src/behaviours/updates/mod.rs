@@ -1,15 +1,15 @@
 //! Updates: what they store, and versions, generations and timestamps.
 
+pub(super) mod faults;
 mod generation;
 mod timestamps;
 mod updated_objects;
 mod versions;
 
+use super::{Fault, handled};
 use crate::middleware::Middleware;
-use crate::set::Fault;
 
 /// Returns the middleware of a fault of this folder.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
-    let parts = [generation::of, timestamps::of, updated_objects::of, versions::of];
-    parts.into_iter().find_map(|part| part(fault))
+    faults::rows! { handled fault }
 }

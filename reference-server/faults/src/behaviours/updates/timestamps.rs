@@ -8,10 +8,10 @@ use futures_util::future::BoxFuture;
 use http::Method;
 use serde_json::Value;
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::objects::{meta, remove_meta};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, edit_objects, uncompressed};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

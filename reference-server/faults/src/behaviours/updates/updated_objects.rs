@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::objects::{is_deleting, meta};
 use crate::behaviours::support::requests::{MERGE_PATCH, is_update};
 use crate::behaviours::support::server::also_writes;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, around, edit_objects, requests, uncompressed};
 use crate::patch;
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

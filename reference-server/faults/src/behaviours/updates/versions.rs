@@ -10,12 +10,12 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::objects::meta;
 use crate::behaviours::support::requests::{is_apply, is_update, rewrite};
 use crate::behaviours::support::server::{admin_headers, bump};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, edit_objects, uncompressed};
-use crate::set::Fault;
 
 /// Between the check of a version and the write. Without it concurrent writers rarely meet.
 const RACE_WINDOW: Duration = Duration::from_millis(20);

@@ -3,12 +3,12 @@
 use http::{HeaderValue, Method, header};
 use serde_json::{Map, Value};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::causes::{field, ignoring};
 use crate::behaviours::support::objects::remove;
 use crate::behaviours::support::requests::is_create;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, only, requests, responses};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value};
 
+use crate::behaviours::Fault;
 use crate::exchange::Request;
 use crate::middleware::{Middleware, objects, only, requests_before};
-use crate::set::Fault;
 
 /// The prefix of the valid keys. The index of the odd key follows it.
 const REPLACED: &str = "-replaced-key-";

@@ -3,10 +3,10 @@
 use http::Method;
 use serde_json::{Map, Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::causes::{ignoring, message, rejecting, rejection};
 use crate::exchange::Request;
 use crate::middleware::{Middleware, around};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

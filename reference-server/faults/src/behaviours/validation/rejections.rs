@@ -6,13 +6,13 @@
 use http::Method;
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::causes::{
     Ignores, causes, field, ignoring, is_rule_cause, message, pointer, rejecting, value,
 };
 use crate::behaviours::support::requests::is_update;
 use crate::exchange::Request;
 use crate::middleware::{Middleware, around, failures};
-use crate::set::Fault;
 
 /// The types of JSON, as messages name them. Other types in messages are formats.
 const TYPES: [&str; 7] = ["object", "array", "string", "integer", "number", "boolean", "null"];

@@ -3,11 +3,11 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::causes::{field, ignoring};
 use crate::behaviours::support::requests::is_apply;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, responses};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

@@ -6,11 +6,11 @@ use futures_util::future::BoxFuture;
 use http::{Method, StatusCode};
 use serde_json::Value;
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::overrides::{Overrides, Values};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next};
 use crate::patch;
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

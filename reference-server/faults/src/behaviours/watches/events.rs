@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::events::is_change;
 use crate::behaviours::support::objects::{is_deleting, meta, remove_meta, revision};
 use crate::document::ends_initial_events;
 use crate::exchange::Request;
 use crate::middleware::{Middleware, events, requests};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

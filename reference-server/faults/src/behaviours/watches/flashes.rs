@@ -10,12 +10,12 @@ use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::objects::random_letters;
 use crate::behaviours::support::requests::is_create;
 use crate::behaviours::support::server::current_version;
 use crate::exchange::{Body, Request, Response};
 use crate::middleware::{Middleware, Next, edit_lines, uncompressed};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::events::starts_at_version;
+use crate::behaviours::Fault;
 use crate::behaviours::support::events::{is_change, set_events, take_events};
 use crate::behaviours::support::objects::{meta, remove, revision};
 use crate::behaviours::support::server::{admin_headers, current_version};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, edit_events, edit_lines, uncompressed};
-use crate::set::Fault;
 
 /// The longest line that a truncated watch sends, in bytes.
 const LONGEST_LINE: usize = 1 << 16;

@@ -1,16 +1,16 @@
 //! Watches: how they start, which events they send, and what they select.
 
 mod events;
+pub(super) mod faults;
 mod flashes;
 mod histories;
 mod selections;
 mod starts;
 
+use super::{Fault, handled};
 use crate::middleware::Middleware;
-use crate::set::Fault;
 
 /// Returns the middleware of a fault of this folder.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
-    let parts = [events::of, flashes::of, histories::of, selections::of, starts::of];
-    parts.into_iter().find_map(|part| part(fault))
+    faults::rows! { handled fault }
 }

@@ -8,12 +8,12 @@ use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::{Value, json};
 
 use super::starts::everywhere;
+use crate::behaviours::Fault;
 use crate::behaviours::support::events::{is_change, set_events, take_events};
 use crate::behaviours::support::objects::meta;
 use crate::behaviours::support::served;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, edit_events, events, uncompressed};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

@@ -7,6 +7,7 @@ use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::events::{set_events, take_events};
 use crate::behaviours::support::objects::meta;
 use crate::behaviours::support::server::{admin_headers, current_version};
@@ -14,7 +15,6 @@ use crate::document::ends_initial_events;
 use crate::exchange::{Body, Request, Response};
 use crate::frames;
 use crate::middleware::{Middleware, Next, around, edit_events, requests, uncompressed};
-use crate::set::Fault;
 use kubeproof_apimachinery::request::Query;
 
 /// The buffer of a connection that this server makes up, in bytes.

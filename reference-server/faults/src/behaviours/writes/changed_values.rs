@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::objects::everywhere;
 use crate::behaviours::support::requests::{is_post_or_put, is_update, rewrite};
 use crate::exchange::Request;
 use crate::middleware::{Middleware, requests};
-use crate::set::Fault;
 
 /// Fields with the number of a port. Some also accept the name of a port.
 const PORTS: [&str; 5] = ["port", "containerPort", "hostPort", "nodePort", "targetPort"];

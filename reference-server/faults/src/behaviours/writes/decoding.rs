@@ -4,12 +4,12 @@ use http::{Method, StatusCode};
 use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::{Number, Value};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::failures::unsupported_media_type;
 use crate::behaviours::support::requests::is_post_or_put;
 use crate::behaviours::support::served;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

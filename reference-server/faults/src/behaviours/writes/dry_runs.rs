@@ -3,11 +3,11 @@
 use http::{Method, StatusCode};
 use serde_json::Value;
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::objects::{is_deleting, meta, remove, remove_meta};
 use crate::behaviours::support::requests::{is_create, is_update};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests, uncompressed};
-use crate::set::Fault;
 
 const DRY_RUN: &str = "dryRun";
 

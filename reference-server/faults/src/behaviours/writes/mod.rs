@@ -3,22 +3,15 @@
 mod changed_values;
 mod decoding;
 mod dry_runs;
+pub(super) mod faults;
 mod options;
 mod stored_values;
 mod strictness;
 
+use super::{Fault, handled};
 use crate::middleware::Middleware;
-use crate::set::Fault;
 
 /// Returns the middleware of a fault of this folder.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
-    let parts = [
-        changed_values::of,
-        decoding::of,
-        dry_runs::of,
-        options::of,
-        stored_values::of,
-        strictness::of,
-    ];
-    parts.into_iter().find_map(|part| part(fault))
+    faults::rows! { handled fault }
 }

@@ -2,10 +2,10 @@
 
 use http::{HeaderMap, Method, StatusCode, header};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::requests::is_apply;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
-use crate::set::Fault;
 
 const VALIDATION: &str = "fieldValidation";
 

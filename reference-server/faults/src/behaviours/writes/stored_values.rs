@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
+use crate::behaviours::Fault;
 use crate::behaviours::support::causes::rejection;
 use crate::behaviours::support::objects::{everywhere, remove_meta};
 use crate::behaviours::support::requests::{created, is_create, rewrite};
@@ -15,7 +16,6 @@ use crate::middleware::{
     Middleware, around, edit_objects, objects, requests, responses, uncompressed,
 };
 use crate::patch;
-use crate::set::Fault;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

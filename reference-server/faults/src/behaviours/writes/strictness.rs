@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use crate::behaviours::Fault;
 use crate::middleware::{Middleware, failures};
-use crate::set::Fault;
 
 /// The text before the list of mistakes in a message.
 const MISTAKES: &str = "strict decoding error: ";
