@@ -1,5 +1,6 @@
 //! Admission: plugins, policies and webhooks.
 
+mod configurations;
 pub(super) mod faults;
 mod operations;
 mod plugins;

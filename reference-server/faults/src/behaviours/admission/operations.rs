@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::policies::{configured, policy_rules, webhooks};
+use super::configurations::{configured, policy_rules, replace_operation, webhooks};
 use crate::behaviours::Fault;
 use crate::behaviours::support::causes::{ignoring, message, value};
 use crate::behaviours::support::deletions::first_deletions_are_dry;
@@ -119,15 +119,6 @@ fn changes(fault: Fault) -> Option<Box<dyn Middleware>> {
     })
 }
 
-/// Replaces an operation of a rule by one that the resources of the suite do not have. A rule needs
-/// an operation.
-pub(super) fn replace_operation(rule: &mut Value, from: &str, to: &str) {
-    let operations = rule["operations"].as_array_mut().into_iter().flatten();
-    for operation in operations.filter(|operation| *operation == from) {
-        *operation = json!(to);
-    }
-}
-
 fn is_subresource(resource: &Value) -> bool {
     resource.as_str().is_some_and(|name| name.contains('/'))
 }
@@ -137,16 +128,4 @@ fn webhook_rules(edit: fn(&mut Value)) -> Box<dyn Middleware> {
     webhooks(move |webhook| {
         webhook["rules"].as_array_mut().into_iter().flatten().for_each(edit);
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_one_operation_of_a_rule_is_replaced() {
-        let mut rule = json!({ "operations": ["CREATE", "UPDATE"] });
-        replace_operation(&mut rule, "UPDATE", "CONNECT");
-        assert_eq!(rule, json!({ "operations": ["CREATE", "CONNECT"] }));
-    }
 }

@@ -1,17 +1,15 @@
 //! Admission policies and webhooks.
 
-use http::{Method, StatusCode, header};
+use http::{StatusCode, header};
 use serde_json::{Value, json};
 
-use super::operations::replace_operation;
+use super::configurations::{configured, policy_rules, replace_operation, webhooks};
 use crate::behaviours::Fault;
 use crate::behaviours::support::causes::{field, ignoring};
 use crate::behaviours::support::objects::remove;
-use crate::behaviours::support::requests::{is_create, rewrite};
+use crate::behaviours::support::requests::is_create;
 use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, only, requests, responses};
-
-const GROUP: &str = "admissionregistration.k8s.io";
+use crate::middleware::{Middleware, only, responses};
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
@@ -144,40 +142,10 @@ fn failures(fault: Fault) -> Option<Box<dyn Middleware>> {
     })
 }
 
-/// Edits the objects that a client creates to configure admission.
-pub(super) fn configured(
-    plural: &'static str,
-    edit: impl Fn(&mut Value) + Send + Sync + 'static,
-) -> Box<dyn Middleware> {
-    requests(move |request| {
-        let target = request.target();
-        if request.method == Method::POST && target.group == GROUP && target.resource == plural {
-            rewrite(request, &edit);
-        }
-    })
-}
-
-/// Edits the rules of the policies that a client creates.
-pub(super) fn policy_rules(
-    edit: impl Fn(&mut Value) + Send + Sync + 'static,
-) -> Box<dyn Middleware> {
-    configured("validatingadmissionpolicies", move |policy| {
-        let rules = policy.pointer_mut("/spec/matchConstraints/resourceRules");
-        rules.and_then(Value::as_array_mut).into_iter().flatten().for_each(&edit);
-    })
-}
-
 /// Removes a constraint from the policies that a client creates.
 fn without_constraint(name: &'static str) -> Box<dyn Middleware> {
     configured("validatingadmissionpolicies", move |policy| {
         remove(&mut policy["spec"]["matchConstraints"], name);
-    })
-}
-
-/// Edits the webhooks that a client creates.
-pub(super) fn webhooks(edit: impl Fn(&mut Value) + Send + Sync + 'static) -> Box<dyn Middleware> {
-    configured("validatingwebhookconfigurations", move |configuration| {
-        configuration["webhooks"].as_array_mut().into_iter().flatten().for_each(&edit);
     })
 }
 
