@@ -1,23 +1,98 @@
-//! JSON patches whose operations have another effect, given the object that they apply to.
+//! JSON patches: wrong effects of operations, and wrong pointers.
 
 use serde_json::{Value, json};
 
-use super::results::{JSON, is_patch, operations};
+use super::media_types::{JSON, is_patch};
 use crate::behaviours::Fault;
-use crate::middleware::{Middleware, around};
+use crate::middleware::{Middleware, around, requests};
 use crate::patch;
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
+        Fault::JsonPatchTestIgnored => operations(|operations| {
+            operations.retain(|operation| operation["op"] != "test");
+        }),
+        Fault::JsonPatchTestsCompareScalarsOnly => operations(|operations| {
+            operations.retain(|operation| {
+                let value = &operation["value"];
+                operation["op"] != "test" || !(value.is_object() || value.is_array())
+            });
+        }),
         Fault::JsonPatchVersionTestsIgnored => operations(|operations| {
             operations.retain(|operation| {
                 operation["op"] != "test" || operation["path"] != "/metadata/resourceVersion"
             });
         }),
+        Fault::JsonPatchMoveCopies => operations(|operations| {
+            for operation in operations.iter_mut().filter(|operation| operation["op"] == "move") {
+                operation["op"] = "copy".into();
+            }
+        }),
+        Fault::JsonPatchDashPrepends => operations(|operations| {
+            for operation in operations.iter_mut().filter(|operation| operation["op"] == "add") {
+                let list = operation["path"].as_str().and_then(|path| path.strip_suffix("/-"));
+                if let Some(first) = list.map(|list| format!("{list}/0")) {
+                    operation["path"] = first.into();
+                }
+            }
+        }),
+        Fault::JsonPatchVersionIgnored => operations(|operations| {
+            operations.retain(|operation| operation["path"] != "/metadata/resourceVersion");
+        }),
+        Fault::JsonPointersDecodedInWrongOrder => pointers(|text| text.replace("~01", "~1")),
+        Fault::JsonPointerTildesKept => pointers(|text| text.replace("~0", "~00")),
+        Fault::JsonPatchNotAtomic => not_atomic(),
         Fault::JsonPatchAddsParents => replaced(with_parents),
         Fault::JsonPatchClampsIndexes => replaced(clamped),
         _ => return None,
+    })
+}
+
+/// Edits the operations of JSON patches.
+fn operations(edit: impl Fn(&mut Vec<Value>) + Send + Sync + 'static) -> Box<dyn Middleware> {
+    requests(move |request| {
+        if is_patch(request, JSON) {
+            request.edit_json(|patch| {
+                if let Some(operations) = patch.as_array_mut() {
+                    edit(operations);
+                }
+            });
+        }
+    })
+}
+
+/// Edits the pointers of JSON patches.
+fn pointers(edit: fn(&str) -> String) -> Box<dyn Middleware> {
+    operations(move |operations| {
+        for operation in operations {
+            for field in ["path", "from"] {
+                if let Some(text) = operation[field].as_str() {
+                    operation[field] = edit(text).into();
+                }
+            }
+        }
+    })
+}
+
+/// Stores what the operations before a failed one did.
+fn not_atomic() -> Box<dyn Middleware> {
+    around(|request, next| {
+        Box::pin(async move {
+            let response = next.send(request.clone()).await;
+            if !is_patch(&request, JSON) || !response.status.is_client_error() {
+                return response;
+            }
+            let Some(Value::Array(mut operations)) = request.json() else { return response };
+            while operations.pop().is_some() && !operations.is_empty() {
+                let mut shorter = request.clone();
+                shorter.set_json(&Value::Array(operations.clone()));
+                if next.send(shorter).await.status.is_success() {
+                    break;
+                }
+            }
+            response
+        })
     })
 }
 
@@ -76,7 +151,11 @@ fn clamped(object: &Value, operation: &Value) -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
+    use http::Method;
+    use rstest::rstest;
+
     use super::*;
+    use crate::exchange::Request;
 
     #[test]
     fn missing_parents_are_added_from_the_outside() {
@@ -95,5 +174,18 @@ mod tests {
         let object = json!({ "l": [1] });
         assert_eq!(clamped(&object, &add("/l/2")), [add("/l/-")]);
         assert_eq!(clamped(&object, &add("/l/1")), [add("/l/1")]);
+    }
+
+    #[rstest]
+    #[case(Fault::JsonPointersDecodedInWrongOrder, "/a~01b", "/a~1b")]
+    #[case(Fault::JsonPointerTildesKept, "/a~0b", "/a~00b")]
+    #[case(Fault::JsonPointerTildesKept, "/a~1b", "/a~1b")]
+    #[tokio::test]
+    async fn pointers_are_edited(#[case] fault: Fault, #[case] path: &str, #[case] expected: &str) {
+        let patch = json!([{ "op": "remove", "path": path }]);
+        let request = Request::new(Method::PATCH, "/api/v1/namespaces/a/configmaps/c")
+            .with_json(JSON, &patch);
+        let seen = crate::behaviours::sent(of(fault), request).await.expect("a fault of this file");
+        assert_eq!(seen.json().expect("a patch")[0]["path"], expected);
     }
 }

@@ -1,9 +1,10 @@
 //! JSON patches, merge patches and strategic merge patches.
 
 pub(super) mod faults;
-mod forms;
 mod json_patches;
-mod results;
+mod media_types;
+mod merge_patches;
+mod strategic_patches;
 
 use super::{Fault, handled};
 use crate::middleware::Middleware;
