@@ -133,9 +133,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_fault_has_middleware() {
+    fn every_fault_has_middleware_in_the_file_that_its_row_names() {
         let missing: Vec<&str> =
             Fault::all().filter(|fault| of(*fault).is_none()).map(Fault::name).collect();
-        assert!(missing.is_empty(), "faults without middleware: {missing:?}");
+        assert!(
+            missing.is_empty(),
+            "faults without middleware in the file of the row: {missing:?}"
+        );
     }
 }
