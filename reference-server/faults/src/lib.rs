@@ -13,19 +13,21 @@
 //! - The server behind the proxy is correct. A fault changes only the exchange with the client.
 //! - A middleware handles a request and returns the response. In between it can send the request
 //!   once, several times or not at all. It can also send requests as the administrator.
-//! - The middleware of several faults forms a chain, in the order of the table.
+//! - The middleware of several faults forms a chain, in the order of the enumeration.
 //! - The body of a response is complete in memory, a stream (watches and logs), or an upgraded
 //!   connection (exec, attach and port-forward).
 //!
 //! # Add a fault
 //!
-//! 1. Add a row to `table.rs`: the variant, the name in kebab-case, and a sentence that describes
-//!    the observable bug.
-//! 2. Find the file of the part of the API in `behaviours/` and add an arm to its function `of`.
-//!    The constructors in `middleware.rs` cover the common forms: `requests`, `responses`,
-//!    `objects`, `failures` and `events`. Use `around` for full control.
+//! 1. Find the folder and the file of the part of the API in `behaviours/`. Its `mod.rs` lists the
+//!    folders.
+//! 2. Add a row to `faults.rs` of the folder, below the name of the file: the variant, the name in
+//!    kebab-case, and a sentence that describes the observable bug. Add an arm to the function `of`
+//!    of the file. The constructors in `middleware.rs` cover the common forms: `requests`,
+//!    `responses`, `objects`, `failures` and `events`. Use `around` for full control.
 //! 3. A bug in stored state needs memory in the middleware: the server stores a valid object, and
-//!    clients see another one. `behaviours/overlays.rs` and `behaviours/overrides.rs` do this.
+//!    clients see another one. `behaviours/creates/overlays.rs` and
+//!    `behaviours/support/overrides.rs` do this.
 //! 4. Change only the behaviour that the summary describes, so that the cases for all other rules
 //!    still pass. Run the self-test with the fault to see which cases fail.
 //!
@@ -33,13 +35,13 @@
 //!
 //! | module | content |
 //! | --- | --- |
-//! | `set`, `table` | the enumeration of all faults, and sets of them |
 //! | `proxy`, `upstream` | the connections to the client and to the server |
 //! | `middleware` | the trait of all faults, and constructors for its common forms |
 //! | `exchange`, `body` | requests and responses |
 //! | `document`, `headers`, `patch` | API objects, lists in headers, and patches |
 //! | `frames`, `streams` | WebSocket and SPDY frames, and the events that they carry |
-//! | `behaviours` | the middleware of each fault |
+//! | `behaviours` | the enumeration of all faults, and the middleware of each |
+//! | `set` | sets of faults |
 //! | `variations` | the permitted differences and their middleware |
 
 mod behaviours;

@@ -27,7 +27,7 @@ impl Faults {
         faults.iter().any(|fault| self.on(*fault))
     }
 
-    /// Returns the faults in the set, in the order of the table.
+    /// Returns the faults in the set, in the order of the enumeration.
     pub fn iter(self) -> impl Iterator<Item = Fault> {
         Fault::all().filter(move |fault| self.on(*fault))
     }
@@ -66,7 +66,7 @@ mod tests {
         let mut seen = BTreeSet::new();
         for fault in Fault::all() {
             let name = fault.name();
-            assert!(seen.insert(name), "two rows of the table have the name {name}");
+            assert!(seen.insert(name), "two rows have the name {name}");
             assert!(
                 name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'),
                 "{name}"
