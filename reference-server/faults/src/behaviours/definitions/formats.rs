@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::schemas::definitions;
+use super::edits::definitions;
 use crate::behaviours::Fault;
 use crate::behaviours::support::failures::rejecting;
 use crate::behaviours::support::objects::everywhere;

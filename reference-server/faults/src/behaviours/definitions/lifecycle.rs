@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::schemas::definitions;
+use super::edits::definitions;
 use crate::behaviours::Fault;
 use crate::behaviours::support::failures::failure;
 use crate::behaviours::support::objects::{is_deleting, meta, random_uuid, remove};

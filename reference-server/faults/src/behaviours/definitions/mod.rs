@@ -2,6 +2,7 @@
 
 mod api_design;
 mod conversion;
+mod edits;
 pub(super) mod faults;
 mod formats;
 mod lifecycle;

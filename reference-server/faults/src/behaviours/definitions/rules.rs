@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::schemas::everywhere;
+use super::edits::everywhere;
 use crate::behaviours::Fault;
 use crate::behaviours::support::causes::{causes, field, is_rule_cause, message, rejection};
 use crate::behaviours::support::served::schema_of;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::schemas::{definitions, remove};
+use super::edits::{definitions, remove};
 use crate::behaviours::Fault;
 use crate::middleware::{Middleware, objects, responses};
 

@@ -5,6 +5,13 @@ macro_rules! rows {
     ($then:ident $($arguments:tt)*) => {
         $then! {
             $($arguments)*
+            availability {
+                DiscoveryRedirects "discovery-redirects"
+                    "Every discovery document redirects with 307 to its path with a slash at the \
+                     end."
+                NoDiscovery "no-discovery" "The server has no discovery and no OpenAPI documents."
+                ApisMissing "apis-missing" "A GET of /apis returns 404."
+            }
             documents {
                 DiscoveryListsMissingVerb "discovery-lists-missing-verb"
                     "Discovery lists the verb deletecollection for resources that do not support \
@@ -38,11 +45,6 @@ macro_rules! rows {
                     "The preferred version of a group is not one of its versions."
                 DiscoveryListsUnservedVersion "discovery-lists-unserved-version"
                     "Discovery lists a version of the group apps that is not served."
-                DiscoveryRedirects "discovery-redirects"
-                    "Every discovery document redirects with 307 to its path with a slash at the \
-                     end."
-                NoDiscovery "no-discovery" "The server has no discovery and no OpenAPI documents."
-                ApisMissing "apis-missing" "A GET of /apis returns 404."
                 VerbsNull "verbs-null" "Discovery lists every resource with the verbs null."
                 AggregatedVersionsReversed "aggregated-versions-reversed"
                     "Aggregated discovery lists the versions of a group in reverse order, with the \

@@ -1,6 +1,7 @@
 //! Discovery and OpenAPI, and other documents about the server.
 
 mod api_services;
+mod availability;
 mod caches;
 mod documents;
 pub(super) mod faults;

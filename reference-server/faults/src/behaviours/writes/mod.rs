@@ -1,5 +1,6 @@
 //! All writes: how the server reads a body, which values it stores, and options such as dry runs.
 
+mod builtin_values;
 mod changed_values;
 mod decoding;
 mod dry_runs;
