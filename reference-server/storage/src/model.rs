@@ -35,8 +35,8 @@ fn key(namespace: usize, name: usize) -> Key {
 }
 
 fn draft(key: Key, text: u8) -> Draft {
-    let before = r#"{"metadata":{"resourceVersion":""#.to_owned();
-    let after = format!(r#""}},"text":{text}}}"#);
+    let before = br#"{"metadata":{"resourceVersion":""#.to_vec();
+    let after = format!(r#""}},"text":{text}}}"#).into();
     Draft { key, facts: Arc::default(), before, after, body: 1 }
 }
 
@@ -193,7 +193,7 @@ proptest! {
         let store = Store::new(100);
         for (n, size) in sizes.iter().enumerate() {
             let mut draft = draft(Key::new("", n.to_string()), 0);
-            draft.before.push_str(&" ".repeat(*size));
+            draft.before.extend(b" ".repeat(*size));
             put_draft(&store, TABLE, &draft);
         }
         let (mut cursor, mut seen) = (FIRST_REVISION, 0);

@@ -93,9 +93,9 @@ pub struct Draft {
     /// The fields that selectors and controllers read without parsing.
     pub facts: Arc<Facts>,
     /// The text up to the value of `metadata.resourceVersion`.
-    pub before: String,
+    pub before: Vec<u8>,
     /// The text after that value.
-    pub after: String,
+    pub after: Vec<u8>,
     /// The offset in `before` of the text after `kind` and `apiVersion`.
     pub body: usize,
 }
@@ -121,16 +121,16 @@ impl Stored {
         let (key, facts) = (key.clone(), facts.clone());
         let prefix = change.prefix();
         let digits = revision.to_string();
-        let mut line = String::with_capacity(
+        let mut line = Vec::with_capacity(
             prefix.len() + before.len() + digits.len() + after.len() + EVENT_END.len(),
         );
-        line.push_str(prefix);
-        line.push_str(before);
+        line.extend_from_slice(prefix.as_bytes());
+        line.extend_from_slice(before);
         let version = line.len()..line.len() + digits.len();
-        line.push_str(&digits);
-        line.push_str(after);
+        line.extend_from_slice(digits.as_bytes());
+        line.extend_from_slice(after);
         let object = prefix.len()..line.len();
-        line.push_str(EVENT_END);
+        line.extend_from_slice(EVENT_END.as_bytes());
         Self { key, revision, facts, line: line.into(), version, body: prefix.len() + body, object }
     }
 
@@ -162,12 +162,11 @@ impl Stored {
     /// Returns the same object under another version, as an event of `change` shows it.
     #[must_use]
     pub fn at(&self, revision: u64, change: Change) -> Self {
-        let text = |range: Range<usize>| String::from_utf8_lossy(&self.line[range]).into_owned();
         let draft = Draft {
             key: self.key.clone(),
             facts: self.facts.clone(),
-            before: text(self.object.start..self.version.start),
-            after: text(self.version.end..self.object.end),
+            before: self.line[self.object.start..self.version.start].to_vec(),
+            after: self.line[self.version.end..self.object.end].to_vec(),
             body: self.body - self.object.start,
         };
         Self::new(&draft, revision, change)
@@ -175,8 +174,8 @@ impl Stored {
 
     /// Reports whether a draft differs from this object only in its version.
     pub fn same_content(&self, draft: &Draft) -> bool {
-        self.line[self.object.start..self.version.start] == *draft.before.as_bytes()
-            && self.line[self.version.end..self.object.end] == *draft.after.as_bytes()
+        self.line[self.object.start..self.version.start] == *draft.before
+            && self.line[self.version.end..self.object.end] == *draft.after
     }
 }
 

@@ -90,8 +90,8 @@ mod tests {
         let draft = Draft {
             key: Key::new("", name),
             facts: facts.into(),
-            before: String::new(),
-            after: String::new(),
+            before: Vec::new(),
+            after: Vec::new(),
             body: 0,
         };
         Stored::new(&draft, 1, Change::Modified)

@@ -9,9 +9,9 @@ use super::*;
 const TABLE: &str = "things";
 
 fn draft(namespace: &str, name: &str, text: &str) -> Draft {
-    let before = r#"{"kind":"Thing","metadata":{"resourceVersion":""#.to_owned();
+    let before = br#"{"kind":"Thing","metadata":{"resourceVersion":""#.to_vec();
     let body = r#"{"kind":"Thing","#.len();
-    let after = format!(r#"","name":"{name}"}},"text":"{text}"}}"#);
+    let after = format!(r#"","name":"{name}"}},"text":"{text}"}}"#).into();
     Draft { key: Key::new(namespace, name), facts: Arc::default(), before, after, body }
 }
 
@@ -168,7 +168,7 @@ fn put_sized(store: &Store, table: &str, size: usize) -> u64 {
     let change = if first { Change::Added } else { Change::Modified };
     let mut draft = draft("", "a", "");
     let bare = Stored::new(&draft, FIRST_REVISION, change).size();
-    draft.before.push_str(&" ".repeat(size - bare));
+    draft.before.extend(b" ".repeat(size - bare));
     let put = put_draft(store, table, &draft);
     assert_eq!(put.size(), size);
     put.revision

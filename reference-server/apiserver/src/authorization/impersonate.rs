@@ -217,8 +217,8 @@ mod tests {
             let draft = Draft {
                 key: Key::new(namespace, "given"),
                 facts: Arc::default(),
-                before: r#"{"metadata":{"resourceVersion":""#.to_owned(),
-                after: format!(r#""}},{}"#, &rest.to_string()[1..]),
+                before: br#"{"metadata":{"resourceVersion":""#.to_vec(),
+                after: format!(r#""}},{}"#, &rest.to_string()[1..]).into(),
                 body: 1,
             };
             let _ = store.write(|write| write.put(table, &draft)).now_or_never();

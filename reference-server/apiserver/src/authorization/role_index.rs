@@ -82,11 +82,12 @@ mod tests {
     use super::*;
 
     fn put(store: &Store, namespace: &str, name: &str, subject: &str) {
-        let before = r#"{"metadata":{"resourceVersion":""#.to_owned();
+        let before = br#"{"metadata":{"resourceVersion":""#.to_vec();
         let after = format!(
             r#""}},"roleRef":{{"kind":"Role","name":"r"}},
                "subjects":[{{"kind":"User","name":"{subject}"}}]}}"#
-        );
+        )
+        .into();
         let key = Key::new(namespace, name);
         let draft = Draft { key, facts: Arc::default(), before, after, body: 1 };
         let _ = store.write(|write| write.put(ROLE_BINDINGS, &draft)).now_or_never();

@@ -4,8 +4,7 @@
 //! the documented order. Lists can skip kind and version, and another API version can replace them,
 //! without parsing.
 
-use std::fmt::Write as _;
-
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::registry::ResourceType;
@@ -27,6 +26,9 @@ const AFTER_VERSION: [&str; 9] = [
     "managedFields",
 ];
 
+/// The space for the text before and after the version, which fits most objects.
+const CAPACITY: usize = 512;
+
 /// The schema of objects whose type is not served. No type has it.
 const UNSERVED: u64 = u64::MAX;
 
@@ -37,42 +39,45 @@ pub(crate) fn draft(ty: &ResourceType, object: &Value) -> Draft {
         (storage.encode)(&mut stored);
         return draft(&storage.ty, &stored);
     }
-    with_facts(object, ty.head.clone(), facts(ty, object))
+    with_facts(object, &ty.head, facts(ty, object))
 }
 
 /// Encodes a stored object whose type is not served. Its type converts it when it is served again.
 pub(crate) fn draft_of_unserved(object: &Value) -> Draft {
     let head = format!(r#"{{"apiVersion":{},"kind":{},"#, object["apiVersion"], object["kind"]);
     let facts = Facts { schema: UNSERVED, ..metadata_facts(object) };
-    with_facts(object, head, facts)
+    with_facts(object, &head, facts)
 }
 
-fn with_facts(object: &Value, mut before: String, facts: Facts) -> Draft {
+fn with_facts(object: &Value, head: &str, facts: Facts) -> Draft {
     let empty = Map::new();
     let metadata = object.metadata().unwrap_or(&empty);
 
+    let mut before = Vec::with_capacity(CAPACITY);
+    before.extend_from_slice(head.as_bytes());
     let body = before.len();
-    before.push_str("\"metadata\":{");
+    before.extend_from_slice(b"\"metadata\":{");
     let mut fields = Fields { text: &mut before, first: true };
     for name in BEFORE_VERSION {
         fields.add(name, metadata.get(name));
     }
     fields.key("resourceVersion");
-    before.push('"');
+    before.push(b'"');
 
-    let mut after = String::from("\"");
+    let mut after = Vec::with_capacity(CAPACITY);
+    after.push(b'"');
     let mut fields = Fields { text: &mut after, first: false };
     for name in AFTER_VERSION {
         fields.add(name, metadata.get(name));
     }
-    after.push('}');
+    after.push(b'}');
     let mut fields = Fields { text: &mut after, first: false };
     for (name, value) in object.as_object().into_iter().flatten() {
         if !matches!(name.as_str(), "kind" | "apiVersion" | "metadata") {
             fields.add(name, Some(value));
         }
     }
-    after.push('}');
+    after.push(b'}');
 
     Draft { key: key(object), facts: facts.into(), before, after, body }
 }
@@ -125,36 +130,29 @@ pub(crate) fn awaits_dependents(object: &Value) -> bool {
 
 /// The fields of a JSON object.
 struct Fields<'a> {
-    text: &'a mut String,
+    text: &'a mut Vec<u8>,
     first: bool,
 }
 
 impl Fields<'_> {
     fn key(&mut self, name: &str) {
         if !self.first {
-            self.text.push(',');
+            self.text.push(b',');
         }
         self.first = false;
-        // Writing to a string cannot fail.
-        let _ = write!(self.text, "{}:", Escaped(name));
+        self.write(name);
+        self.text.push(b':');
     }
 
     fn add(&mut self, name: &str, value: Option<&Value>) {
         if let Some(value) = value {
             self.key(name);
-            let _ = write!(self.text, "{value}");
+            self.write(value);
         }
     }
-}
 
-struct Escaped<'a>(&'a str);
-
-impl std::fmt::Display for Escaped<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.0.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-            write!(f, "\"{}\"", self.0)
-        } else {
-            write!(f, "{}", Value::from(self.0))
-        }
+    fn write(&mut self, value: &(impl Serialize + ?Sized)) {
+        // Writing to memory cannot fail, and all keys are strings.
+        let _ = serde_json::to_writer(&mut *self.text, value);
     }
 }

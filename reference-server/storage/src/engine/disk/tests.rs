@@ -11,8 +11,8 @@ use crate::{Range, Store};
 const TABLE: &str = "things";
 
 fn draft(namespace: &str, name: &str, text: &str) -> Draft {
-    let before = r#"{"metadata":{"resourceVersion":""#.to_owned();
-    let after = format!(r#""}},"text":"{text}"}}"#);
+    let before = br#"{"metadata":{"resourceVersion":""#.to_vec();
+    let after = format!(r#""}},"text":"{text}"}}"#).into();
     Draft { key: Key::new(namespace, name), facts: Arc::default(), before, after, body: 1 }
 }
 
@@ -27,8 +27,8 @@ fn open(directory: &TempDir) -> Store {
         let draft = Draft {
             key,
             facts: Arc::default(),
-            before: format!("{before}Version\":\""),
-            after: format!("\"{after}"),
+            before: format!("{before}Version\":\"").into(),
+            after: format!("\"{after}").into(),
             body: 1,
         };
         let revision = revision.parse().expect("a number");

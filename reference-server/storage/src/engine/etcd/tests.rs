@@ -65,8 +65,9 @@ fn draft(namespace: &str, name: &str, n: &Value, claim: Option<&str>) -> Draft {
         facts: Arc::new(Facts { claims, ..Facts::default() }),
         before: format!(
             r#"{{"metadata":{{"name":"{name}","namespace":"{namespace}","resourceVersion":""#
-        ),
-        after: format!(r#""}},"n":{n},"claim":{claim}}}"#),
+        )
+        .into(),
+        after: format!(r#""}},"n":{n},"claim":{claim}}}"#).into(),
         body: 1,
     }
 }
