@@ -24,7 +24,7 @@ pub use self::owners::Place;
 pub use self::saved::{Saved, SavedObject};
 pub use self::state::MAX_HISTORY_BYTES;
 use self::state::{Cache, FIRST_REVISION};
-pub use self::table::Event;
+pub use self::table::{Event, TableRevision};
 pub use self::write::Write;
 
 /// All objects. The cache serves every read; an engine makes writes durable.
@@ -251,6 +251,14 @@ impl Store {
             return table.subscribe();
         }
         self.cache.lock().table(table).subscribe()
+    }
+
+    /// Returns the version of the newest write to a table, which changes with each write.
+    pub fn newest(&self, table: &str) -> TableRevision {
+        if let Some(table) = self.cache.read().tables.get(table) {
+            return table.newest();
+        }
+        self.cache.lock().table(table).newest()
     }
 
     /// Returns a receiver that wakes at every write.

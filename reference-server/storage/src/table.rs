@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::watch;
 
@@ -29,6 +30,17 @@ pub struct Event {
     pub previous: Option<Arc<Stored>>,
 }
 
+/// The version of the newest write to a table. Reading it takes no lock.
+#[derive(Clone, Debug)]
+pub struct TableRevision(Arc<AtomicU64>);
+
+impl TableRevision {
+    /// Returns the version of the newest write.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
 pub(super) struct Table {
     objects: BTreeMap<Key, Arc<Stored>>,
     log: VecDeque<Arc<Event>>,
@@ -38,6 +50,7 @@ pub(super) struct Table {
     /// The size of the objects in the log, in bytes.
     weight: usize,
     signal: watch::Sender<u64>,
+    newest: TableRevision,
 }
 
 impl Table {
@@ -49,6 +62,7 @@ impl Table {
             capacity: capacity.max(1),
             weight: 0,
             signal: watch::Sender::new(floor),
+            newest: TableRevision(Arc::new(AtomicU64::new(floor))),
         }
     }
 
@@ -77,7 +91,14 @@ impl Table {
 
     /// Reports whether nothing would be lost with this table except its floor.
     pub(super) fn is_unused(&self) -> bool {
-        self.objects.is_empty() && self.log.is_empty() && self.signal.receiver_count() == 0
+        self.objects.is_empty()
+            && self.log.is_empty()
+            && self.signal.receiver_count() == 0
+            && Arc::strong_count(&self.newest.0) == 1
+    }
+
+    pub(super) fn newest(&self) -> TableRevision {
+        self.newest.clone()
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
@@ -99,6 +120,7 @@ impl Table {
             }
         };
         let revision = object.revision;
+        self.newest.0.store(revision, Ordering::Release);
         self.record(Event { revision, change, object, previous: previous.clone() });
         previous
     }
@@ -109,6 +131,7 @@ impl Table {
         self.log.clear();
         self.weight = 0;
         self.floor = floor;
+        self.newest.0.store(floor, Ordering::Release);
     }
 
     /// Adds an object that was stored before the log begins.

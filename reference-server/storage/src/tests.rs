@@ -364,3 +364,15 @@ fn an_observer_receives_each_write() {
     let requests: Vec<String> = receiver.iter().collect();
     assert_eq!(requests, ["create things false", "update things false", "delete things false"]);
 }
+
+#[test]
+fn the_newest_version_of_a_table_follows_its_writes_only() {
+    let store = Store::new(10);
+    let newest = store.newest(TABLE);
+    let created = put(&store, "", "a", "x");
+    assert_eq!(newest.get(), created.revision);
+    put_draft(&store, "others", &draft("", "a", "x"));
+    assert_eq!(newest.get(), created.revision);
+    let deleted = delete(&store, TABLE, &Key::new("", "a")).expect("an object");
+    assert_eq!(newest.get(), deleted.revision);
+}

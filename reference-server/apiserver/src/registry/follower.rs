@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
-use kubeproof_storage::{Change, Key, Store, Stored};
+use kubeproof_storage::{Change, Key, Store, Stored, TableRevision};
 
 /// The number of changes to read at once.
 const BATCH: usize = 1_000;
@@ -16,6 +16,8 @@ const BATCH: usize = 1_000;
 pub(crate) struct Follower<T> {
     table: &'static str,
     parse: fn(&[u8]) -> Option<T>,
+    /// The version of the table, from the first access on.
+    newest: OnceLock<TableRevision>,
     state: RwLock<State<T>>,
 }
 
@@ -28,7 +30,8 @@ impl<T> Follower<T> {
     /// Creates an index of a table. It has no object that `parse` returns none for.
     pub(crate) fn new(table: &'static str, parse: fn(&[u8]) -> Option<T>) -> Self {
         // The version before the first one is expired, so the first read is a list.
-        Self { table, parse, state: RwLock::new(State { items: BTreeMap::new(), revision: 0 }) }
+        let state = RwLock::new(State { items: BTreeMap::new(), revision: 0 });
+        Self { table, parse, newest: OnceLock::new(), state }
     }
 
     /// Calls `read` with the objects, which are at least as new as the start of the call.
@@ -39,9 +42,8 @@ impl<T> Follower<T> {
     fn current(&self, store: &Store) -> RwLockReadGuard<'_, State<T>> {
         let read = || self.state.read().unwrap_or_else(PoisonError::into_inner);
         let state = read();
-        if store.news(self.table, state.revision, 1).is_ok_and(|news| news.events.is_empty())
-            && state.revision > 0
-        {
+        let newest = self.newest.get_or_init(|| store.newest(self.table));
+        if state.revision > 0 && state.revision >= newest.get() {
             return state;
         }
         drop(state);
