@@ -16,17 +16,20 @@ const RETRY: Duration = Duration::from_millis(500);
 pub(crate) fn start(client: &Client) {
     let Some(quotas) = client.resource("", "v1", "resourcequotas") else { return };
     let weak = client.downgrade();
-    let mut changes = client.subscribe_all();
+    let mut own = client.subscribe(&quotas);
+    let mut any = client.subscribe_all();
     let mut finished = client.subscribe_finished_requests();
     client.spawn(async move {
         loop {
-            changes.reset();
+            own.reset();
+            any.reset();
             finished.mark_unchanged();
             let Some(client) = weak.upgrade() else { return };
-            let is_complete = recalculate(&client, &quotas).await;
+            let Recalculated { has_quotas, is_complete } = recalculate(&client, &quotas).await;
             drop(client);
             tokio::select! {
-                () = changes.changed() => {}
+                () = own.changed() => {}
+                () = any.changed(), if has_quotas => {}
                 result = finished.changed(), if !is_complete => {
                     if result.is_err() {
                         return;
@@ -38,11 +41,19 @@ pub(crate) fn start(client: &Client) {
     });
 }
 
-/// Updates the status of all quotas. Returns whether all are up to date.
-async fn recalculate(client: &Client, quotas: &Resource) -> bool {
-    let mut is_complete = true;
-    for quota in client.list(quotas, None).items {
-        is_complete &= client.recalculate_quota(&quota).await;
+/// The result of a round.
+struct Recalculated {
+    has_quotas: bool,
+    /// All quotas are up to date.
+    is_complete: bool,
+}
+
+/// Updates the status of all quotas.
+async fn recalculate(client: &Client, quotas: &Resource) -> Recalculated {
+    let quotas = client.list(quotas, None).items;
+    let mut result = Recalculated { has_quotas: !quotas.is_empty(), is_complete: true };
+    for quota in quotas {
+        result.is_complete &= client.recalculate_quota(&quota).await;
     }
-    is_complete
+    result
 }

@@ -16,15 +16,26 @@ pub(crate) async fn start(client: &Client, ca_pem: Option<String>) {
     };
     let defaults = Defaults { namespaces, accounts, maps: resource("configmaps").zip(ca_pem) };
     let weak = client.downgrade();
-    let mut changes = client.subscribe_all();
-    changes.reset();
-    defaults.complete(client).await;
+    let mut namespaces = client.subscribe(&defaults.namespaces);
+    let mut removals = client.subscribe_removals();
+    let mut any = client.subscribe_all();
+    namespaces.reset();
+    removals.reset();
+    any.reset();
+    let mut is_complete = defaults.complete(client).await;
     client.spawn(async move {
         loop {
-            changes.changed().await;
-            changes.reset();
+            // Only a new namespace or a removal makes objects missing.
+            tokio::select! {
+                () = namespaces.changed() => {}
+                () = removals.changed() => {}
+                () = any.changed(), if !is_complete => {}
+            }
+            namespaces.reset();
+            removals.reset();
+            any.reset();
             let Some(client) = weak.upgrade() else { return };
-            defaults.complete(&client).await;
+            is_complete = defaults.complete(&client).await;
         }
     });
 }
@@ -38,21 +49,23 @@ struct Defaults {
 }
 
 impl Defaults {
-    /// Creates what is missing in the namespaces.
-    async fn complete(&self, client: &Client) {
+    /// Creates what is missing in the namespaces. Returns whether all of it exists then.
+    async fn complete(&self, client: &Client) -> bool {
+        let mut is_complete = true;
         for namespace in client.list(&self.namespaces, None).items {
             if namespace.is_deleting() {
                 continue;
             }
             let name = namespace.name();
             let account = object("ServiceAccount", name, ACCOUNT);
-            create(client, &self.accounts, name, account).await;
+            is_complete &= create(client, &self.accounts, name, account).await;
             if let Some((maps, ca_pem)) = &self.maps {
                 let mut map = object("ConfigMap", name, AUTHORITY);
                 map["data"] = json!({"ca.crt": ca_pem});
-                create(client, maps, name, map).await;
+                is_complete &= create(client, maps, name, map).await;
             }
         }
+        is_complete
     }
 }
 
@@ -62,10 +75,13 @@ fn object(kind: &str, namespace: &str, name: &str) -> Value {
     })
 }
 
-/// Creates an object unless it exists.
-async fn create(client: &Client, resource: &Resource, namespace: &str, object: Value) {
-    let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    if client.get(resource, namespace, name).is_none() {
-        client.create(resource, object).await;
+/// Creates an object unless it exists. Returns whether it exists then.
+async fn create(client: &Client, resource: &Resource, namespace: &str, object: Value) -> bool {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let exists = || client.get(resource, namespace, &name).is_some();
+    if exists() {
+        return true;
     }
+    client.create(resource, object).await;
+    exists()
 }

@@ -261,6 +261,11 @@ impl Store {
         self.cache.lock().table(table).newest()
     }
 
+    /// Returns a receiver that wakes at every removal of an object.
+    pub fn subscribe_removals(&self) -> watch::Receiver<u64> {
+        self.cache.removals.subscribe()
+    }
+
     /// Returns a receiver that wakes at every write.
     pub fn subscribe_all(&self) -> watch::Receiver<u64> {
         self.cache.signal.subscribe()

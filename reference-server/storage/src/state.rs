@@ -25,6 +25,15 @@ pub(crate) struct Operation {
     pub(crate) object: Arc<Stored>,
 }
 
+/// What writes touched.
+#[derive(Default)]
+struct Touched {
+    /// The senders that wake the watchers of the tables.
+    tables: Vec<watch::Sender<u64>>,
+    /// An object was removed.
+    has_removal: bool,
+}
+
 pub(crate) struct State {
     pub(crate) revision: u64,
     pub(crate) tables: BTreeMap<String, Table>,
@@ -78,6 +87,16 @@ impl State {
         found
     }
 
+    /// Applies writes in order. Returns what they touched.
+    fn apply_all(&mut self, operations: impl IntoIterator<Item = Operation>) -> Touched {
+        let mut touched = Touched::default();
+        for operation in operations {
+            touched.has_removal |= operation.change == Change::Deleted;
+            touched.tables.push(self.apply(operation));
+        }
+        touched
+    }
+
     /// Applies a write. Returns the sender that wakes the watchers of its table.
     fn apply(&mut self, operation: Operation) -> watch::Sender<u64> {
         let Operation { table: name, change, object } = operation;
@@ -123,6 +142,8 @@ pub(crate) struct Cache {
     state: RwLock<State>,
     /// The newest version of the whole store.
     pub(crate) signal: watch::Sender<u64>,
+    /// The version of the newest removal.
+    pub(crate) removals: watch::Sender<u64>,
     /// Wakes the garbage collector when owners are pending.
     pub(crate) garbage: Notify,
 }
@@ -133,6 +154,7 @@ impl Cache {
         Self {
             state: RwLock::new(State::new(history, revision)),
             signal: watch::Sender::new(revision),
+            removals: watch::Sender::new(revision),
             garbage: Notify::new(),
         }
     }
@@ -174,8 +196,8 @@ impl Cache {
             state.owners.record(&table, None, Some(&object));
             state.table(&table).restore(object);
         }
-        let touched: Vec<_> = state.tables.values().map(Table::announcer).collect();
-        self.announce(state, touched);
+        let tables = state.tables.values().map(Table::announcer).collect();
+        self.announce(state, Touched { tables, has_removal: true });
     }
 
     /// Applies writes in order, and wakes their watchers after it releases the lock.
@@ -184,8 +206,7 @@ impl Cache {
         mut state: RwLockWriteGuard<'_, State>,
         operations: impl IntoIterator<Item = Operation>,
     ) {
-        let touched: Vec<_> =
-            operations.into_iter().map(|operation| state.apply(operation)).collect();
+        let touched = state.apply_all(operations);
         self.announce(state, touched);
     }
 
@@ -196,22 +217,24 @@ impl Cache {
         operations: impl IntoIterator<Item = Operation>,
         newest: u64,
     ) {
-        let touched: Vec<_> =
-            operations.into_iter().map(|operation| state.apply(operation)).collect();
+        let touched = state.apply_all(operations);
         state.revision = newest;
         self.announce(state, touched);
     }
 
     /// Wakes the watchers of tables and of the whole store.
-    fn announce(&self, state: RwLockWriteGuard<'_, State>, touched: Vec<watch::Sender<u64>>) {
+    fn announce(&self, state: RwLockWriteGuard<'_, State>, touched: Touched) {
         let revision = state.revision;
         let garbage = state.owners.has_pending();
         drop(state);
         if garbage {
             self.garbage.notify_one();
         }
-        for table in touched {
+        for table in touched.tables {
             table.send_replace(revision);
+        }
+        if touched.has_removal {
+            self.removals.send_replace(revision);
         }
         self.signal.send_if_modified(|newest| {
             let is_newer = *newest < revision;

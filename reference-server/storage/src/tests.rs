@@ -376,3 +376,14 @@ fn the_newest_version_of_a_table_follows_its_writes_only() {
     let deleted = delete(&store, TABLE, &Key::new("", "a")).expect("an object");
     assert_eq!(newest.get(), deleted.revision);
 }
+
+#[test]
+fn only_removals_wake_their_receivers() {
+    let store = Store::new(10);
+    let mut removals = store.subscribe_removals();
+    put(&store, "", "a", "x");
+    put(&store, "", "a", "y");
+    assert!(removals.changed().now_or_never().is_none());
+    delete(&store, TABLE, &Key::new("", "a"));
+    assert!(removals.changed().now_or_never().is_some());
+}

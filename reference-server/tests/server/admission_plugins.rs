@@ -203,3 +203,17 @@ async fn pods_get_service_accounts_if_the_plugin_is_enabled() {
          \"other\" not found"
     );
 }
+
+#[tokio::test]
+async fn the_default_account_returns_after_its_removal() {
+    let plugins = AdmissionPlugins::default();
+    let plugins = plugins.change(["ServiceAccount"], []).expect("known plugins");
+    let server = TestServer::with(Config { admission_plugins: plugins, ..Config::default() }).await;
+    server.post("/api/v1/namespaces", &json!({"metadata": {"name": "new"}})).await.expect(201);
+    let path = "/api/v1/namespaces/new/serviceaccounts/default";
+    let first = server.until(path, |reply| reply.status == 200).await;
+    server.delete(path, "").await.expect(200);
+    let uid = first.text_at("/metadata/uid");
+    let is_new = |reply: &Reply| reply.status == 200 && reply.text_at("/metadata/uid") != uid;
+    server.until(path, is_new).await;
+}

@@ -149,6 +149,11 @@ impl Client {
         Changes(self.api.store.subscribe(&resource.0.table))
     }
 
+    /// Returns a receiver of the removals of all resources.
+    pub fn subscribe_removals(&self) -> Changes {
+        Changes(self.api.store.subscribe_removals())
+    }
+
     /// Returns a receiver of all changes.
     pub fn subscribe_all(&self) -> Changes {
         Changes(self.api.store.subscribe_all())
