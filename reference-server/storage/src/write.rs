@@ -91,8 +91,16 @@ impl<'a> Write<'a> {
 
     /// Creates or replaces an object under a new version.
     pub fn put(&mut self, table: &str, draft: &Draft) {
-        let change =
-            if self.find(table, &draft.key).is_some() { Change::Modified } else { Change::Added };
+        let exists = self.find(table, &draft.key).is_some();
+        self.add(table, draft, if exists { Change::Modified } else { Change::Added });
+    }
+
+    /// Creates an object under a new version. The closure has read that no object has its key.
+    pub fn create(&mut self, table: &str, draft: &Draft) {
+        self.add(table, draft, Change::Added);
+    }
+
+    fn add(&mut self, table: &str, draft: &Draft, change: Change) {
         self.revision += 1;
         let object = Arc::new(Stored::new(draft, self.revision, change));
         self.operations.push(Operation { table: table.to_owned(), change, object });

@@ -231,7 +231,7 @@ async fn commit(
             Some(existing) => Err(CommitError::Taken { deleting: existing.facts.deleting }),
             None if dry_run => Ok(()),
             None => {
-                write.put(&call.ty.table, &draft);
+                write.create(&call.ty.table, &draft);
                 Ok(())
             }
         }
