@@ -16,7 +16,8 @@ use std::time::Instant;
 use http::Method;
 use kubeproof_apimachinery::request::{Query, ResourceInfo};
 use prometheus::{
-    HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+    Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    TextEncoder,
 };
 
 pub(crate) use self::admission::{Admission, AdmissionMetrics};
@@ -33,11 +34,11 @@ pub(crate) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
-    requests: ResourceFamily<IntCounterVec>,
-    durations: ResourceFamily<HistogramVec>,
+    requests: ResourceFamily<IntCounterVec, IntCounter>,
+    durations: ResourceFamily<HistogramVec, Histogram>,
     in_flight: IntGaugeVec,
-    long_running: ResourceFamily<IntGaugeVec>,
-    watch_events: ResourceFamily<IntCounterVec>,
+    long_running: ResourceFamily<IntGaugeVec, IntGauge>,
+    watch_events: ResourceFamily<IntCounterVec, IntCounter>,
     objects: IntGaugeVec,
     /// What the storage reports.
     pub(crate) storage: StorageMetrics,

@@ -1,6 +1,6 @@
 //! Families of metrics whose series belong to resources.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prometheus::core::{MetricVec, MetricVecBuilder};
@@ -8,17 +8,18 @@ use prometheus::core::{MetricVec, MetricVecBuilder};
 /// Separates the values of the labels of a series. No value contains it.
 const SEPARATOR: &str = "\0";
 
-/// A family of metrics that removes the series of a resource with the resource.
+/// A family of metrics that removes the series of a resource with the resource. `M` is the type of
+/// one series.
 #[derive(Clone, Debug)]
-pub(super) struct ResourceFamily<F> {
+pub(super) struct ResourceFamily<F, M> {
     family: F,
-    series: Arc<Mutex<KnownSeries>>,
+    series: Arc<Mutex<KnownSeries<M>>>,
 }
 
-/// The label values of the series, by group and resource.
-type KnownSeries = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
+/// The series by group, resource and label values.
+type KnownSeries<M> = BTreeMap<String, BTreeMap<String, BTreeMap<String, M>>>;
 
-impl<B: MetricVecBuilder> ResourceFamily<MetricVec<B>> {
+impl<B: MetricVecBuilder> ResourceFamily<MetricVec<B>, B::M> {
     pub(super) fn new(family: MetricVec<B>) -> Self {
         Self { family, series: Arc::default() }
     }
@@ -33,12 +34,14 @@ impl<B: MetricVecBuilder> ResourceFamily<MetricVec<B>> {
         let labels = values.join(SEPARATOR);
         let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
         let known = series.get(group).and_then(|resources| resources.get(resource));
-        if !known.is_some_and(|known| known.contains(&labels)) {
-            let resources = series.entry(group.to_owned()).or_default();
-            resources.entry(resource.to_owned()).or_default().insert(labels);
+        if let Some(metric) = known.and_then(|known| known.get(&labels)) {
+            return metric.clone();
         }
         // Still under the lock: a removal must see the series in both places.
-        self.family.with_label_values(values)
+        let metric = self.family.with_label_values(values);
+        let resources = series.entry(group.to_owned()).or_default();
+        resources.entry(resource.to_owned()).or_default().insert(labels, metric.clone());
+        metric
     }
 
     /// Removes the series of the resources that `is_served` is false for.
@@ -49,7 +52,7 @@ impl<B: MetricVecBuilder> ResourceFamily<MetricVec<B>> {
                 if is_served(group, resource) {
                     return true;
                 }
-                for labels in &*known {
+                for labels in known.keys() {
                     self.remove(labels);
                 }
                 false

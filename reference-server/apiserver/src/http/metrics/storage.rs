@@ -1,7 +1,7 @@
 //! The metrics of the storage. As in kube-apiserver, they have the name of etcd with each storage.
 
 use kubeproof_storage::Request;
-use prometheus::{HistogramVec, IntCounterVec, IntGaugeVec, Registry};
+use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Registry};
 
 use super::counts::Counts;
 use super::families::{REQUEST_BUCKETS, counters, gauges, histograms, register};
@@ -10,9 +10,9 @@ use super::resource_family::ResourceFamily;
 /// The metrics of requests to the storage.
 #[derive(Clone, Debug)]
 pub(crate) struct StorageMetrics {
-    durations: ResourceFamily<HistogramVec>,
-    requests: ResourceFamily<IntCounterVec>,
-    errors: ResourceFamily<IntCounterVec>,
+    durations: ResourceFamily<HistogramVec, Histogram>,
+    requests: ResourceFamily<IntCounterVec, IntCounter>,
+    errors: ResourceFamily<IntCounterVec, IntCounter>,
     /// The number of objects under the older name.
     objects: IntGaugeVec,
     size: IntGaugeVec,
