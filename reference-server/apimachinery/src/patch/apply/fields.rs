@@ -23,6 +23,10 @@ impl Step {
         Self::Field(name.to_owned())
     }
 
+    pub(super) fn is_field(&self, name: &str) -> bool {
+        matches!(self, Self::Field(own) if own == name)
+    }
+
     fn parse(text: &str) -> Option<Self> {
         match text.split_at_checked(2)? {
             ("f:", name) => Some(Self::field(name)),
@@ -89,15 +93,20 @@ impl FieldSet {
         }
     }
 
-    pub(super) fn union(&self, other: &Self) -> Self {
-        let mut result = self.clone();
-        result.member |= other.member;
-        for (step, child) in &other.children {
-            let joined =
-                result.children.get(step).map_or_else(|| child.clone(), |own| own.union(child));
-            result.children.insert(step.clone(), joined);
+    pub(super) fn union(mut self, other: Self) -> Self {
+        self.add(other);
+        self
+    }
+
+    fn add(&mut self, other: Self) {
+        self.member |= other.member;
+        if self.children.is_empty() {
+            self.children = other.children;
+            return;
         }
-        result
+        for (step, child) in other.children {
+            self.children.entry(step).or_default().add(child);
+        }
     }
 
     pub(super) fn intersection(&self, other: &Self) -> Self {
@@ -112,14 +121,14 @@ impl FieldSet {
 
     /// Returns the members at and below these paths. The step `*` stands for every step.
     pub(super) fn only(&self, paths: &[&[&str]]) -> Self {
-        paths.iter().fold(Self::default(), |kept, path| kept.union(&self.at(path)))
+        paths.iter().fold(Self::default(), |kept, path| kept.union(self.at(path)))
     }
 
     fn at(&self, path: &[&str]) -> Self {
         let [first, rest @ ..] = path else { return self.clone() };
         let mut result = Self::default();
         for (step, child) in &self.children {
-            if *first == "*" || *step == Step::field(first) {
+            if *first == "*" || step.is_field(first) {
                 result.attach(step.clone(), child.at(rest));
             }
         }
@@ -138,19 +147,18 @@ impl FieldSet {
         result
     }
 
-    /// Returns the set without the field at `path` and its children.
-    #[must_use]
-    pub(super) fn without(mut self, path: &[&str]) -> Self {
-        match path {
-            [] => Self::default(),
-            [name, rest @ ..] => {
-                let step = Step::field(name);
-                if let Some(child) = self.children.remove(&step) {
-                    self.attach(step, child.without(rest));
-                }
-                self
+    /// Removes the field at `path` and its children.
+    pub(super) fn remove(&mut self, path: &[&str]) {
+        let [name, rest @ ..] = path else {
+            *self = Self::default();
+            return;
+        };
+        self.children.retain(|step, child| {
+            if step.is_field(name) {
+                child.remove(rest);
             }
-        }
+            !child.is_empty()
+        });
     }
 
     /// Returns the paths of the members as messages write them: `.spec.ports[port=80]`.
@@ -229,9 +237,13 @@ mod tests {
         let inner = set(json!({"f:data": {"f:a": {}}}));
         assert_eq!(whole.intersection(&inner), inner);
         assert_eq!(whole.difference(&inner), set(json!({"f:data": {".": {}, "f:b": {}}})));
-        assert_eq!(whole.difference(&inner).union(&inner), whole);
+        assert_eq!(whole.difference(&inner).union(inner.clone()), whole);
         assert!(inner.difference(&whole).is_empty());
-        assert_eq!(whole.without(&["data", "a"]), set(json!({"f:data": {".": {}, "f:b": {}}})));
+        let mut rest = whole;
+        rest.remove(&["data", "a"]);
+        assert_eq!(rest, set(json!({"f:data": {".": {}, "f:b": {}}})));
+        rest.remove(&["data"]);
+        assert!(rest.is_empty());
     }
 
     #[test]

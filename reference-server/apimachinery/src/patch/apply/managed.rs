@@ -105,7 +105,7 @@ impl Managed {
 
     /// Returns all owned fields.
     pub(super) fn all(&self) -> FieldSet {
-        self.0.iter().fold(FieldSet::default(), |all, entry| all.union(&entry.fields))
+        self.0.iter().fold(FieldSet::default(), |all, entry| all.union(entry.fields.clone()))
     }
 
     /// Replaces the fields of an owner. `changed` is the time of the change, if there was one.

@@ -99,10 +99,14 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    fn attach(&mut self, step: &Step, child: Self) {
-        self.added.attach(step.clone(), child.added);
-        self.modified.attach(step.clone(), child.modified);
-        self.removed.attach(step.clone(), child.removed);
+    /// Adds the changes below a step. Most fields have none, and need no step.
+    fn attach(&mut self, step: impl Fn() -> Step, child: Self) {
+        let sets = [&mut self.added, &mut self.modified, &mut self.removed];
+        for (set, child) in sets.into_iter().zip([child.added, child.modified, child.removed]) {
+            if !child.is_empty() {
+                set.attach(step(), child);
+            }
+        }
     }
 
     /// Applies the same function to each of the three sets.
@@ -119,9 +123,9 @@ impl Changes {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
 
-    /// Returns the fields that `new` added or changed.
-    pub(super) fn written(&self) -> FieldSet {
-        self.added.union(&self.modified)
+    /// Returns the fields that `new` added or changed, and those that it removed.
+    pub(super) fn into_parts(self) -> (FieldSet, FieldSet) {
+        (self.added.union(self.modified), self.removed)
     }
 }
 
@@ -131,35 +135,50 @@ pub(super) fn compare(old: &Value, new: &Value, schema: Option<&Schema>) -> Chan
     if old == new {
         return changes;
     }
-    let parts = match (Shape::of(old, schema), Shape::of(new, schema)) {
-        (Shape::Fields(old), Shape::Fields(new)) => {
-            let step = |(name, field): (&String, _)| (Step::field(name), field);
-            (old.iter().map(step).collect(), new.iter().map(step).collect())
-        }
-        (Shape::Items(old), Shape::Items(new)) => (old, new),
-        (Shape::Leaf, Shape::Items(new)) if old.is_null() => (Vec::new(), new),
+    match (Shape::of(old, schema), Shape::of(new, schema)) {
+        (Shape::Fields(old), Shape::Fields(new)) => compare_fields(old, new, schema),
+        (Shape::Items(old), Shape::Items(new)) => compare_items(&old, &new, schema),
+        (Shape::Leaf, Shape::Items(new)) if old.is_null() => compare_items(&[], &new, schema),
         _ => {
             changes.modified.member = true;
-            return changes;
+            changes
         }
-    };
-    let (old, new): (Vec<Part<'_>>, Vec<Part<'_>>) = parts;
+    }
+}
+
+fn compare_fields(
+    old: &Map<String, Value>,
+    new: &Map<String, Value>,
+    schema: Option<&Schema>,
+) -> Changes {
+    let mut changes = Changes::default();
+    for (name, field) in new {
+        let (below, step) = (shape::below(schema, name), || Step::field(name));
+        match old.get(name) {
+            Some(old) => changes.attach(step, compare(old, field, below)),
+            None => changes.added.attach(step(), shape::every_place(field, below)),
+        }
+    }
+    for (name, field) in old.iter().filter(|(name, _)| !new.contains_key(*name)) {
+        let places = shape::every_place(field, shape::below(schema, name));
+        changes.removed.attach(Step::field(name), places);
+    }
+    changes
+}
+
+fn compare_items(old: &[Part<'_>], new: &[Part<'_>], schema: Option<&Schema>) -> Changes {
+    let mut changes = Changes::default();
+    let below = shape::items(schema);
     let before: BTreeMap<&Step, &Value> = old.iter().map(|(step, part)| (step, *part)).collect();
     let after: BTreeMap<&Step, &Value> = new.iter().map(|(step, part)| (step, *part)).collect();
-    let below = |step: &Step| match step {
-        Step::Field(name) => shape::below(schema, name),
-        _ => shape::items(schema),
-    };
     for (step, part) in &after {
         match before.get(step) {
-            Some(old) => changes.attach(step, compare(old, part, below(step))),
-            None => {
-                changes.added.attach((*step).clone(), shape::every_place(part, below(step)));
-            }
+            Some(old) => changes.attach(|| (*step).clone(), compare(old, part, below)),
+            None => changes.added.attach((*step).clone(), shape::every_place(part, below)),
         }
     }
     for (step, part) in before.iter().filter(|(step, _)| !after.contains_key(*step)) {
-        changes.removed.attach((*step).clone(), shape::every_place(part, below(step)));
+        changes.removed.attach((*step).clone(), shape::every_place(part, below));
     }
     changes
 }

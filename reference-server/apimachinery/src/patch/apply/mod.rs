@@ -89,8 +89,12 @@ const UNOWNED: [&[&str]; 10] = [
 impl Write<'_> {
     fn ownable(&self, mut set: FieldSet) -> FieldSet {
         set.member = false;
+        // Often, two of the three sets of a comparison are empty.
+        if set.is_empty() {
+            return set;
+        }
         for path in UNOWNED {
-            set = set.without(path);
+            set.remove(path);
         }
         let metadata = fields::Step::field("metadata");
         if let Some(mut child) = set.children.remove(&metadata) {
@@ -98,15 +102,15 @@ impl Write<'_> {
             set.attach(metadata, child);
         }
         match self.reach {
-            Reach::Whole => set,
-            Reach::NoStatus => set.without(&["status"]),
+            Reach::Whole => {}
+            Reach::NoStatus => set.remove(&["status"]),
             Reach::Status => {
-                set.children.retain(|step, _| *step == fields::Step::field("status"));
-                set
+                set.children.retain(|step, _| step.is_field("status"));
             }
-            Reach::StatusAndMetadata => set.without(&["spec"]),
-            Reach::Only(paths) => set.only(paths),
+            Reach::StatusAndMetadata => set.remove(&["spec"]),
+            Reach::Only(paths) => set = set.only(paths),
         }
+        set
     }
 
     fn changes(&self, old: &Value, new: &Value) -> Changes {
@@ -136,10 +140,11 @@ impl Write<'_> {
         let mut managed = given.unwrap_or(before);
         let bare = shape::bare(self.schema);
         let changes = self.changes(old.unwrap_or(&bare), new);
-        let written = changes.written();
-        let owned = managed.fields_of(&self.owner).difference(&changes.removed).union(&written);
-        managed.take(&self.owner, &changes.removed.union(&written));
-        managed.set(&self.owner, owned, (!written.is_empty()).then(now));
+        let (written, removed) = changes.into_parts();
+        let time = (!written.is_empty()).then(now);
+        let owned = managed.fields_of(&self.owner).difference(&removed).union(written.clone());
+        managed.take(&self.owner, &removed.union(written));
+        managed.set(&self.owner, owned, time);
         managed.write(new);
     }
 
@@ -173,15 +178,14 @@ impl Write<'_> {
         let pruned = self.give_up(&merged, &last, &managed);
         let new = settle(pruned).map_err(ApplyError::Invalid)?;
         let changes = self.changes(live, &new);
-        let written = changes.written();
+        // The whole write has one time. An apply that changes nothing keeps the previous time.
+        let moved = !changes.is_empty() || stated != last;
+        let (written, removed) = changes.into_parts();
         if !force {
             reject_conflicts(before.others(&self.owner), &written)?;
         }
-        // The whole write has one time. An apply that changes nothing keeps the previous time.
-        let moved = !changes.is_empty() || stated != last;
         let mut managed = before;
-        let taken = changes.removed.union(&written);
-        managed.take(&self.owner, &taken);
+        managed.take(&self.owner, &removed.union(written));
         managed.set(&self.owner, stated, moved.then(now));
         let mut new = new;
         managed.write(&mut new);
