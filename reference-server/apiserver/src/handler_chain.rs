@@ -64,6 +64,19 @@ pub enum StartError {
     Write(#[from] WriteError),
 }
 
+/// What the URL of a request names.
+struct Target {
+    info: RequestInfo,
+    query: Query,
+}
+
+impl Target {
+    fn of(uri: &Uri) -> Self {
+        let query = Query::parse(uri.query().unwrap_or_default());
+        Self { info: RequestInfo::parse(uri.path()), query }
+    }
+}
+
 impl RequestHandler for ApiServer {
     async fn handle(self: Arc<Self>, request: Request<Incoming>) -> Response<Payload> {
         self.respond(request).await
@@ -127,22 +140,23 @@ impl ApiServer {
     }
 
     async fn respond(self: Arc<Self>, mut request: Request<Incoming>) -> Response<Payload> {
-        let pretty = request.uri().query().is_some_and(|query| Query::parse(query).flag("pretty"));
         if request.version() == Version::HTTP_11
             && request.headers().get_all(header::HOST).iter().count() != 1
         {
             let text = "400 Bad Request: one Host header is required";
             return ApiResponse::text(StatusCode::BAD_REQUEST, text).into_response();
         }
+        let target = Target::of(request.uri());
+        let pretty = target.query.flag("pretty");
         let audit_id = audit::identify(request.headers_mut());
         let gzip = accepts_gzip(request.headers());
         let is_head = request.method() == Method::HEAD;
-        let labels = self.labels(&request);
+        let labels = self.labels(&request, &target);
         let (since, running) = (Instant::now(), labels.as_ref().map(|it| self.metrics.start(it)));
         let of_errors = negotiate_error(request.headers(), self.disabled_capabilities);
         let server = Arc::clone(&self);
         let record = Arc::new(Record::default());
-        let response = self.complete(request, record.clone()).await;
+        let response = self.complete(request, target, record.clone()).await;
         let response = match record.trail() {
             Some(trail) => audited(trail, response, of_errors),
             None => response.unwrap_or_else(|error| ApiResponse::from_error(&error, of_errors)),
@@ -166,20 +180,21 @@ impl ApiServer {
 
     /// Returns the labels under which `/metrics` counts the request. Without labels, it is not
     /// counted.
-    fn labels(&self, request: &Request<Incoming>) -> Option<RequestLabels> {
-        let (uri, method) = (request.uri(), request.method());
-        match RequestInfo::parse(uri.path()) {
-            RequestInfo::Path(path) => RequestLabels::of_path(&path, method),
+    fn labels(&self, request: &Request<Incoming>, target: &Target) -> Option<RequestLabels> {
+        let method = request.method();
+        match &target.info {
+            RequestInfo::Path(path) => RequestLabels::of_path(path, method),
             RequestInfo::Resource(info) => {
-                let ty = self.find(&info).ok()?;
+                let ty = self.find(info).ok()?;
                 let sub = info.subresource.as_str();
                 let is_served = sub.is_empty()
                     || (sub == "status" && ty.has_status)
                     || (sub == "scale" && ty.scale.is_some())
                     || ty.subresources.iter().any(|known| known.name == sub);
-                let applies = body::media_type(request.headers()).contains("apply-patch");
-                let query = Query::parse(uri.query().unwrap_or_default());
-                is_served.then(|| RequestLabels::of_resource(&info, method, &query, applies))
+                let applies = *method == Method::PATCH
+                    && body::media_type(request.headers()).contains("apply-patch");
+                let query = &target.query;
+                is_served.then(|| RequestLabels::of_resource(info, method, query, applies))
             }
         }
     }
@@ -189,26 +204,28 @@ impl ApiServer {
     async fn complete(
         self: Arc<Self>,
         request: Request<Incoming>,
+        target: Target,
         record: Arc<Record>,
     ) -> Result<ApiResponse, ApiError> {
         let reads = matches!(*request.method(), Method::GET | Method::HEAD);
         if reads || !self.store.writes_wait() {
-            return self.route(request, &record).await;
+            return self.route(request, target, &record).await;
         }
-        let task = tokio::spawn(async move { self.route(request, &record).await });
+        let task = tokio::spawn(async move { self.route(request, target, &record).await });
         task.await.unwrap_or_else(|error| Err(ApiError::internal(error.to_string())))
     }
 
     async fn route(
         self: Arc<Self>,
         mut request: Request<Incoming>,
+        target: Target,
         record: &Arc<Record>,
     ) -> Result<ApiResponse, ApiError> {
         let upgrade = Upgrade::take(&mut request);
         let (parts, mut body) = request.into_parts();
         // A client that waits for `100 Continue` sends no body yet.
         let sends = !parts.headers.contains_key(header::EXPECT);
-        let response = self.dispatch(parts, (upgrade, record), &mut body).await;
+        let response = self.dispatch(parts, target, (upgrade, record), &mut body).await;
         if response.is_err() && sends {
             body::discard(&mut body).await;
         }
@@ -218,11 +235,10 @@ impl ApiServer {
     async fn dispatch(
         self: Arc<Self>,
         parts: Parts,
+        Target { info, query }: Target,
         (upgrade, record): (Option<Upgrade>, &Arc<Record>),
         body: &mut Incoming,
     ) -> Result<ApiResponse, ApiError> {
-        let query = Query::parse(parts.uri.query().unwrap_or_default());
-        let info = RequestInfo::parse(parts.uri.path());
         timeout::check(&info, &query)?;
         if needs_newest(&info) {
             self.store.catch_up().await.map_err(|error| storage_error(&error))?;
