@@ -27,6 +27,9 @@ use super::{Attributes, Decision, Operation, Plugin};
 use crate::registry::strategy::Context;
 use crate::registry::{ResourceType, encode};
 
+/// The resource of quotas, which is also their table.
+const QUOTAS: &str = "resourcequotas";
+
 /// The resources that no quota counts.
 const IGNORED: [(&str, &str); 4] =
     [("", "events"), ("events.k8s.io", "events"), ("", "bindings"), ("", "namespaces")];
@@ -68,12 +71,12 @@ impl ResourceQuota {
         let context = request.context;
         // The request runs again because its first write failed.
         release(context, request.record).await;
-        let Some(ty) = context.core("resourcequotas") else { return Ok(()) };
         let namespace = request.info.namespace.as_str();
-        let (quotas, _) = context.store.snapshot(&ty.table, Some(namespace));
+        let (quotas, _) = context.store.snapshot(QUOTAS, Some(namespace));
         if quotas.is_empty() {
             return Ok(());
         }
+        let Some(ty) = context.core(QUOTAS) else { return Ok(()) };
         request.record.charges().begin(&self.pending, namespace);
         let evaluator = Evaluator::of(&request.ty.group, &request.ty.plural);
         let asked = Request { evaluator, new, old: request.old };
@@ -134,7 +137,7 @@ async fn return_usage(
     key: &Key,
     returned: &ResourceList,
 ) -> Result<(), WriteError> {
-    let Some(ty) = context.core("resourcequotas") else { return Ok(()) };
+    let Some(ty) = context.core(QUOTAS) else { return Ok(()) };
     loop {
         let Some(stored) = context.store.get(&ty.table, key) else { return Ok(()) };
         let mut quota = ty.load(&stored);
@@ -208,7 +211,7 @@ pub(crate) async fn recalculate(
     key: &Key,
     pending: &PendingRequests,
 ) -> bool {
-    let Some(ty) = context.core("resourcequotas") else { return true };
+    let Some(ty) = context.core(QUOTAS) else { return true };
     let Some(stored) = context.store.get(&ty.table, key) else { return true };
     // A request that starts now replaces the version that was just read.
     if pending.has(&key.namespace) {
