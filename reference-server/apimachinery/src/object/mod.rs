@@ -37,11 +37,11 @@ impl Object for Value {
     }
 
     fn metadata_mut(&mut self) -> &mut Map<String, Value> {
-        if !self["metadata"].is_object() {
+        if self.metadata().is_none() {
             self["metadata"] = Value::Object(Map::new());
         }
-        match &mut self["metadata"] {
-            Value::Object(metadata) => metadata,
+        match self.get_mut("metadata") {
+            Some(Value::Object(metadata)) => metadata,
             _ => unreachable!("it was made an object above"),
         }
     }
@@ -102,11 +102,20 @@ pub fn timestamp(after: i64) -> String {
     Timestamp::from_second(at.as_second()).unwrap_or(at).to_string()
 }
 
+/// The digits of a UUID.
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
 /// Returns a random UUID, version 4.
 pub fn uuid() -> String {
     let bits = rand::random::<u128>() & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
-    let hex = format!("{bits:032x}");
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    let mut text = String::with_capacity(36);
+    for (index, byte) in bits.to_be_bytes().into_iter().enumerate() {
+        if matches!(index, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text.extend([byte >> 4, byte & 0xf].map(|digit| char::from(DIGITS[usize::from(digit)])));
+    }
+    text
 }
 
 #[cfg(test)]

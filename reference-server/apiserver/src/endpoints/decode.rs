@@ -104,7 +104,7 @@ pub(crate) fn recast(
 
 /// Keeps the first of owners that are equal, and returns a warning about the others.
 fn drop_duplicate_owners(object: &mut Value) -> Option<String> {
-    let owners = object.pointer_mut("/metadata/ownerReferences")?.as_array_mut()?;
+    let owners = object.get_mut("metadata")?.get_mut("ownerReferences")?.as_array_mut()?;
     let mut known = HashSet::new();
     let mut duplicates = Vec::new();
     owners.retain(|owner| {
