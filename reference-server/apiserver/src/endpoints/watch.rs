@@ -5,15 +5,17 @@
 //! error. A start from a version that is too old ends in the same way.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use kubeproof_streaming::{Protocol, websocket};
 use rand::RngExt;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::task::yield_now;
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{Call, convert, get};
 use crate::config::disabled::Capability;
@@ -38,6 +40,8 @@ use kubeproof_storage::{Change, EVENT_END, Event, Stored};
 const BATCH: usize = 128;
 /// The default duration of a watch in seconds.
 const LIFETIME: std::ops::Range<u64> = 1800..3600;
+/// The size after which a chunk takes no more events, in bytes. It is that of a record of TLS.
+const CHUNK: usize = 16 * 1024;
 /// The interval of bookmarks for a watch without events.
 const BOOKMARK_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -57,8 +61,8 @@ pub(super) fn handle(mut call: Call) -> Result<ApiResponse, ApiError> {
     let ty = &call.ty;
     let sent = call.api.metrics.watch_events(&ty.group, &ty.version, &ty.plural);
     let chunks = futures_util::stream::unfold((watcher, sent), |(mut watcher, sent)| async move {
-        let chunk = watcher.next().await?;
-        sent.inc();
+        let (chunk, events) = watcher.next_chunk().await?;
+        sent.inc_by(events);
         Some((chunk, (watcher, sent)))
     });
     let chunks = Box::pin(chunks);
@@ -151,7 +155,7 @@ struct Watcher {
     cursor: u64,
     pending: VecDeque<Pending>,
     wake: watch::Receiver<u64>,
-    deadline: Instant,
+    deadline: Pin<Box<Sleep>>,
     bookmarks: Option<Bookmarks>,
     ended: bool,
     /// The parts of an object in the rows of tables.
@@ -199,7 +203,7 @@ impl Watcher {
             cursor: 0,
             pending: VecDeque::new(),
             wake: call.api.store.subscribe(&call.ty.table),
-            deadline: now + Duration::from_secs(seconds),
+            deadline: Box::pin(sleep_until(now + Duration::from_secs(seconds))),
             bookmarks: options
                 .bookmarks
                 .then_some(Bookmarks { next: now + BOOKMARK_INTERVAL, last: 0 }),
@@ -237,6 +241,25 @@ impl Watcher {
         }
     }
 
+    /// Returns the next event and those that are ready, too, with their number. A message of
+    /// WebSocket has one event.
+    async fn next_chunk(&mut self) -> Option<(Bytes, u64)> {
+        let first = self.next().await?;
+        if !self.framed || self.pending.is_empty() {
+            return Some((first, 1));
+        }
+        let mut chunk = BytesMut::from(first);
+        let mut events = 1;
+        while chunk.len() < CHUNK {
+            match self.pending.pop_front_if(|next| matches!(next, Pending::Event(_))) {
+                Some(Pending::Event(event)) => chunk.extend_from_slice(&event),
+                Some(Pending::Object(..)) | None => break,
+            }
+            events += 1;
+        }
+        Some((chunk.freeze(), events))
+    }
+
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             match self.pending.pop_front() {
@@ -253,15 +276,19 @@ impl Watcher {
             if self.read() {
                 continue;
             }
-            let bookmark_at =
-                self.bookmarks.as_ref().map_or(self.deadline, |bookmarks| bookmarks.next);
+            let deadline = self.deadline.deadline();
+            let bookmark_at = self.bookmarks.as_ref().map_or(deadline, |bookmarks| bookmarks.next);
             tokio::select! {
-                () = sleep_until(self.deadline) => {
+                () = &mut self.deadline => {
                     self.bookmark(false);
                     self.ended = true;
                 }
                 () = sleep_until(bookmark_at), if self.bookmarks.is_some() => self.bookmark(false),
-                woken = self.wake.changed() => self.ended |= woken.is_err(),
+                woken = self.wake.changed() => {
+                    self.ended |= woken.is_err();
+                    // Other writes that are ready go first, so that a chunk has their events, too.
+                    yield_now().await;
+                }
             }
         }
     }
