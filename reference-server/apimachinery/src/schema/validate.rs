@@ -195,18 +195,16 @@ impl Walk {
     }
 
     fn string(&mut self, schema: &Schema, text: &str, path: Path<'_>, typed: bool) {
-        let value = Value::from(text);
-
-        let characters = text.chars().count() as u64;
-        if let Some(most) = schema.limits.max_length.filter(|most| characters > *most) {
+        let characters = || text.chars().count() as u64;
+        if let Some(most) = schema.limits.max_length.filter(|most| characters() > *most) {
             self.push(FieldError::too_long(path.to_string(), most));
         }
         let mut complain = |detail: String| {
             let place = path.to_string();
             let detail = format!("{} {detail}", in_body(&place));
-            self.push(FieldError::invalid(place, &value, &detail));
+            self.push(FieldError::invalid(place, &Value::from(text), &detail));
         };
-        if let Some(least) = schema.limits.min_length.filter(|least| characters < *least) {
+        if let Some(least) = schema.limits.min_length.filter(|least| characters() < *least) {
             complain(format!("should be at least {least} chars long"));
         }
         if let Some(pattern) = schema.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
@@ -218,6 +216,7 @@ impl Walk {
         };
         let place = path.to_string();
         let name = format.name().unwrap_or("quantity");
+        let value = Value::from(text);
         let detail = format!("{} must be of type {name}: {value}", in_body(&place));
         self.push(FieldError::wrong_type(place, text, &detail));
     }
