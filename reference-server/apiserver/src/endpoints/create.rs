@@ -104,9 +104,7 @@ pub(super) async fn create(
     let prefix = object.meta("generateName").to_owned();
     let generates = !prefix.is_empty() && object.meta("name").is_empty();
     let generate = generates.then_some(prefix);
-    for field in SYSTEM_FIELDS {
-        object.unset_meta(field);
-    }
+    remove_system_fields(&mut object);
     let admission = Admission::create(call, dry_run);
     let owners = mutate(call, &admission, &mut object, origin).await?;
     begin_life(&mut object);
@@ -192,8 +190,11 @@ fn own(call: &Call, object: &mut Value, origin: Origin<'_>) -> Result<(), ApiErr
 /// Rejects a custom resource whose definition is being deleted. Otherwise, a client could create it
 /// after the deletion of the others.
 fn check_definition(call: &Call, write: &Write<'_>, name: &str) -> Result<(), ApiError> {
+    if !call.ty.custom {
+        return Ok(());
+    }
     let definition = Key::new("", format!("{}.{}", call.ty.plural, call.ty.group));
-    let found = call.ty.custom.then(|| write.get(definitions::TABLE, &definition)).flatten();
+    let found = write.get(definitions::TABLE, &definition);
     if found.is_some_and(|found| found.facts.deleting) {
         let what = "create not allowed while custom resource definition is terminating";
         return Err(ApiError::forbidden(call.ty.resource(), name, what));
@@ -265,11 +266,16 @@ pub(super) fn place(call: &Call, object: &mut Value) -> Result<(), ApiError> {
     Ok(())
 }
 
+fn remove_system_fields(object: &mut Value) {
+    let metadata = object.metadata_mut();
+    for field in SYSTEM_FIELDS {
+        metadata.remove(field);
+    }
+}
+
 /// Sets the fields that only the server sets.
 fn begin_life(object: &mut Value) {
-    for field in SYSTEM_FIELDS {
-        object.unset_meta(field);
-    }
+    remove_system_fields(object);
     object.set_meta("uid", uuid());
     object.set_meta("creationTimestamp", timestamp(0));
 }
