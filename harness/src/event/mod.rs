@@ -127,7 +127,8 @@ pub struct CaseResult {
     pub skip: Option<SkipReason>,
     /// Wall time.
     pub duration: Duration,
-    /// Checks in the order of judging. A check of many iterations has its worst verdict.
+    /// Checks of the framing of streams, then all others in the order of judging. A check of many
+    /// iterations has its worst verdict.
     pub checks: Vec<CheckResult>,
     /// Everything sent and received, in the order of sending.
     pub exchanges: Vec<NamedExchange>,

@@ -34,6 +34,12 @@ pub enum Symptom {
         /// The kind of request.
         request: String,
     },
+    /// The server sent frames that the protocol of the stream does not permit. The actual value of
+    /// the check lists them.
+    BrokenFraming {
+        /// The kind of request.
+        request: String,
+    },
     /// A step that prepares the case failed, so that the rest of the case did not run.
     Setup {
         /// The kind of request, such as `create configmaps`.

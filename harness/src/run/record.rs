@@ -200,22 +200,26 @@ impl Record {
         self
     }
 
-    /// Returns each check once with its worst verdict, and exchanges in the order of sending.
+    /// Returns each check once with its worst verdict, and exchanges in the order of sending. The
+    /// checks of framing come first.
     pub(super) async fn finish(mut self) -> (Vec<CheckResult>, Vec<NamedExchange>) {
         self.dropped = None;
         let mut exchanges = std::mem::take(&mut self.exchanges);
+        let mut checks = Vec::new();
         for (step, stream, check) in std::mem::take(&mut self.streams) {
             stream.hang_up();
             let exchange = stream.snapshot();
-            self.checks.extend(framing(check, &exchange));
+            checks.extend(framing(check, &exchange));
             exchanges.push(NamedExchange { step, exchange: Arc::new(exchange) });
         }
+        // Wrong frames explain the failures of later checks, so their check comes first.
+        checks.append(&mut self.checks);
         for (step, watch) in std::mem::take(&mut self.watches) {
             let exchange = watch.lock().await.finish();
             exchanges.push(NamedExchange { step, exchange: Arc::new(exchange) });
         }
         exchanges.sort_by_key(|named| named.exchange.started);
-        let mut checks = merged(std::mem::take(&mut self.checks));
+        let mut checks = merged(checks);
         order_steps(&mut checks, &exchanges);
         (checks, exchanges)
     }
@@ -240,7 +244,7 @@ fn framing(mut check: CheckResult, exchange: &Exchange) -> Option<CheckResult> {
         check.verdict = failed_at(check.level);
         check.actual = json!(transcript.violations);
         check.message.clone_from(first);
-        check.symptom = Some(Symptom::NoResponse { request: exchange.request.verb() });
+        check.symptom = Some(Symptom::BrokenFraming { request: exchange.request.verb() });
     }
     Some(check)
 }

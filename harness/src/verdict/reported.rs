@@ -37,7 +37,10 @@ impl Defect {
                     got,
                 })
             }
-            Symptom::WrongField { .. } | Symptom::NoResponse { .. } | Symptom::Setup { .. } => None,
+            Symptom::WrongField { .. }
+            | Symptom::NoResponse { .. }
+            | Symptom::BrokenFraming { .. }
+            | Symptom::Setup { .. } => None,
         }
     }
 }

@@ -31,6 +31,8 @@ pub(super) enum Key<'a> {
     NoResponse { request: &'a str },
     /// The streams of a subresource lack data, in any case.
     NoData { subresource: &'a str },
+    /// The server breaks a rule of stream protocols, in any case.
+    BrokenFraming(String),
     /// One check of one case, on any subject.
     Check { case: &'a str, check: &'a str },
     /// The harness could not decide, for this reason.
@@ -69,6 +71,9 @@ impl<'a> Key<'a> {
                     None => Self::NoResponse { request: verb(request) },
                 })
             }
+            Symptom::BrokenFraming { .. } => {
+                Some(Self::BrokenFraming(without_numbers(first_violation(check)?)))
+            }
             Symptom::Setup { request, got } => {
                 let request = if OF_CONTENT.contains(got) { request } else { verb(request) };
                 Some(Self::Status { request, got: *got })
@@ -101,10 +106,16 @@ impl fmt::Display for Key<'_> {
             }
             Self::NoResponse { request } => write!(f, "no-response {request}"),
             Self::NoData { subresource } => write!(f, "no-data {subresource}"),
+            Self::BrokenFraming(violation) => write!(f, "broken-framing {violation}"),
             Self::Check { case, check } => write!(f, "check {case} {check}"),
             Self::Undecided(reason) | Self::Reason(reason) => write!(f, "error {reason}"),
         }
     }
+}
+
+/// Returns the first violation that a check of framing found.
+pub(super) fn first_violation(check: &CheckRecord) -> Option<&str> {
+    check.actual.get(0)?.as_str()
 }
 
 /// Returns status codes as text.

@@ -329,3 +329,20 @@ fn the_example_names_the_code_that_shows_the_cause() {
     ];
     assert_eq!(causes(&results, false)[0].example.id, "b/direct");
 }
+
+#[test]
+fn frames_that_break_one_rule_are_one_cause_on_all_streams() {
+    let broken = |request: &str, violations: Value| CheckRecord {
+        actual: violations,
+        ..check("c", Verdict::Fail, Some(Symptom::BrokenFraming { request: request.to_owned() }))
+    };
+    let results = [
+        record("exec/a", "", vec![broken("get exec", json!(["frame on stream 6", "other"]))]),
+        record("exec/b", "", vec![broken("create exec", json!(["frame on stream 8"]))]),
+        record("portforward/c", "", vec![broken("get portforward", json!(["no frame"]))]),
+    ];
+    assert_eq!(
+        summary(&results),
+        [row("frame on stream 6", "exec/a, exec/b", ""), row("no frame", "portforward/c", ""),]
+    );
+}

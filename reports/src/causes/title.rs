@@ -3,7 +3,7 @@
 use kubeproof_harness::event::{Symptom, Verdict};
 
 use super::deciding_check;
-use super::key::{Key, codes, value_at, without_indexes};
+use super::key::{Key, codes, first_violation, value_at, without_indexes};
 use crate::document::{CheckRecord, Record};
 
 /// The field of the symptom if a rejection has no Status.
@@ -51,6 +51,9 @@ pub(super) fn of(
         Key::NoResponse { request } => format!("{request} gets no valid response"),
         Key::NoData { subresource } => {
             format!("{subresource} streams lack expected data, or do not end")
+        }
+        Key::BrokenFraming(violation) => {
+            check.and_then(first_violation).unwrap_or(violation).to_owned()
         }
         Key::Check { .. } if example.summary.is_empty() => example.reason.clone(),
         Key::Check { .. } => format!("broken rule: {}", example.summary),

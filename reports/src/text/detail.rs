@@ -91,6 +91,7 @@ pub(crate) fn is_in_message(check: &CheckRecord) -> bool {
                 Symptom::MissingField { .. }
                     | Symptom::StatusCode { .. }
                     | Symptom::NoResponse { .. }
+                    | Symptom::BrokenFraming { .. }
                     | Symptom::Setup { .. }
             )
         )
