@@ -139,6 +139,8 @@ macro_rules! rows {
                      is for."
                 TokenReviewsIgnoreAudiences "token-reviews-ignore-audiences"
                     "A TokenReview ignores the audiences in its spec."
+                TokenReviewsOmitAudiences "token-reviews-omit-audiences"
+                    "A TokenReview does not return the audiences for which the token is valid."
                 ShortTokensAccepted "short-tokens-accepted"
                     "A token that expires in less than 10 minutes can be requested and lives for \
                      10 minutes."

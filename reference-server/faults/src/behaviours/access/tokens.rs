@@ -21,6 +21,10 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 rewrite(request, |review| drop(remove(&mut review["spec"], "audiences")));
             }
         }),
+        Fault::TokenReviewsOmitAudiences => only(
+            |request| request.target().resource == "tokenreviews",
+            documents(|_, review| drop(remove(&mut review["status"], "audiences"))),
+        ),
         Fault::ShortTokensAccepted => token_requests(|spec| {
             if spec["expirationSeconds"].as_i64().is_some_and(|seconds| seconds < SHORTEST) {
                 spec["expirationSeconds"] = SHORTEST.into();

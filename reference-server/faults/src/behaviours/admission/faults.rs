@@ -79,6 +79,8 @@ macro_rules! rows {
                     "The oldObject of admission policies is the new object."
                 PoliciesIgnoreSubresources "policies-ignore-subresources"
                     "Validating admission policies do not apply to subresources."
+                PoliciesIgnoreScale "policies-ignore-scale"
+                    "Validating admission policies do not apply to the subresource scale."
                 PoliciesCoverSubresources "policies-cover-subresources"
                     "A policy for a resource also applies to its status."
                 PoliciesIgnoreConnections "policies-ignore-connections"

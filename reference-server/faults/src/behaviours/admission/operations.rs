@@ -29,6 +29,14 @@ fn operations(fault: Fault) -> Option<Box<dyn Middleware>> {
                 resources.retain(|resource| !is_subresource(resource));
             }
         }),
+        Fault::PoliciesIgnoreScale => policy_rules(|rule| {
+            for resource in rule["resources"].as_array_mut().into_iter().flatten() {
+                if let Some(parent) = resource.as_str().and_then(|name| name.strip_suffix("/scale"))
+                {
+                    *resource = format!("{parent}/none").into();
+                }
+            }
+        }),
         Fault::PoliciesCoverSubresources => policy_rules(|rule| {
             if let Some(resources) = rule["resources"].as_array_mut() {
                 let statuses = resources.iter().filter(|resource| !is_subresource(resource));

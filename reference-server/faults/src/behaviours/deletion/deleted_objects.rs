@@ -123,6 +123,17 @@ fn marks(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::SecondDeleteRestartsTheTime => {
             Box::new(LaterMarks { restarts: true, ..LaterMarks::default() })
         }
+        Fault::SecondDeleteReturnsANewTime => around(|mut request, next| {
+            Box::pin(async move {
+                uncompressed(&mut request);
+                let before = marked_before(&request, next).await;
+                let mut response = next.send(request).await;
+                if let (Some(object), true) = (before, response.status.is_success()) {
+                    response.edit_value(|returned| delay(returned, age_of_mark(&object)));
+                }
+                response
+            })
+        }),
         Fault::FinalizersDroppedWhileDeleting => {
             around(|request, next| Box::pin(without_new_finalizers(request, next)))
         }

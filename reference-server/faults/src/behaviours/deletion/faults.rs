@@ -58,6 +58,9 @@ macro_rules! rows {
                      deletionTimestamp."
                 SecondDeleteRestartsTheTime "second-delete-restarts-the-time"
                     "A second DELETE sets deletionTimestamp to the time of that request."
+                SecondDeleteReturnsANewTime "second-delete-returns-a-new-time"
+                    "A second DELETE returns the time of that request as deletionTimestamp, and \
+                     stores the first time."
                 CollectionPolicyIgnored "collection-policy-ignored"
                     "Deletions of collections ignore the propagation policy."
                 QueriedPropagationPolicyIgnored "queried-propagation-policy-ignored"

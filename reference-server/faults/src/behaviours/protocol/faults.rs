@@ -106,6 +106,11 @@ macro_rules! rows {
                     "A DELETE with an unsupported Accept header is carried out."
                 WatchesAcceptEverything "watches-accept-everything"
                     "A watch with an unsupported Accept header sends JSON."
+                ListsIgnoreAccept "lists-ignore-accept"
+                    "A list ignores an Accept header that the server cannot satisfy."
+                DeletesReturnWholeObjects "deletes-return-whole-objects"
+                    "A DELETE returns the whole object to clients that request \
+                     PartialObjectMetadata or a Table."
                 WritesIgnoreForm "writes-ignore-form"
                     "Writes return the whole object to clients that request PartialObjectMetadata \
                      or a Table."

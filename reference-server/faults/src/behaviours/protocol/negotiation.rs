@@ -22,6 +22,16 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::WatchesAcceptEverything => {
             only(Request::is_watch, around(|request, next| Box::pin(accept_ignored(request, next))))
         }
+        Fault::ListsIgnoreAccept => only(
+            |request| request.verb() == "list",
+            around(|request, next| Box::pin(accept_ignored(request, next))),
+        ),
+        Fault::DeletesReturnWholeObjects => requests(|request| {
+            if request.method == Method::DELETE && request.header("accept").contains("as=") {
+                let json = HeaderValue::from_static("application/json");
+                request.headers.insert(header::ACCEPT, json);
+            }
+        }),
         Fault::WritesIgnoreForm => requests(|request| {
             let writes = matches!(request.method, Method::POST | Method::PUT | Method::PATCH);
             if writes && request.header("accept").contains("as=") {

@@ -93,6 +93,8 @@ macro_rules! rows {
                     "An expired continue token is rejected without a new token to continue with."
                 ContinueWithVersionAccepted "continue-with-version-accepted"
                     "A continue token together with a resourceVersion is accepted."
+                ContinueWithMatchAccepted "continue-with-match-accepted"
+                    "A continue token together with a resourceVersionMatch alone is accepted."
                 ContinueCarriesItsNamespace "continue-carries-its-namespace"
                     "A continue token continues in its original namespace, whatever namespace the \
                      path names."

@@ -100,6 +100,15 @@ fn tokens(fault: Fault) -> Option<Box<dyn Middleware>> {
                 request.edit_query(|query| drop(query.remove("resourceVersion")));
             }
         }),
+        Fault::ContinueWithMatchAccepted => requests(|request| {
+            let query = request.query();
+            if is_list(request)
+                && query.get("continue").is_some_and(|token| !token.is_empty())
+                && query.get("resourceVersion").is_none()
+            {
+                request.edit_query(|query| drop(query.remove("resourceVersionMatch")));
+            }
+        }),
         Fault::ExpiredContinueIsFinal => responses(|request, response| {
             if is_list(request) && response.status == StatusCode::GONE {
                 response.edit_value(|status| drop(remove_meta(status, "continue")));

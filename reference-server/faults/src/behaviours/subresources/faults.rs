@@ -13,6 +13,8 @@ macro_rules! rows {
                     "The resourceVersion of a Scale is the generation of its object."
                 ScaleNegativeIsNone "scale-negative-is-none"
                     "Negative replicas of a Scale are stored as zero."
+                StaleScalePatchAccepted "stale-scale-patch-accepted"
+                    "Patches of the scale with a stale resourceVersion are accepted."
                 ScaleWithoutSelector "scale-without-selector"
                     "The subresource scale has no selector."
                 ScaleNameMismatchAccepted "scale-name-mismatch-accepted"
@@ -31,6 +33,9 @@ macro_rules! rows {
                      changes nothing."
                 PartsWriteMetadata "parts-write-metadata"
                     "A write to ephemeralcontainers or resize also writes the metadata."
+                StaleFinalizeAccepted "stale-finalize-accepted"
+                    "A PUT of the finalizers of a namespace with a stale resourceVersion is \
+                     accepted."
                 StatusApproves "status-approves"
                     "A write to the status of a CertificateSigningRequest can approve it."
                 CertificateUserFromClient "certificate-user-from-client"

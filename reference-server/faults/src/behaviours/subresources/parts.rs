@@ -4,6 +4,7 @@ use http::{Method, StatusCode};
 use serde_json::Value;
 
 use crate::behaviours::Fault;
+use crate::behaviours::support::objects::remove_meta;
 use crate::behaviours::support::requests::{is_create, is_update};
 use crate::behaviours::support::server::also_writes;
 use crate::exchange::Request;
@@ -34,6 +35,11 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::PartsWriteMetadata => {
             also_writes(&["ephemeralcontainers", "resize"], "metadata", "")
         }
+        Fault::StaleFinalizeAccepted => requests(|request| {
+            if request.method == Method::PUT && request.target().subresource == "finalize" {
+                request.edit_json(|namespace| drop(remove_meta(namespace, "resourceVersion")));
+            }
+        }),
         Fault::StatusApproves => requests(|request| {
             let target = request.target();
             let is_status = target.resource == CERTIFICATES && target.subresource == "status";

@@ -4,6 +4,7 @@ use http::Method;
 use serde_json::Value;
 
 use crate::behaviours::Fault;
+use crate::behaviours::support::objects::remove_meta;
 use crate::exchange::Request;
 use crate::middleware::{Middleware, around, documents, requests, uncompressed};
 
@@ -44,6 +45,11 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 }
                 response
             })
+        }),
+        Fault::StaleScalePatchAccepted => requests(|request| {
+            if is_scale(request) && request.method == Method::PATCH {
+                request.edit_json(|patch| drop(remove_meta(patch, "resourceVersion")));
+            }
         }),
         Fault::ScaleNameMismatchAccepted => requests(|request| {
             if is_scale(request) && request.method == Method::PUT {

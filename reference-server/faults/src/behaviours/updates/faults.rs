@@ -15,6 +15,8 @@ macro_rules! rows {
                     "PUT and PATCH of the status also write the spec."
                 FinalizersAddedWhileDeleting "finalizers-added-while-deleting"
                     "Finalizers can be added to an object that is being deleted."
+                FinalizersPatchedWhileDeleting "finalizers-patched-while-deleting"
+                    "A patch can add finalizers to an object that is being deleted."
                 DeletionTimestampMayChange "deletion-timestamp-may-change"
                     "A client can set metadata.deletionTimestamp."
                 DeletionCanBeUndone "deletion-can-be-undone"
@@ -93,6 +95,8 @@ macro_rules! rows {
             timestamps {
                 NullClearsTheCreationTime "null-clears-the-creation-time"
                     "A PUT with a null creationTimestamp removes the creationTimestamp."
+                PutsReturnSentTimes "puts-return-sent-times"
+                    "The response of a PUT contains the creationTimestamp that the client sent."
             }
         }
     };

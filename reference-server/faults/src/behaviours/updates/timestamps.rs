@@ -11,12 +11,25 @@ use serde_json::Value;
 use crate::behaviours::Fault;
 use crate::behaviours::support::objects::{meta, remove_meta};
 use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, Next, edit_objects, uncompressed};
+use crate::middleware::{Middleware, Next, edit_objects, responses, uncompressed};
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
         Fault::NullClearsTheCreationTime => Box::new(Timeless::default()),
+        Fault::PutsReturnSentTimes => responses(|request, response| {
+            let sent = request.json().filter(|_| request.method == Method::PUT);
+            let time = sent.and_then(|sent| sent.pointer("/metadata/creationTimestamp").cloned());
+            if let Some(time) = time.filter(Value::is_string)
+                && response.status.is_success()
+            {
+                response.edit_value(|object| {
+                    if let Some(stored) = object.pointer_mut("/metadata/creationTimestamp") {
+                        *stored = time;
+                    }
+                });
+            }
+        }),
         _ => return None,
     })
 }

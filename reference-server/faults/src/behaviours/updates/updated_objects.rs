@@ -175,6 +175,12 @@ fn shown(fault: Fault) -> Option<Box<dyn Middleware>> {
             let given = request.json()?.pointer("/metadata/finalizers")?.clone();
             Some(vec![("/metadata", "finalizers", Some(given))])
         },
+        Fault::FinalizersPatchedWhileDeleting => |request, before| {
+            before.pointer("/metadata/deletionTimestamp")?;
+            let patch = request.json().filter(|_| request.method == Method::PATCH)?;
+            let given = patch.pointer("/metadata/finalizers")?.clone();
+            Some(vec![("/metadata", "finalizers", Some(given))])
+        },
         Fault::NamespaceLabelCanBeRemoved => {
             |request, _| given_for_namespace(request, "/metadata", "labels")
         }

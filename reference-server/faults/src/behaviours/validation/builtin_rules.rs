@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::behaviours::Fault;
 use crate::behaviours::support::causes::{field, ignoring};
 use crate::behaviours::support::objects::remove;
-use crate::behaviours::support::requests::is_create;
+use crate::behaviours::support::requests::{is_create, is_update};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, only, requests, responses};
 
@@ -14,6 +14,9 @@ use crate::middleware::{Middleware, Next, around, only, requests, responses};
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     let ignores: fn(&Request, &Value) -> bool = match fault {
         Fault::TwoControllersAccepted => |_, cause| says(cause, "Only one reference"),
+        Fault::TwoControllersAfterUpdates => {
+            |request, cause| is_update(request) && says(cause, "Only one reference")
+        }
         Fault::DataKeysOverlap => |_, cause| says(cause, "duplicate of key"),
         Fault::BudgetWithBothLimits => |_, cause| says(cause, "cannot be both set"),
         Fault::CronSchedulesUnchecked => |_, cause| cause["field"] == "spec.schedule",
@@ -39,6 +42,9 @@ fn definitions(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::InvalidDefaultsAccepted => |_, cause| field(cause).ends_with(".default"),
         Fault::StorageVersionsUnchecked => {
             |_, cause| matches!(field(cause), "spec.versions" | "status.storedVersions")
+        }
+        Fault::StoredVersionsMayVanish => {
+            |_, cause| field(cause).starts_with("status.storedVersions[")
         }
         Fault::DefinitionNamesUnchecked => |_, cause| says(cause, "must be spec.names.plural"),
         _ => return None,

@@ -140,6 +140,8 @@ macro_rules! rows {
             builtin_rules {
                 TwoControllersAccepted "two-controllers-accepted"
                     "Objects may have two owner references with controller true."
+                TwoControllersAfterUpdates "two-controllers-after-updates"
+                    "Updates may set controller to true in two owner references."
                 StringDataLoses "string-data-loses"
                     "The data of a secret win over stringData with the same key."
                 StringDataReturned "string-data-returned"
@@ -156,6 +158,8 @@ macro_rules! rows {
                     "A schema may have a default that it does not permit."
                 StorageVersionsUnchecked "storage-versions-unchecked"
                     "A custom resource definition may have any number of storage versions."
+                StoredVersionsMayVanish "stored-versions-may-vanish"
+                    "A custom resource definition can lose a version in which objects are stored."
                 DefinitionNamesUnchecked "definition-names-unchecked"
                     "Custom resource definitions can have any name."
                 TlsSecretsUnchecked "tls-secrets-unchecked"
