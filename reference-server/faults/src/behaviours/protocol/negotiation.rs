@@ -26,18 +26,11 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             |request| request.verb() == "list",
             around(|request, next| Box::pin(accept_ignored(request, next))),
         ),
-        Fault::DeletesReturnWholeObjects => requests(|request| {
-            if request.method == Method::DELETE && request.header("accept").contains("as=") {
-                let json = HeaderValue::from_static("application/json");
-                request.headers.insert(header::ACCEPT, json);
-            }
-        }),
-        Fault::WritesIgnoreForm => requests(|request| {
-            let writes = matches!(request.method, Method::POST | Method::PUT | Method::PATCH);
-            if writes && request.header("accept").contains("as=") {
-                let json = HeaderValue::from_static("application/json");
-                request.headers.insert(header::ACCEPT, json);
-            }
+        Fault::DeletesReturnWholeObjects => {
+            whole_objects(|request| request.method == Method::DELETE)
+        }
+        Fault::WritesIgnoreForm => whole_objects(|request| {
+            matches!(request.method, Method::POST | Method::PUT | Method::PATCH)
         }),
         Fault::DiscoveryNeverChanges => around(|request, next| {
             Box::pin(async move {
@@ -73,6 +66,16 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             around(|request, next| Box::pin(content_type_ignored(request, next)))
         }
         _ => return encodings(fault),
+    })
+}
+
+/// Requests whole objects where the client requests `PartialObjectMetadata` or a `Table`.
+fn whole_objects(applies: fn(&Request) -> bool) -> Box<dyn Middleware> {
+    requests(move |request| {
+        if applies(request) && request.header("accept").contains("as=") {
+            let json = HeaderValue::from_static("application/json");
+            request.headers.insert(header::ACCEPT, json);
+        }
     })
 }
 
