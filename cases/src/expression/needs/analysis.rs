@@ -196,20 +196,20 @@ impl<'e> Analysis<'e> {
 
     fn root(&mut self, name: &str) -> usize {
         if let Some(node) = self.needs.roots.get(name) {
-            return *node;
+            return node;
         }
         let node = self.node();
-        self.needs.roots.insert(name.to_owned(), node);
+        self.needs.roots.insert(name, node);
         node
     }
 
     fn members(&mut self, of: &Origin, name: &str) -> Origin {
         let nodes = of.nodes.iter().map(|node| {
             if let Some(member) = self.needs.nodes[*node].members.get(name) {
-                return *member;
+                return member;
             }
             let member = self.node();
-            self.needs.nodes[*node].members.insert(name.to_owned(), member);
+            self.needs.nodes[*node].members.insert(name, member);
             member
         });
         Origin { nodes: nodes.collect(), items: None }

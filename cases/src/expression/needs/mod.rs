@@ -6,18 +6,18 @@
 //! mistake here costs time, not a verdict.
 
 mod analysis;
-
-use std::collections::BTreeMap;
+mod names;
 
 use cel::common::ast::IdedExpr;
 
 use self::analysis::Analysis;
+use self::names::Names;
 
 /// What an expression needs of its variables.
 #[derive(Clone, Debug, Default)]
 pub struct Needs {
     nodes: Vec<Node>,
-    roots: BTreeMap<String, usize>,
+    roots: Names,
 }
 
 /// What an expression needs of one value.
@@ -30,7 +30,7 @@ pub struct Need<'a> {
 #[derive(Clone, Debug, Default)]
 struct Node {
     whole: bool,
-    members: BTreeMap<String, usize>,
+    members: Names,
     /// What a loop needs: of the items of a list, or of the keys of an object.
     items: Option<usize>,
     /// What an index needs: of the items of a list, or of the members of an object.
@@ -53,7 +53,7 @@ impl Needs {
         while at < self.nodes.len() {
             let Node { members, items, indexed, searched, .. } = self.nodes[at].clone();
             if let Some(indexed) = indexed {
-                for (name, member) in members {
+                for (name, member) in members.iter() {
                     let both = self.merge(member, indexed);
                     self.nodes[at].members.insert(name, both);
                 }
@@ -68,14 +68,15 @@ impl Needs {
             };
             at += 1;
         }
+        self.nodes.shrink_to_fit();
     }
 
     /// Adds a node for what either of two uses needs.
     fn merge(&mut self, one: usize, two: usize) -> usize {
         let [mut one, two] = [self.nodes[one].clone(), self.nodes[two].clone()];
-        for (name, node) in two.members {
-            let both = match one.members.get(&name) {
-                Some(known) => self.merge(*known, node),
+        for (name, node) in two.members.iter() {
+            let both = match one.members.get(name) {
+                Some(known) => self.merge(known, node),
                 None => node,
             };
             one.members.insert(name, both);
@@ -98,7 +99,7 @@ impl Needs {
 
     /// Returns what the expression needs of a variable, if anything.
     pub fn variable(&self, name: &str) -> Option<Need<'_>> {
-        self.roots.get(name).map(|node| Need { needs: self, node: *node })
+        self.roots.get(name).map(|node| Need { needs: self, node })
     }
 }
 
@@ -111,7 +112,7 @@ impl<'a> Need<'a> {
     /// Returns what the expression needs of a member of an object, if anything.
     pub fn member(self, name: &str) -> Option<Self> {
         let here = self.here();
-        here.members.get(name).copied().or(here.indexed).map(|node| Self { node, ..self })
+        here.members.get(name).or(here.indexed).map(|node| Self { node, ..self })
     }
 
     /// Reports whether the expression needs all keys of an object.
@@ -141,12 +142,13 @@ mod tests {
     fn places(text: &str) -> String {
         fn tell(need: Need<'_>, path: &str, places: &mut Vec<String>) {
             let node = need.here();
-            let has_parts = !node.members.is_empty() || need.keys() || node.indexed.is_some();
+            let has_parts =
+                node.members.iter().next().is_some() || need.keys() || node.indexed.is_some();
             if need.is_whole() || !has_parts {
                 places.push(format!("{path}{}", if need.is_whole() { "*" } else { "" }));
                 return;
             }
-            for name in node.members.keys() {
+            for (name, _) in node.members.iter() {
                 tell(need.member(name).unwrap(), &format!("{path}.{name}"), places);
             }
             if node.searched {
@@ -158,7 +160,7 @@ mod tests {
         let program = cel::Program::compile(text).unwrap();
         let needs = Needs::of(program.expression(), &[]);
         let mut places = Vec::new();
-        for name in needs.roots.keys().filter(|name| !name.starts_with('@')) {
+        for (name, _) in needs.roots.iter().filter(|(name, _)| !name.starts_with('@')) {
             tell(needs.variable(name).unwrap(), name, &mut places);
         }
         places.join(" ")
