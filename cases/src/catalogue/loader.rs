@@ -15,7 +15,7 @@ use crate::requirements::{Breakage, RawBreakage, Requirement, Requirements};
 use crate::rule::Exemption;
 use crate::shape;
 use crate::subject::{RawSubjectDefinition, SubjectDefinition};
-use crate::yaml::Source;
+use crate::yaml::{Located, Source};
 
 /// Files on their way into a catalogue.
 #[derive(Clone, Debug)]
@@ -81,6 +81,8 @@ impl Loader {
         let mut read = Read::of(&self.files);
         if read.is_nameless {
             // Without requirements and subjects, every name in a case would be reported as unknown.
+            let shapes = parallel::map(&read.cases, |(path, source)| read_case(path, source).err());
+            read.errors.extend(shapes.into_iter().flatten().flatten());
             read.errors.sort();
             return Err(read.errors);
         }
@@ -96,10 +98,12 @@ impl Loader {
             history: &history,
             faults,
         };
+        // Each file is read and lowered at once, because its raw form takes as much memory again.
         let lowered =
-            parallel::map(&read.cases, |(id, source, raw)| lower::lower(source, id, raw, known));
+            parallel::map(&read.cases, |(path, source)| LoweredCase::of(path, source, known));
+        errors.extend(provided_twice(&lowered));
         let mut cases: Vec<Case> = Vec::with_capacity(lowered.len());
-        for result in lowered {
+        for LoweredCase { result, .. } in lowered {
             let with_profile = |case: Case| match read.profiles.of(&case.id) {
                 Ok(profile) => Ok(Case { profile, ..case }),
                 Err(found) => Err([found].into_iter().collect()),
@@ -109,7 +113,6 @@ impl Loader {
                 Err(found) => errors.extend(found),
             }
         }
-        errors.extend(provided_twice(&read.cases));
         let breakage = read.breakage.map_or(Ok(Breakage::default()), |(source, raw)| {
             Breakage::lower(source, &raw, &requirements, faults)
         });
@@ -139,12 +142,30 @@ impl Loader {
     }
 }
 
+/// A case, or everything that is wrong in its file.
+struct LoweredCase<'a> {
+    path: &'a str,
+    source: &'a Source,
+    provides: Option<Located<Prerequisite>>,
+    result: Result<Case, Vec<Diagnostic>>,
+}
+
+impl<'a> LoweredCase<'a> {
+    fn of(path: &'a str, source: &'a Source, known: Known<'_>) -> Self {
+        let (provides, result) = match read_case(path, source) {
+            Ok((id, raw)) => (raw.provides.clone(), lower::lower(source, id, &raw, known)),
+            Err(found) => (None, Err(found)),
+        };
+        Self { path, source, provides, result }
+    }
+}
+
 /// Returns an error for each prerequisite that a second case provides.
-fn provided_twice(cases: &[(&str, &Source, Box<RawCase>)]) -> Vec<Diagnostic> {
+fn provided_twice(cases: &[LoweredCase<'_>]) -> Vec<Diagnostic> {
     let mut providers: BTreeMap<Prerequisite, &str> = BTreeMap::new();
     let mut errors = Vec::new();
-    for (id, source, raw) in cases {
-        let Some(provided) = &raw.provides else { continue };
+    for LoweredCase { path, source, provides, .. } in cases {
+        let (Some(provided), Ok(id)) = (provides, case_id(path)) else { continue };
         if let Some(first) = providers.insert(provided.value, id) {
             let message = format!("`{first}` provides `{}` too", provided.value);
             errors.push(
@@ -166,7 +187,8 @@ struct Read<'a> {
     profiles: Profiles,
     subjects: Vec<SubjectDefinition>,
     fragments: BTreeMap<String, Fragment>,
-    cases: Vec<(&'a str, &'a Source, Box<RawCase>)>,
+    /// The files of cases, with their paths.
+    cases: Vec<(&'a str, &'a Source)>,
     /// A file is wrong that gives names to others.
     is_nameless: bool,
 }
@@ -175,9 +197,11 @@ impl<'a> Read<'a> {
     fn of(files: &'a Files) -> Self {
         let mut largest_first: Vec<(&str, &Source)> = files.iter().collect();
         largest_first.sort_by_key(|(_, source)| std::cmp::Reverse(source.text.len()));
-        let shapes = parallel::map(&largest_first, |(path, source)| read(path, source));
-        let mut all = Self::default();
-        for (shape, (path, source)) in shapes.into_iter().zip(&largest_first) {
+        let (cases, others): (Vec<_>, Vec<_>) =
+            largest_first.into_iter().partition(|(path, _)| is_case(path));
+        let shapes = parallel::map(&others, |(path, source)| read(path, source));
+        let mut all = Self { cases, ..Self::default() };
+        for (shape, (path, source)) in shapes.into_iter().zip(&others) {
             match shape {
                 Ok(File::Requirements(read)) => all.requirements.extend(read),
                 Ok(File::History(read)) => all.history.extend(read),
@@ -190,7 +214,6 @@ impl<'a> Read<'a> {
                     let fragment = Fragment { source: (*source).clone(), raw: *raw };
                     all.fragments.insert(name.to_owned(), fragment);
                 }
-                Ok(File::Case(id, raw)) => all.cases.push((id, source, raw)),
                 Err(found) => {
                     all.is_nameless |= *path == REQUIREMENTS
                         || path.starts_with(SUBJECTS)
@@ -212,8 +235,17 @@ enum File<'a> {
     Subject(Box<SubjectDefinition>),
     /// With its name.
     Fragment(&'a str, Box<RawFragment>),
-    /// With its id.
-    Case(&'a str, Box<RawCase>),
+}
+
+/// Reports whether a file is a case. A file that is none of the others should be one.
+fn is_case(path: &str) -> bool {
+    ![REQUIREMENTS, HISTORY, BREAKAGE, PROFILES].contains(&path)
+        && !path.starts_with(SUBJECTS)
+        && fragment_name(path).is_none()
+}
+
+fn fragment_name(path: &str) -> Option<&str> {
+    path.strip_prefix(FRAGMENTS)?.strip_suffix(".yaml")
 }
 
 fn read<'a>(path: &'a str, source: &Source) -> Result<File<'a>, Vec<Diagnostic>> {
@@ -229,17 +261,19 @@ fn read<'a>(path: &'a str, source: &Source) -> Result<File<'a>, Vec<Diagnostic>>
     if path == PROFILES {
         return shape::read(source).map(File::Profiles);
     }
-    if path.starts_with(SUBJECTS) {
-        let raw: RawSubjectDefinition = shape::read(source)?;
-        return raw.lower(source).map(|subject| File::Subject(Box::new(subject)));
-    }
-    if let Some(name) = path.strip_prefix(FRAGMENTS).and_then(|name| name.strip_suffix(".yaml")) {
+    if let Some(name) = fragment_name(path) {
         return shape::read(source).map(|raw| File::Fragment(name, Box::new(raw)));
     }
+    let raw: RawSubjectDefinition = shape::read(source)?;
+    raw.lower(source).map(|subject| File::Subject(Box::new(subject)))
+}
+
+/// Returns the id and the content of a case.
+fn read_case<'a>(path: &'a str, source: &Source) -> Result<(&'a str, RawCase), Vec<Diagnostic>> {
     let id = case_id(path).map_err(|(message, help)| {
         vec![Diagnostic::new(source, 0..0, "file-name", message).help(help)]
     })?;
-    shape::read(source).map(|raw| File::Case(id, Box::new(raw)))
+    shape::read(source).map(|raw| (id, raw))
 }
 
 /// The id that the place of a file gives.
