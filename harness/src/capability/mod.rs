@@ -105,10 +105,10 @@ impl Capabilities {
         deadline: Instant,
     ) -> Result<Self, TargetError> {
         let requester = Requester { client, deadline };
-        let (reached, discovery) =
-            futures_util::join!(client.ping(deadline), Discovery::of(&requester, &options.wanted));
-        let reached = reached?;
+        // A target that cannot be reached gets no further requests.
+        let reached = client.ping(deadline).await?;
         client.check_second(deadline).await?;
+        let discovery = Discovery::of(&requester, &options.wanted).await;
         let mut options = options.clone();
         if reached.problem.is_some() {
             // The word of the user is not enough for a server that may be no API at all.
