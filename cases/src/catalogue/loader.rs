@@ -98,7 +98,7 @@ impl Loader {
             history: &history,
             faults,
         };
-        // Each file is read and lowered at once, because its raw form takes as much memory again.
+        // Each file is lowered as soon as it is read, so that few raw forms are in memory.
         let lowered =
             parallel::map(&read.cases, |(path, source)| LoweredCase::of(path, source, known));
         errors.extend(provided_twice(&lowered));

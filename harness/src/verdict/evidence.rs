@@ -1,4 +1,4 @@
-//! What claims are judged by, and why one is false.
+//! The evidence for claims, and the reason for a false one.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::event::Symptom;
 use crate::exchange::{Exchange, Received, shorten};
 use crate::values::{Undefined, Values};
 
-/// What claims are checked against.
+/// The exchange and the values that decide claims.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evidence<'a> {
     /// The step with its iterations.

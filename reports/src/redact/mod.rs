@@ -132,6 +132,7 @@ fn check_record(check: &CheckResult, secrets: &mut SecretValues) -> CheckRecord 
 fn redact_check(check: &mut CheckRecord, secrets: &SecretValues) {
     secrets.truncate(&mut check.message);
     secrets.truncate_values(&mut check.actual);
+    check.items.values_mut().for_each(|item| secrets.truncate_values(item));
     if let Some(diff) = &mut check.diff {
         secrets.truncate_lines(diff);
     }

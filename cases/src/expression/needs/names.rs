@@ -1,5 +1,5 @@
-//! A map from names to nodes. An expression uses few names, so it is a sorted list, which takes a
-//! tenth of the memory of a tree.
+//! A map from names to nodes. An expression uses few names, so a sorted list needs less memory
+//! than a tree.
 
 /// The nodes of some names, sorted by name.
 #[derive(Clone, Debug, Default)]

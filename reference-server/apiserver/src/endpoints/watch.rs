@@ -241,8 +241,8 @@ impl Watcher {
         }
     }
 
-    /// Returns the next event and those that are ready, too, with their number. A message of
-    /// WebSocket has one event.
+    /// Waits for an event. Returns it with all further events that are ready, and their number.
+    /// A message of WebSocket has one event.
     async fn next_chunk(&mut self) -> Option<(Bytes, u64)> {
         let first = self.next().await?;
         if !self.framed || self.pending.is_empty() {

@@ -123,7 +123,7 @@ impl Changes {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
 
-    /// Returns the fields that `new` added or changed, and those that it removed.
+    /// Returns the written fields, which `new` added or changed, and the removed fields.
     pub(super) fn into_parts(self) -> (FieldSet, FieldSet) {
         (self.added.union(self.modified), self.removed)
     }
