@@ -203,8 +203,13 @@ impl Requester<'_> {
         self.client.send(outgoing(method, target, "application/json", body), self.deadline).await
     }
 
-    pub(crate) async fn get_as(&self, target: &str, identity: Identity) -> Exchange {
-        let request = Outgoing { identity, ..outgoing("GET", target, "application/json", None) };
+    pub(crate) async fn send_as(
+        &self,
+        identity: Identity,
+        (method, target): (&str, &str),
+        body: Option<&Value>,
+    ) -> Exchange {
+        let request = Outgoing { identity, ..outgoing(method, target, "application/json", body) };
         self.client.send(request, self.deadline).await
     }
 }

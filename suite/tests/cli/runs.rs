@@ -93,6 +93,16 @@ fn a_rejected_second_credential_ends_with_3() {
     assert!(output.stderr.contains(words), "{}", output.stderr);
 }
 
+#[test]
+fn two_credentials_of_one_user_are_not_a_second_user() {
+    let server = TestServer::start(&[]);
+    let only = ["--only", "users/forbidden-names-the-resource", "--no-progress", "-v"];
+    let target = ["--server", &server.url, "--token", TOKEN, "--second-token", TOKEN];
+    let output = kubeproof(&[&["run"], &only[..], &target].concat()).with(4);
+    let words = "both credentials belong to the user \"kubeproof-admin\"";
+    assert!(output.stdout.contains(words), "{}", output.stdout);
+}
+
 /// As in kubectl, all files of the variable but one may be missing.
 #[test]
 fn missing_files_of_kubeconfig_are_passed_over() {

@@ -25,14 +25,36 @@ pub(super) async fn second_user(
     } else {
         some_collection(resources, options, "list")?
     };
-    let exchange = requester.get_as(&format!("{collection}?limit=1"), Identity::Second).await;
+    let list = format!("{collection}?limit=1");
+    let exchange = requester.send_as(Identity::Second, ("GET", &list), None).await;
     match exchange.status() {
         401 => Err("the server rejects the second credential with 401".into()),
-        // This user has no rights by definition. Cases judge any response other than 403.
-        200..=299 | 403 | 404 => Ok(()),
+        200..=299 => match user_of_both(requester, options).await {
+            Some(user) => Err(format!("both credentials belong to the user {user:?}").into()),
+            // This user has no rights by definition. Cases judge any response other than 403.
+            None => Ok(()),
+        },
+        403 | 404 => Ok(()),
         _ => Err(format!("{collection} returns {} for the second credential", exchange.in_words())
             .into()),
     }
+}
+
+/// Returns the name of the user if the server says that both credentials belong to one.
+async fn user_of_both(requester: &Requester<'_>, options: &ProbeOptions<'_>) -> Option<String> {
+    let reviews = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    if !options.may_send("POST", reviews) {
+        return None;
+    }
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let mut users = Vec::new();
+    for identity in [Identity::Admin, Identity::Second] {
+        let exchange = requester.send_as(identity, ("POST", reviews), Some(&review)).await;
+        let name = exchange.json()?.pointer("/status/userInfo/username")?.as_str()?;
+        users.push(name.to_owned());
+    }
+    users.dedup();
+    users.pop().filter(|_| users.is_empty())
 }
 
 /// Asks the server for a review of the impersonate verb. Cases judge the impersonation itself.
