@@ -89,6 +89,16 @@ impl Entry {
             return (!self.may_pass()).then(|| "the case passes; remove the entry".to_owned());
         }
         let listed = self.checks.as_ref()?;
+        let is_unknown = |id: &&String| result.checks.iter().all(|check| check.id != **id);
+        if !self.is_glob()
+            && let Some(unknown) = listed.iter().find(is_unknown)
+        {
+            let bad: Vec<_> = failing_checks(result, strict).map(|id| format!("`{id}`")).collect();
+            return Some(format!(
+                "the entry lists the check `{unknown}`, which did not run; {} failed",
+                bad.join(", ")
+            ));
+        }
         if let Some(id) = failing_checks(result, strict).find(|id| !listed.iter().any(|l| l == id))
         {
             return Some(format!("the check `{id}` fails, but the entry does not list it"));
