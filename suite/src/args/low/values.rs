@@ -1,11 +1,13 @@
 //! Values of options, and their parsers.
 
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
 use kubeproof_cases::Profile;
 use kubeproof_cases::case::Capability as Needed;
 use kubeproof_reference_server::{Capability, KubernetesVersion};
@@ -77,9 +79,10 @@ pub(super) fn capability() -> impl TypedValueParser<Value = Capability> {
     let value = |capability: Capability| {
         PossibleValue::new(capability.name()).help(capability.summary().trim_end_matches('.'))
     };
-    PossibleValuesParser::new(Capability::all().map(value)).try_map(|name| {
-        Capability::from_name(&name).ok_or_else(|| format!("no capability has the name {name}"))
-    })
+    Named {
+        from_name: Capability::from_name,
+        values: move || Capability::all().map(value).collect(),
+    }
 }
 
 /// Parses a version of Kubernetes that the bundled server can have.
@@ -93,17 +96,50 @@ pub(super) fn needed_capability() -> impl TypedValueParser<Value = Needed> {
     let value = |(_, name, summary): (Needed, String, String)| {
         PossibleValue::new(name).help(summary.trim_end_matches('.').to_owned())
     };
-    PossibleValuesParser::new(Needed::all().into_iter().map(value)).try_map(|name| {
-        Needed::from_name(&name).ok_or_else(|| format!("no capability has the name {name}"))
-    })
+    Named {
+        from_name: Needed::from_name,
+        values: move || Needed::all().into_iter().map(value).collect(),
+    }
 }
 
 /// Parses the name of a profile.
 pub(super) fn profile() -> impl TypedValueParser<Value = Profile> {
     let value = |profile: Profile| PossibleValue::new(profile.name()).help(profile.summary());
-    PossibleValuesParser::new(Profile::ALL.map(value)).try_map(|name| {
-        Profile::from_name(&name).ok_or_else(|| format!("no profile has the name {name}"))
-    })
+    Named { from_name: Profile::from_name, values: move || Profile::ALL.map(value).to_vec() }
+}
+
+/// Parses one of many names. A program builds the parsers of all its commands when it starts, so
+/// this one lists the names only for the help and for mistakes.
+#[derive(Clone)]
+struct Named<T, L> {
+    from_name: fn(&str) -> Option<T>,
+    values: L,
+}
+
+impl<T, L> TypedValueParser for Named<T, L>
+where
+    T: Clone + Send + Sync + 'static,
+    L: Fn() -> Vec<PossibleValue> + Clone + Send + Sync + 'static,
+{
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<T, clap::Error> {
+        if let Some(known) = value.to_str().and_then(self.from_name) {
+            return Ok(known);
+        }
+        let unknown = || clap::Error::new(ErrorKind::InvalidValue).with_cmd(command);
+        let listed = PossibleValuesParser::new((self.values)());
+        Err(listed.parse_ref(command, argument, value).err().unwrap_or_else(unknown))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.values)().into_iter()))
+    }
 }
 
 /// Parses a number above zero.
