@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use kubeproof_cases::plural;
 use kubeproof_harness::event::{Shard, Verdict};
 
 use crate::document::{Document, Head, Record, Summary};
@@ -65,6 +66,7 @@ pub fn merge(documents: impl IntoIterator<Item = Document>) -> Result<Document, 
         merged.duration_ms = merged.duration_ms.max(document.duration_ms);
         merged.interrupted |= document.interrupted;
         merged.stopped = merged.stopped.or(document.stopped);
+        merged.head.selection = both_selections(merged.head.selection, document.head.selection);
         merged.notices.extend(document.notices);
         merged.stale_entries.extend(document.stale_entries);
         for record in document.results {
@@ -149,6 +151,11 @@ fn merge_required(document: &mut Document) {
     document.head.planned += document.summary.total();
 }
 
+fn both_selections(first: Option<String>, other: Option<String>) -> Option<String> {
+    let (first, other) = first.zip(other)?;
+    Some(if first == other { first } else { format!("{first} and {other}") })
+}
+
 fn require_equal(what: &'static str, first: &str, other: &str) -> Result<(), MergeError> {
     if first == other {
         return Ok(());
@@ -158,7 +165,22 @@ fn require_equal(what: &'static str, first: &str, other: &str) -> Result<(), Mer
 
 /// The changes from one run to another.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Changes(Vec<Change>);
+pub struct Changes {
+    changes: Vec<Change>,
+    /// What the runs selected, if they differ. Then the results of only one run are no changes.
+    pub selections: Option<Selections>,
+}
+
+/// Two runs that selected different cases.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Selections {
+    /// The options of the earlier run. Empty for a whole run.
+    pub before: String,
+    /// The options of the later run. Empty for a whole run.
+    pub after: String,
+    /// The number of results that only one of the runs has.
+    pub not_compared: usize,
+}
 
 /// A result whose verdict changed.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -182,6 +204,12 @@ pub fn diff(before: &Document, after: &Document) -> Changes {
     for record in &after.results {
         keep_worst(&mut both.entry(key(record)).or_default().1, record);
     }
+    let selections = different_selections(&before.head, &after.head);
+    let all = both.len();
+    if selections.is_some() {
+        both.retain(|_, (before, after)| before.is_some() && after.is_some());
+    }
+    let not_compared = all - both.len();
     let changed = both.into_values().filter_map(|(before, after)| {
         let (was, is) = (before.map(|record| record.verdict), after.map(|record| record.verdict));
         (was != is).then(|| Change {
@@ -191,7 +219,18 @@ pub fn diff(before: &Document, after: &Document) -> Changes {
             reason: after.map(Record::headline).unwrap_or_default(),
         })
     });
-    Changes(changed.collect())
+    let selections = selections.map(|(before, after)| Selections { before, after, not_compared });
+    Changes { changes: changed.collect(), selections }
+}
+
+/// Returns what the runs selected, if both reports say it and they differ.
+fn different_selections(before: &Head, after: &Head) -> Option<(String, String)> {
+    let of = |head: &Head| {
+        let shard = head.shard.map(|part| format!("--shard {}/{}", part.index, part.count));
+        let words = [head.selection.clone()?, shard.unwrap_or_default()];
+        Some(words.join(" ").trim().to_owned())
+    };
+    of(before).zip(of(after)).filter(|(before, after)| before != after)
 }
 
 fn key(record: &Record) -> (&str, &str) {
@@ -207,12 +246,12 @@ fn keep_worst<'a>(slot: &mut Option<&'a Record>, record: &'a Record) {
 impl Changes {
     /// Returns the changes, sorted by case and subject.
     pub fn iter(&self) -> std::slice::Iter<'_, Change> {
-        self.0.iter()
+        self.changes.iter()
     }
 
     /// Returns whether a result is worse than before.
     pub fn has_regression(&self) -> bool {
-        self.0.iter().any(Change::is_regression)
+        self.changes.iter().any(Change::is_regression)
     }
 }
 
@@ -237,6 +276,19 @@ impl Change {
                 after == Verdict::Skip || (after > before && after > Verdict::Pass)
             }
         }
+    }
+}
+
+impl fmt::Display for Selections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = |options: &str| match options {
+            "" => "all cases".to_owned(),
+            options => format!("the cases of {options}"),
+        };
+        let (before, after) = (side(&self.before), side(&self.after));
+        let results = plural(self.not_compared, "result");
+        write!(f, "the first run has {before}, the second has {after}; ")?;
+        write!(f, "{results} of one run only: not compared")
     }
 }
 

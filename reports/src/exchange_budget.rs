@@ -20,6 +20,9 @@ const SHORT_TEXT: usize = 256;
 const ITEMS: usize = 1000;
 const FEW_ITEMS: usize = 10;
 
+/// Maximum depth of an event. Readers of JSON reports limit the depth, often to 128.
+const DEPTH: usize = 64;
+
 /// Bytes after which further exchanges are shortened to [`SHORT_TEXT`].
 const PLENTY: usize = 8 << 20;
 
@@ -58,12 +61,21 @@ fn shorten_exchange(exchange: &mut ExchangeRecord, text: usize, items: usize) {
     for event in &mut exchange.events {
         shorten_text(&mut event.kind, text);
         let mut object = event.object.to_string();
-        if object.len() > text {
+        if object.len() > text || is_deeper(&event.object, DEPTH) {
             shorten_text(&mut object, text);
             event.object = Value::String(object);
         }
     }
     exchange.frames.truncate(items);
+}
+
+fn is_deeper(value: &Value, most: usize) -> bool {
+    let is_below = |value: &Value| most == 0 || is_deeper(value, most - 1);
+    match value {
+        Value::Array(items) => items.iter().any(is_below),
+        Value::Object(members) => members.values().any(is_below),
+        _ => false,
+    }
 }
 
 fn shorten_text(value: &mut String, most: usize) {
@@ -89,6 +101,7 @@ fn estimated_size(exchange: &ExchangeRecord) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::EventRecord;
 
     fn exchanges(bytes: usize) -> Vec<ExchangeRecord> {
         vec![ExchangeRecord { response_body: "é".repeat(bytes / 2), ..ExchangeRecord::default() }]
@@ -99,6 +112,19 @@ mod tests {
         let mut exchanges = exchanges(1 << 20);
         ExchangeBudget::default().shorten(&mut exchanges);
         assert!(exchanges[0].response_body.ends_with("é... (983040 more bytes)"));
+    }
+
+    #[test]
+    fn a_deep_event_becomes_text() {
+        let deep = |depth: usize| {
+            let object = (0..depth).fold(Value::from(1), |inner, _| Value::from(vec![inner]));
+            let event = EventRecord { kind: "ADDED".to_owned(), object, at_ms: 0.0 };
+            let mut exchanges =
+                vec![ExchangeRecord { events: vec![event], ..ExchangeRecord::default() }];
+            ExchangeBudget::default().shorten(&mut exchanges);
+            exchanges[0].events[0].object.is_string()
+        };
+        assert_eq!([DEPTH, DEPTH + 1, 1_000].map(deep), [false, true, true]);
     }
 
     #[test]

@@ -10,11 +10,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use kubeproof_reports::console::{Console, Live, Options, Verbosity};
+use kubeproof_reports::console::{Console, Live, Options, Verbosity, describe};
+use kubeproof_reports::document::Document;
 use kubeproof_reports::formats::{FileReport, Format, load};
 use kubeproof_reports::paint::Paint;
 use kubeproof_reports::redact::Redactor;
-use kubeproof_reports::{Finished, Github, Report, Reports, Trace};
+use kubeproof_reports::{Finished, Github, Report, Reports, Trace, causes};
 use rstest::rstest;
 
 /// Texts that no report may contain: tokens, the data of Secrets in both forms, and credentials
@@ -105,6 +106,12 @@ fn a_json_report_can_be_read_again() {
     assert_eq!(Format::Tap.render(&document, &run::requirements()).expect("TAP"), {
         Format::Tap.render(&written, &run::requirements()).expect("TAP")
     });
+    let shown = |document: &Document| {
+        let causes = causes(&document.results, false);
+        let text = |cause| describe(cause, &run::requirements(), Paint::plain());
+        causes.iter().map(text).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(&document), shown(&written));
 }
 
 #[test]

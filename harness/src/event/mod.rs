@@ -61,6 +61,8 @@ pub struct RunStarted {
     pub planned: usize,
     /// The part of the run; `None` for a whole run.
     pub shard: Option<Shard>,
+    /// The options that decide which results the shards of the run have. Empty if they have all.
+    pub selection: String,
     /// The start of the run.
     pub started_at: Timestamp,
     /// The command line without secrets; empty if a library started the run.

@@ -81,6 +81,16 @@ impl RunOptions {
     pub fn write_policy(&self) -> WritePolicy {
         WritePolicy::new(self.read_only, self.namespace.as_deref())
     }
+
+    /// Returns the options that decide which results the shards of a run have. Empty if they have
+    /// all.
+    pub fn selected(&self) -> String {
+        let mut words = vec![self.selection.to_string()];
+        words.extend(self.subjects.iter().map(|subject| format!("--subject {}", subject.name)));
+        words.extend(self.read_only.then(|| "--read-only".to_owned()));
+        words.retain(|word| !word.is_empty());
+        words.join(" ")
+    }
 }
 
 impl Default for RunOptions {

@@ -257,6 +257,20 @@ impl FromStr for Pattern {
     }
 }
 
+impl fmt::Display for Selection {
+    /// Writes the options of the command line, without `--shard`. Empty if it selects everything.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut words = Vec::new();
+        words.extend(self.only.iter().map(|pattern| format!("--only {pattern}")));
+        words.extend(self.skip.iter().map(|pattern| format!("--skip {pattern}")));
+        words.extend(self.areas.iter().map(|area| format!("--area {area}")));
+        words.extend(self.profiles.iter().map(|profile| format!("--profile {profile}")));
+        words.extend(self.level.iter().map(|level| format!("--level {level}")));
+        words.extend(self.rerun.iter().map(|_| "--rerun".to_owned()));
+        f.write_str(&words.join(" "))
+    }
+}
+
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)

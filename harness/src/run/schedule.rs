@@ -123,6 +123,7 @@ fn started(plan: &Plan, options: &RunOptions) -> RunStarted {
         catalogue_digest: plan.catalogue_digest.clone(),
         planned: plan.runs.len() + options.required.count(),
         shard: options.selection.shard,
+        selection: options.selected(),
         started_at: Timestamp::now(),
         command: options.command.clone(),
     }

@@ -16,7 +16,7 @@ use kubeproof_harness::event::{Symptom, Verdict};
 use self::key::Key;
 pub use self::names::compressed;
 pub use self::record::{CauseRecord, ResultName};
-use crate::document::{CheckRecord, Record};
+use crate::document::{CheckRecord, ExchangeRecord, Record};
 
 /// Characters of a long curl command. An example with a short command is easier to repeat.
 const LONG_CURL: usize = 1000;
@@ -46,6 +46,15 @@ impl Cause<'_> {
     pub fn requirement(&self) -> Option<&str> {
         let of_check = self.check.and_then(|check| check.requirements.first());
         of_check.or(self.example.requirements.first()).map(String::as_str)
+    }
+
+    /// Returns the exchanges that decided the example, in the order of sending.
+    pub(crate) fn exchanges(&self) -> Vec<&ExchangeRecord> {
+        match self.check {
+            Some(check) => self.example.exchanges_of(check),
+            None if self.example.verdict < Verdict::Deviation => Vec::new(),
+            None => self.example.exchanges.last().into_iter().collect(),
+        }
     }
 
     /// Returns the number of results that this cause fails or blocks.

@@ -65,6 +65,28 @@ fn of_a_required_feature_the_worst_result_stays() {
 }
 
 #[test]
+fn runs_of_different_selections_are_compared_where_both_have_results() {
+    let mut before = document(&[("a/same", Verdict::Pass), ("b/gone", Verdict::Pass)]);
+    let mut after = document(&[("a/same", Verdict::Fail), ("a/new", Verdict::Fail)]);
+    // Older reports do not name their selection.
+    assert!(diff(&before, &after).iter().any(|change| change.after.is_none()));
+    before.head.selection = Some(String::new());
+    after.head.selection = Some("--area a".to_owned());
+    let changes = diff(&before, &after);
+    let found: Vec<_> = changes.iter().map(ToString::to_string).collect();
+    assert_eq!(found, ["a/same: pass -> fail"]);
+    let note = changes.selections.expect("they differ").to_string();
+    assert_eq!(
+        note,
+        "the first run has all cases, the second has the cases of --area a; 2 results of one run \
+         only: not compared"
+    );
+    before.head.selection = after.head.selection.clone();
+    before.head.shard = Some(Shard { index: 1, count: 2 });
+    assert_eq!(diff(&before, &after).selections.map(|both| both.not_compared), Some(2));
+}
+
+#[test]
 fn a_diff_lists_the_changed_results() {
     let before = document(&[
         ("a/same", Verdict::Pass),

@@ -82,6 +82,9 @@ pub struct Head {
     pub planned: usize,
     /// The part of the run (`--shard`). `None` for a whole run.
     pub shard: Option<Shard>,
+    /// The options that decided which results the shards of the run have. Empty if they have all.
+    /// Older reports lack it.
+    pub selection: Option<String>,
     /// The start of the run as RFC 3339 in UTC. Older reports lack it.
     pub started_at: Option<String>,
     /// The command line without secrets. Empty if it is unknown.
@@ -98,6 +101,7 @@ impl Default for Head {
             catalogue_digest: String::new(),
             planned: 0,
             shard: None,
+            selection: None,
             started_at: None,
             command: String::new(),
         }
@@ -114,6 +118,7 @@ impl From<&RunStarted> for Head {
             catalogue_digest: started.catalogue_digest.clone(),
             planned: started.planned,
             shard: started.shard,
+            selection: Some(started.selection.clone()),
             started_at: Some(format!("{:.3}", started.started_at)),
             command: started.command.clone(),
         }

@@ -52,7 +52,8 @@ pub struct Record {
     /// The entry of the list of known failures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<Known>,
-    /// The requests and responses. JSON reports leave them out; a trace contains them.
+    /// The requests and responses. JSON reports keep those that decided the example of a cause; a
+    /// trace contains all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exchanges: Vec<ExchangeRecord>,
 }
@@ -187,6 +188,14 @@ impl Record {
         let mut checks: Vec<_> = self.checks.iter().filter(failed).collect();
         checks.sort_by_key(|check| std::cmp::Reverse(check.verdict));
         checks
+    }
+
+    /// Returns the exchanges that decided a check, in the order of sending.
+    pub fn exchanges_of(&self, check: &CheckRecord) -> Vec<&ExchangeRecord> {
+        if check.steps.is_empty() {
+            return self.exchange(&check.step).into_iter().collect();
+        }
+        check.steps.iter().filter_map(|step| self.exchange(step)).collect()
     }
 
     /// Returns the exchange of a step.

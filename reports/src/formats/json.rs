@@ -8,7 +8,7 @@ use kubeproof_harness::event::{Shard, Stopped, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::causes::{CauseRecord, causes};
+use crate::causes::{Cause, CauseRecord, causes};
 use crate::document::{Document, Head, Record, SCHEMA, Summary};
 use crate::report::ReportError;
 
@@ -51,6 +51,9 @@ struct JsonReport {
     /// The part of the run (`--shard`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     shard: Option<Shard>,
+    /// The options that decided which results the shards of the run have. Empty if they have all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    selection: Option<String>,
     /// The start of the run as RFC 3339 in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     started_at: Option<String>,
@@ -118,7 +121,8 @@ pub fn schema() -> serde_json::Value {
     schemars::schema_for!(JsonReport).to_value()
 }
 
-/// Renders the JSON report without exchanges. They are large; a trace contains them.
+/// Renders the JSON report. Exchanges are large, so it keeps only those that decided the example of
+/// a cause; a trace contains all of them.
 pub(super) fn render(document: &Document) -> Result<String, ReportError> {
     let text = serde_json::to_string_pretty(&JsonReport::from(document))
         .map_err(|error| ReportError::Render { format: "JSON", message: error.to_string() })?;
@@ -128,7 +132,8 @@ pub(super) fn render(document: &Document) -> Result<String, ReportError> {
 impl From<&Document> for JsonReport {
     fn from(document: &Document) -> Self {
         let head = document.head.clone();
-        let results = document.results.iter();
+        let causes = causes(&document.results, false);
+        let results = document.results.iter().map(|record| without_details(record, &causes));
         Self {
             schema: SCHEMA.to_owned(),
             target: head.target,
@@ -136,7 +141,7 @@ impl From<&Document> for JsonReport {
             seed: head.seed,
             catalogue_digest: head.catalogue_digest,
             summary: document.summary,
-            results: results.map(|one| Record { exchanges: Vec::new(), ..one.clone() }).collect(),
+            results: results.collect(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             letter: head.letter,
             duration_ms: document.duration_ms,
@@ -144,13 +149,21 @@ impl From<&Document> for JsonReport {
             stopped: document.stopped.clone(),
             planned: head.planned,
             shard: head.shard,
+            selection: head.selection,
             started_at: head.started_at,
             command: head.command,
-            causes: causes(&document.results, false).iter().map(CauseRecord::from).collect(),
+            causes: causes.iter().map(CauseRecord::from).collect(),
             notices: document.notices.clone(),
             stale_entries: document.stale_entries.clone(),
         }
     }
+}
+
+/// Copies a result, without the exchanges that show no cause.
+fn without_details(record: &Record, causes: &[Cause<'_>]) -> Record {
+    let shown = causes.iter().filter(|cause| std::ptr::eq(cause.example, record));
+    let exchanges = shown.flat_map(Cause::exchanges).cloned().collect();
+    Record { exchanges, ..record.clone() }
 }
 
 impl From<JsonReport> for Document {
@@ -164,6 +177,7 @@ impl From<JsonReport> for Document {
                 catalogue_digest: report.catalogue_digest,
                 planned: report.planned,
                 shard: report.shard,
+                selection: report.selection,
                 started_at: report.started_at,
                 command: report.command,
             },

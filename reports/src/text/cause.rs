@@ -4,12 +4,12 @@ use kubeproof_cases::plural;
 use kubeproof_harness::event::Verdict;
 use serde_json::Value;
 
-use super::detail::{exchanges_of, is_in_message, items, place};
+use super::detail::{is_in_message, items, place};
 use super::exchange::{one_line, request_line, response_line};
 use super::lines::Lines;
 use super::{Limits, clip, printable, shorten};
 use crate::causes::{Cause, compressed, deciding_check};
-use crate::document::{CheckRecord, ExchangeRecord};
+use crate::document::CheckRecord;
 use crate::paint::{Paint, verdict_name};
 use crate::requirements::Requirements;
 
@@ -168,11 +168,7 @@ impl Lines {
     }
 
     fn exchanges(&mut self, cause: &Cause<'_>) {
-        let exchanges: Vec<&ExchangeRecord> = match cause.check {
-            Some(check) => exchanges_of(check, cause.example),
-            None if cause.example.verdict < Verdict::Deviation => Vec::new(),
-            None => cause.example.exchanges.last().into_iter().collect(),
-        };
+        let exchanges = cause.exchanges();
         for exchange in exchanges.iter().take(EXCHANGES) {
             self.block(1, "request  ", &request_line(exchange));
             if !exchange.request_body.is_empty() {

@@ -46,7 +46,7 @@ pub(crate) fn detail(
     let mut shown: Vec<&str> = Vec::new();
     for check in &checks {
         // Checks share exchanges. An exchange is shown once, with its first check.
-        let exchanges = exchanges_of(check, record);
+        let exchanges = record.exchanges_of(check);
         let new = exchanges.into_iter().filter(|exchange| !shown.contains(&exchange.step.as_str()));
         let new: Vec<_> = new.collect();
         shown.extend(new.iter().map(|exchange| exchange.step.as_str()));
@@ -62,14 +62,6 @@ pub(crate) fn detail(
         lines.explain(record);
     }
     lines.text
-}
-
-/// Returns the exchanges that decided a check, in the order of sending.
-pub(crate) fn exchanges_of<'a>(check: &CheckRecord, record: &'a Record) -> Vec<&'a ExchangeRecord> {
-    if check.steps.is_empty() {
-        return record.exchange(&check.step).into_iter().collect();
-    }
-    check.steps.iter().filter_map(|step| record.exchange(step)).collect()
 }
 
 /// Returns a place that breaks a design rule as `file:line:column`, which editors recognise.

@@ -8,7 +8,7 @@ mod lines;
 use kubeproof_cases::plural;
 
 pub(crate) use self::cause::{Size, cause};
-pub(crate) use self::detail::{detail, exchanges_of, is_in_message, items, place, title};
+pub(crate) use self::detail::{detail, is_in_message, items, place, title};
 pub(crate) use self::exchange::exchange;
 
 /// Maximum size of a body, a value or a diff in a report.

@@ -57,6 +57,7 @@ pub(crate) fn events() -> Vec<Event> {
         catalogue_digest: "sha256:00ff".to_owned(),
         planned: results.len() + 1,
         shard: None,
+        selection: "--area create".to_owned(),
         started_at: "2026-11-22T15:19:41.25Z".parse().expect("a time"),
         command: "kubeproof run --server https://example.test --token token-of-the-admin"
             .to_owned(),

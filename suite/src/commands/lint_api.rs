@@ -118,6 +118,7 @@ fn report(
         catalogue_digest: catalogue_digest.to_owned(),
         planned: results.len(),
         shard: None,
+        selection: lint.cases.selection.to_string(),
         started_at,
         command: lint.command.clone(),
     }));

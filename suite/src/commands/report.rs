@@ -103,6 +103,9 @@ fn print_changes(
             writeln!(out, "  {}", describe_change(change, paint))?;
         }
     }
+    if let Some(selections) = &changes.selections {
+        writeln!(out, "{selections}")?;
+    }
     writeln!(out, "{} worse, {} changed otherwise", worse.len(), other.len())?;
     Ok(if changes.has_regression() { Exit::FAILURES } else { Exit::CONFORMANT })
 }

@@ -90,7 +90,9 @@ fn the_next_step_has_a_cause_and_an_example() {
     kubeproof(&[&run[..], &server.target()].concat()).with(1);
     let output = kubeproof(&["next", &json]).with(0);
     assert!(output.stdout.starts_with("profile 2 of 9: crud, "), "{}", output.stdout);
-    for part in ["`metadata.uid` is missing", "repeat   curl ", "A correct server passes:"] {
+    let parts =
+        ["`metadata.uid` is missing", "request  ", "repeat   curl ", "A correct server passes:"];
+    for part in parts {
         assert!(output.stdout.contains(part), "{part} is not in\n{}", output.stdout);
     }
     assert!(output.stdout.contains("\nExample of a correct server"), "{}", output.stdout);

@@ -8,7 +8,7 @@ use crate::document::{CheckRecord, ExchangeRecord, Record};
 use crate::paint::{Paint, verdict_name};
 use crate::requirements::{Requirement, Requirements};
 use crate::site::case_url;
-use crate::text::{self, Limits, exchanges_of, is_in_message, items, place, printable, shorten};
+use crate::text::{self, Limits, is_in_message, items, place, printable, shorten};
 
 /// Maximum size of a value or a diff.
 const LIMITS: Limits = Limits { lines: 60, columns: 400 };
@@ -114,7 +114,7 @@ impl CheckView {
             values.extend(value(&check.expected).map(|text| ("expected", text)));
             values.extend(value(&check.actual).map(|text| ("actual", text)));
         }
-        let exchanges = exchanges_of(check, record).into_iter().map(ExchangeView::new);
+        let exchanges = record.exchanges_of(check).into_iter().map(ExchangeView::new);
         Self {
             verdict: verdict_name(check.verdict),
             id: printable(&check.id),

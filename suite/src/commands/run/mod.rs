@@ -185,6 +185,7 @@ impl Session {
             catalogue_digest: self.catalogue.digest().to_owned(),
             planned: 0,
             shard: self.options.selection.shard,
+            selection: self.options.selected(),
             started_at: Timestamp::now(),
             command: self.options.command.clone(),
         };
