@@ -288,7 +288,7 @@ impl fmt::Display for Selections {
         let (before, after) = (side(&self.before), side(&self.after));
         let results = plural(self.not_compared, "result");
         write!(f, "the first run has {before}, the second has {after}; ")?;
-        write!(f, "{results} of one run only: not compared")
+        write!(f, "{results} of only one run are not compared")
     }
 }
 

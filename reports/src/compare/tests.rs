@@ -78,8 +78,8 @@ fn runs_of_different_selections_are_compared_where_both_have_results() {
     let note = changes.selections.expect("they differ").to_string();
     assert_eq!(
         note,
-        "the first run has all cases, the second has the cases of --area a; 2 results of one run \
-         only: not compared"
+        "the first run has all cases, the second has the cases of --area a; 2 results of only one \
+         run are not compared"
     );
     before.head.selection = after.head.selection.clone();
     before.head.shard = Some(Shard { index: 1, count: 2 });
