@@ -1,8 +1,11 @@
 //! Reads the body of a response within its own limit and the [memory budget](super::memory).
 
+use std::sync::Arc;
+
 use bytes::{Bytes, BytesMut};
 use tokio::time::{Instant, timeout_at};
 
+use super::documents::{Digest, Documents};
 use super::memory::{GrowingReservation, MemoryBudget, Reservation, STEP};
 use super::response;
 use crate::exchange::{Broken, BrokenKind, Received};
@@ -17,6 +20,7 @@ pub(super) struct Body {
     most: usize,
     bytes: Blocks,
     share: GrowingReservation,
+    documents: Arc<Documents>,
 }
 
 impl Body {
@@ -35,6 +39,7 @@ impl Body {
             most,
             bytes: Blocks::default(),
             share: GrowingReservation::new(budget, most),
+            documents: Arc::clone(&budget.documents),
         })
     }
 
@@ -58,17 +63,26 @@ impl Body {
         let headers: usize =
             self.head.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
         let bytes = std::mem::take(&mut self.bytes).joined();
+        let digest = Digest::of(&bytes).filter(|_| headers <= LIGHT);
+        if let Some((body, value)) = digest.as_ref().and_then(|it| self.documents.in_use(it)) {
+            return Ok(Received { body, json: Some(value), ..self.head });
+        }
         let weight = json::weight(&bytes) + headers;
         if weight > LIGHT {
             let grown = timeout_at(deadline, self.share.add(weight)).await;
             grown.unwrap_or_else(|_| Err(self.share.late())).map_err(spent)?;
         }
         let needed = bytes.len() + weight;
-        let response = response::with_body(self.head, bytes);
-        Ok(match self.share.into_held(needed) {
-            Some(held) => Received { body: kept(response.body.clone(), held), ..response },
-            None => response,
-        })
+        let mut response = response::with_body(self.head, bytes);
+        let held = self.share.into_held(needed);
+        response.body = match (digest, &response.json, held) {
+            (Some(digest), Some(value), held) if response.json_fault.is_none() => {
+                self.documents.add(digest, response.body, value, held)
+            }
+            (_, _, Some(held)) => kept(response.body, held),
+            (_, _, None) => response.body,
+        };
+        Ok(response)
     }
 }
 
@@ -175,6 +189,28 @@ mod tests {
         let deadline = Instant::now() + Duration::from_mins(1);
         let (pushed, ()) = tokio::join!(waiting.push(&data, deadline), async { drop(held) });
         pushed.expect("it is free now");
+    }
+
+    #[tokio::test]
+    async fn equal_large_responses_share_their_memory() {
+        let budget = MemoryBudget::new(MEBIBYTE, MEBIBYTE);
+        let response = async || {
+            let mut body = body(&budget);
+            let text = format!("\"{}\"", "x".repeat(64 << 10));
+            body.push(text.as_bytes(), soon()).await.expect("there is room");
+            body.finish(soon()).await.expect("there is room")
+        };
+        let first = response().await;
+        let free = budget.free();
+        let second = response().await;
+        assert_eq!((budget.free(), &second.body), (free, &first.body));
+        assert!(
+            first.json.as_ref().zip(second.json.as_ref()).is_some_and(|(a, b)| Arc::ptr_eq(a, b))
+        );
+        drop(first);
+        assert_eq!(budget.free(), free, "the second one keeps it");
+        drop(second);
+        assert_eq!(budget.free(), MEBIBYTE);
     }
 
     #[test]

@@ -20,6 +20,8 @@ use std::time::Duration;
 use tokio::sync::{Mutex as Turn, Notify, OwnedMutexGuard};
 use tokio::time::timeout;
 
+use super::documents::Documents;
+
 /// Time without a release after which a reservation may exceed the limit.
 const STANDSTILL: Duration = Duration::from_secs(1);
 
@@ -37,6 +39,8 @@ const LONG: usize = 256 << 10;
 pub(crate) struct MemoryBudget {
     /// Limit per body.
     pub(super) max_body: usize,
+    /// Large responses that are in use.
+    pub(super) documents: Arc<Documents>,
     pool: Arc<MemoryPool>,
     turn: Arc<Turn<()>>,
 }
@@ -114,7 +118,8 @@ impl MemoryBudget {
             freed: Notify::new(),
             standstill: STANDSTILL,
         };
-        Self { max_body, pool: Arc::new(pool), turn: Arc::default() }
+        let (documents, turn) = Default::default();
+        Self { max_body, documents, pool: Arc::new(pool), turn }
     }
 
     /// Waits until half of the memory is free.

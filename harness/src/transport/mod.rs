@@ -6,6 +6,7 @@
 
 mod body;
 mod connection;
+mod documents;
 mod exact;
 mod failure;
 pub(crate) mod health;
