@@ -1,6 +1,7 @@
 //! Published types and their schemas, from OpenAPI documents and custom resource definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -17,8 +18,8 @@ const APPROVED: &str = "api-approved.kubernetes.io";
 pub struct Published {
     /// All types.
     pub(super) types: Vec<TypeSchema>,
-    /// Named schemas, for references.
-    definitions: BTreeMap<String, Value>,
+    /// Named schemas, for references. Types share them.
+    definitions: BTreeMap<String, Arc<Value>>,
 }
 
 #[derive(Clone, Debug)]
@@ -29,7 +30,7 @@ pub(super) struct TypeSchema {
     pub(super) custom: bool,
     /// Group and kind, for types whose objects are served.
     pub(super) kind: Option<Served>,
-    pub(super) schema: Value,
+    pub(super) schema: Arc<Value>,
     /// True if the spec of another type contains it.
     pub(super) in_spec: bool,
     /// JSON Pointer to the schema in its document.
@@ -74,7 +75,7 @@ impl Published {
             if kinds.filter_map(|kind| kind["group"].as_str()).any(left_out) {
                 continue;
             }
-            self.definitions.entry(name.clone()).or_insert_with(|| schema.clone());
+            self.definitions.entry(name.clone()).or_insert_with(|| Arc::new(schema.clone()));
         }
     }
 
@@ -92,7 +93,7 @@ impl Published {
             name: name.clone(),
             custom: false,
             kind: kind_of(schema),
-            schema: schema.clone(),
+            schema: Arc::clone(schema),
             in_spec: in_spec.contains(name),
             root: format!("/components/schemas/{name}"),
             fields: 0,
@@ -136,7 +137,7 @@ impl Published {
                     has_status: version.pointer("/subresources/status").is_some(),
                     ..kind.clone()
                 }),
-                schema: schema.clone(),
+                schema: Arc::new(schema.clone()),
                 in_spec: false,
                 root: format!("/spec/versions/{nth}/schema/openAPIV3Schema"),
                 fields: 0,
@@ -153,7 +154,7 @@ impl Published {
 
     /// Follows a reference. Members beside the reference are lost.
     pub(super) fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
-        target(schema).and_then(|name| self.definitions.get(name)).unwrap_or(schema)
+        target(schema).and_then(|name| self.definitions.get(name)).map_or(schema, Arc::as_ref)
     }
 
     /// Collects the definitions that a schema refers to.
