@@ -141,7 +141,9 @@ impl Session {
         reports: ReportTask,
         interrupt: &CancellationToken,
     ) -> Result<Exit, Error> {
-        let Self { client, options, update_known_failures, .. } = self;
+        let Self { catalogue, client, options, update_known_failures, .. } = self;
+        // The plan has copies of the cases that run.
+        drop(catalogue);
         let strict = options.strict;
         let all_skipped = plan.runs_nothing().then(|| dry_run::skip_reasons(&plan));
         let known_failures = options.known_failures.clone();
