@@ -15,7 +15,7 @@ use crate::behaviours::support::objects::{meta, remove, remove_meta, revision};
 use crate::behaviours::support::requests::created;
 use crate::exchange::{Request, Response};
 use crate::middleware::{
-    Middleware, Next, edit_events, edit_objects, objects, responses, uncompressed,
+    Middleware, Next, documents, edit_events, edit_objects, objects, responses, uncompressed,
 };
 
 /// The fields of an event of events.k8s.io that have another name in the core group.
@@ -66,6 +66,14 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             if request.method == Method::GET && target.group == "events.k8s.io" {
                 for field in EVENT_FIELDS {
                     remove(event, field);
+                }
+            }
+        }),
+        Fault::OldEventsUnlisted => documents(|request, list| {
+            let target = request.target();
+            if request.verb() == "list" && target.group == "events.k8s.io" {
+                if let Some(events) = list.get_mut("items").and_then(Value::as_array_mut) {
+                    events.retain(|event| event["eventTime"].is_string());
                 }
             }
         }),

@@ -117,6 +117,8 @@ macro_rules! rows {
                 EventFieldsUnconverted "event-fields-unconverted"
                     "An event that is read through events.k8s.io lacks the fields that have \
                      another name in the core group."
+                OldEventsUnlisted "old-events-unlisted"
+                    "A list in events.k8s.io lacks the events of the core group."
                 FailedConversionsNotFound "failed-conversions-not-found"
                     "A read in a version that the conversion webhook cannot convert returns 404."
                 IncompleteConversionsAccepted "incomplete-conversions-accepted"

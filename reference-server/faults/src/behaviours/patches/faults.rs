@@ -45,6 +45,8 @@ macro_rules! rows {
                     "A JSON patch ignores tests of the resourceVersion."
                 JsonPatchAddsParents "json-patch-adds-parents"
                     "A JSON patch that adds below a missing object creates this object."
+                JsonPatchRemovesMissing "json-patch-removes-missing"
+                    "JSON patches pass over removals of missing members."
                 JsonPatchClampsIndexes "json-patch-clamps-indexes"
                     "A JSON patch that adds beyond the end of a list appends."
             }

@@ -44,6 +44,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::JsonPointerTildesKept => pointers(|text| text.replace("~0", "~00")),
         Fault::JsonPatchNotAtomic => not_atomic(),
         Fault::JsonPatchAddsParents => replaced(with_parents),
+        Fault::JsonPatchRemovesMissing => replaced(without_missing),
         Fault::JsonPatchClampsIndexes => replaced(clamped),
         _ => return None,
     })
@@ -134,6 +135,16 @@ fn with_parents(object: &Value, operation: &Value) -> Vec<Value> {
         place = Some(parent);
     }
     operations
+}
+
+/// Leaves out the removal of a member that does not exist.
+fn without_missing(object: &Value, operation: &Value) -> Vec<Value> {
+    let place = operation["path"].as_str().filter(|_| operation["op"] == "remove");
+    if place.is_some_and(|place| object.pointer(place).is_none()) {
+        Vec::new()
+    } else {
+        vec![operation.clone()]
+    }
 }
 
 /// Appends where an operation adds beyond the end of a list.

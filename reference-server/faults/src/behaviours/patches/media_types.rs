@@ -5,23 +5,24 @@ use http::{Method, StatusCode, header};
 use crate::behaviours::Fault;
 use crate::behaviours::support::failures::unsupported_media_type;
 use crate::behaviours::support::objects::everywhere;
-use crate::behaviours::support::requests::{MERGE_PATCH, is_apply, set_media_type};
+use crate::behaviours::support::requests::{
+    MERGE_PATCH, STRATEGIC_PATCH, is_apply, set_media_type,
+};
 use crate::exchange::Request;
 use crate::middleware::{Middleware, around, requests};
 
 pub(super) const JSON: &str = "application/json-patch+json";
-pub(super) const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
         Fault::MergePatchAsStrategic => requests(|request| {
             if is_patch(request, MERGE_PATCH) && !request.target().is_custom() {
-                set_media_type(request, STRATEGIC);
+                set_media_type(request, STRATEGIC_PATCH);
             }
         }),
         Fault::StrategicPatchAsMerge => requests(|request| {
-            if is_patch(request, STRATEGIC) {
+            if is_patch(request, STRATEGIC_PATCH) {
                 set_media_type(request, MERGE_PATCH);
             }
         }),

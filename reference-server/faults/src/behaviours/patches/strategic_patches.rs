@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::media_types::{STRATEGIC, is_patch};
+use super::media_types::is_patch;
 use crate::behaviours::Fault;
 use crate::behaviours::support::objects::everywhere;
+use crate::behaviours::support::requests::STRATEGIC_PATCH;
 use crate::exchange::Request;
 use crate::middleware::{Middleware, around, requests, uncompressed};
 
@@ -66,7 +67,7 @@ fn parts(fault: Fault) -> Option<Box<dyn Middleware>> {
 /// Edits strategic merge patches.
 fn edited(edit: impl Fn(&Request, &mut Value) + Send + Sync + 'static) -> Box<dyn Middleware> {
     requests(move |request| {
-        if is_patch(request, STRATEGIC) {
+        if is_patch(request, STRATEGIC_PATCH) {
             let copy = request.clone();
             request.edit_json(|patch| edit(&copy, patch));
         }
@@ -101,7 +102,7 @@ fn replace_list(list: Option<&mut Value>) {
 fn duplicates() -> Box<dyn Middleware> {
     around(|mut request, next| {
         Box::pin(async move {
-            if !is_patch(&request, STRATEGIC) {
+            if !is_patch(&request, STRATEGIC_PATCH) {
                 return next.send(request).await;
             }
             uncompressed(&mut request);

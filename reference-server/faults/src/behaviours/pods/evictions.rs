@@ -44,6 +44,11 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 });
             }
         }),
+        Fault::EvictionIgnoresDryRunOfTheQuery => requests(|request| {
+            if is_eviction(request) {
+                request.edit_query(|query| drop(query.remove("dryRun")));
+            }
+        }),
         Fault::EvictionEvictsNothing => requests(|request| {
             if is_eviction(request) {
                 request.edit_query(|query| query.set("dryRun", "All"));

@@ -16,6 +16,8 @@ macro_rules! rows {
                     "An eviction is accepted and changes nothing."
                 EvictionIgnoresPreconditions "eviction-ignores-preconditions"
                     "An eviction ignores the preconditions in its options."
+                EvictionIgnoresDryRunOfTheQuery "eviction-ignores-dry-run-of-the-query"
+                    "An eviction ignores dryRun in the query."
             }
             logs {
                 LogOptionsUnchecked "log-options-unchecked"

@@ -114,6 +114,16 @@ macro_rules! rows {
                 WritesIgnoreForm "writes-ignore-form"
                     "Writes return the whole object to clients that request PartialObjectMetadata \
                      or a Table."
+                StatusIgnoresForm "status-ignores-form"
+                    "The status subresource returns the whole object to clients that request \
+                     PartialObjectMetadata or a Table."
+                CreatesAndUpdatesReturnNoTables "creates-and-updates-return-no-tables"
+                    "POST and PUT return the object to clients that request a Table."
+                UnknownFormsIgnored "unknown-forms-ignored"
+                    "A request for an unknown form of the response returns the object."
+                AppliesIgnoreForm "applies-ignore-form"
+                    "Server-side apply returns the whole object to clients that request \
+                     PartialObjectMetadata or a Table."
                 DiscoveryNeverChanges "discovery-never-changes"
                     "Aggregated discovery returns 304 to each request with an ETag."
                 DiscoveryIgnoresEtags "discovery-ignores-etags"

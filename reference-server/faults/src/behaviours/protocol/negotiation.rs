@@ -4,6 +4,7 @@ use http::header::{self, HeaderValue};
 use http::{Method, StatusCode};
 
 use crate::behaviours::Fault;
+use crate::behaviours::support::requests::{is_apply, is_post_or_put};
 use crate::exchange::{Request, Response};
 use crate::headers::{self, entries, range};
 use crate::middleware::{Middleware, Next, around, only, requests, responses};
@@ -26,12 +27,6 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             |request| request.verb() == "list",
             around(|request, next| Box::pin(accept_ignored(request, next))),
         ),
-        Fault::DeletesReturnWholeObjects => {
-            whole_objects(|request| request.method == Method::DELETE)
-        }
-        Fault::WritesIgnoreForm => whole_objects(|request| {
-            matches!(request.method, Method::POST | Method::PUT | Method::PATCH)
-        }),
         Fault::DiscoveryNeverChanges => around(|request, next| {
             Box::pin(async move {
                 let conditional =
@@ -65,8 +60,32 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::ContentTypeIgnored => {
             around(|request, next| Box::pin(content_type_ignored(request, next)))
         }
-        _ => return encodings(fault),
+        _ => return forms(fault).or_else(|| encodings(fault)),
     })
+}
+
+/// Requests that get the whole object despite the form that they request.
+fn forms(fault: Fault) -> Option<Box<dyn Middleware>> {
+    let applies: fn(&Request) -> bool = match fault {
+        Fault::DeletesReturnWholeObjects => |request| request.method == Method::DELETE,
+        Fault::WritesIgnoreForm => {
+            |request| matches!(request.method, Method::POST | Method::PUT | Method::PATCH)
+        }
+        Fault::StatusIgnoresForm => |request| request.target().subresource == "status",
+        Fault::CreatesAndUpdatesReturnNoTables => {
+            |request| is_post_or_put(request) && request.header("accept").contains("as=Table")
+        }
+        Fault::UnknownFormsIgnored => |request| {
+            let accept = request.header("accept");
+            request.target().is_resource()
+                && !["as=Table", "as=PartialObjectMetadata"]
+                    .iter()
+                    .any(|form| accept.contains(form) && !accept.contains("v=v99"))
+        },
+        Fault::AppliesIgnoreForm => is_apply,
+        _ => return None,
+    };
+    Some(whole_objects(applies))
 }
 
 /// Requests whole objects where the client requests `PartialObjectMetadata` or a `Table`.

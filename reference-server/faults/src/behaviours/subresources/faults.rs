@@ -50,6 +50,8 @@ macro_rules! rows {
                     "Strategic merge patches of an object also write its status."
                 ApplyWritesStatus "apply-writes-status"
                     "A server-side apply to an object of a built-in kind also writes its status."
+                StatusJsonPatchesWriteSpec "status-json-patches-write-spec"
+                    "A JSON patch of the status also changes the spec."
                 StaleStatusPatchAccepted "stale-status-patch-accepted"
                     "Patches of the status with a stale resourceVersion are accepted."
             }
@@ -59,6 +61,8 @@ macro_rules! rows {
                      owners."
                 CustomStatusWritesMetadata "custom-status-writes-metadata"
                     "A PUT of the status of a custom resource stores its labels and annotations."
+                StatusAppliesWriteMetadata "status-applies-write-metadata"
+                    "An apply to the status of a custom resource stores its labels and annotations."
                 StatusOfAnotherUidAccepted "status-of-another-uid-accepted"
                     "A PUT of the status with the uid of another object is accepted."
             }

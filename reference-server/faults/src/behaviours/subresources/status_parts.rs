@@ -7,12 +7,11 @@ use serde_json::{Value, json};
 
 use crate::behaviours::Fault;
 use crate::behaviours::support::objects::remove_meta;
-use crate::behaviours::support::requests::{MERGE_PATCH, is_apply, is_update};
+use crate::behaviours::support::requests::{MERGE_PATCH, STRATEGIC_PATCH, is_apply, is_update};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests, uncompressed};
 
 const JSON_PATCH: &str = "application/json-patch+json";
-const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 
 /// A write to the status: the media type and the body.
 type Write = (&'static str, Value);
@@ -29,7 +28,9 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         },
         Fault::PatchesWriteStatus => |request| match request.media_type().as_str() {
             MERGE_PATCH => status_of(request).map(|status| (MERGE_PATCH, status)),
-            JSON_PATCH => operations_of(request).map(|operations| (JSON_PATCH, operations)),
+            JSON_PATCH => {
+                operations_of(request, "/status").map(|operations| (JSON_PATCH, operations))
+            }
             _ => None,
         },
         Fault::StrategicPatchesWriteStatus => |request| {
@@ -40,6 +41,9 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             let applies = is_apply(request) && !request.target().is_custom();
             status_of(request).filter(|_| applies).map(|status| (MERGE_PATCH, status))
         },
+        Fault::StatusJsonPatchesWriteSpec => {
+            return Some(around(|request, next| Box::pin(writing_spec(request, next))));
+        }
         Fault::StaleStatusPatchAccepted => {
             return Some(requests(|request| {
                 if request.method == Method::PATCH && request.target().subresource == "status" {
@@ -82,13 +86,28 @@ fn status_of(request: &Request) -> Option<Value> {
     body.get("status").map(|status| json!({ "status": status }))
 }
 
-/// The operations of a JSON patch that concern the status.
-fn operations_of(request: &Request) -> Option<Value> {
+/// Applies the operations of a JSON patch of the status that concern the spec, too.
+fn writing_spec(mut request: Request, next: Next<'_>) -> BoxFuture<'_, Response> {
+    async move {
+        let target = request.target();
+        let is_patch = target.subresource == "status" && request.media_type() == JSON_PATCH;
+        let operations = operations_of(&request, "/spec");
+        let Some(operations) = operations.filter(|_| is_patch && !request.is_dry_run()) else {
+            return next.send(request).await;
+        };
+        uncompressed(&mut request);
+        let path = target.object(&target.name);
+        next.server.as_admin(Method::PATCH, &path, Some((JSON_PATCH, &operations))).await;
+        next.send(request).await
+    }
+    .boxed()
+}
+
+/// The operations of a JSON patch that concern a part of the object.
+fn operations_of(request: &Request, part: &str) -> Option<Value> {
     let mut operations = request.json()?;
     let list = operations.as_array_mut()?;
-    list.retain(|operation| {
-        operation["path"].as_str().is_some_and(|path| path.starts_with("/status"))
-    });
+    list.retain(|operation| operation["path"].as_str().is_some_and(|path| path.starts_with(part)));
     (!list.is_empty()).then_some(operations)
 }
 
@@ -114,8 +133,11 @@ mod tests {
         ]);
         let request = Request::new(Method::PATCH, "/apis/a.b/v1/namespaces/n/cs/c");
         let status = request.clone().with_json(JSON_PATCH, &patch);
-        assert_eq!(operations_of(&status), Some(json!([{ "op": "remove", "path": "/status" }])));
+        assert_eq!(
+            operations_of(&status, "/status"),
+            Some(json!([{ "op": "remove", "path": "/status" }]))
+        );
         let other = request.with_json(JSON_PATCH, &json!([patch[0]]));
-        assert_eq!(operations_of(&other), None);
+        assert_eq!(operations_of(&other, "/status"), None);
     }
 }

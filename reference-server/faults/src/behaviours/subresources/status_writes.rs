@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::behaviours::Fault;
 use crate::behaviours::support::objects::remove_meta;
-use crate::behaviours::support::requests::{MERGE_PATCH, is_update};
+use crate::behaviours::support::requests::{MERGE_PATCH, is_apply, is_update};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
 
@@ -29,7 +29,11 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             })
         }),
         Fault::CustomStatusWritesMetadata => {
-            around(|request, next| Box::pin(with_metadata(request, next)))
+            let is_put = |request: &Request| request.method == Method::PUT;
+            around(move |request, next| Box::pin(with_metadata(request, next, is_put)))
+        }
+        Fault::StatusAppliesWriteMetadata => {
+            around(|request, next| Box::pin(with_metadata(request, next, is_apply)))
         }
         Fault::StatusOfAnotherUidAccepted => requests(|request| {
             if request.method == Method::PUT && request.target().subresource == "status" {
@@ -40,11 +44,15 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     })
 }
 
-/// Stores the labels and annotations that a PUT of the status sends.
-async fn with_metadata(request: Request, next: Next<'_>) -> Response {
+/// Stores the labels and annotations that some writes of the status send.
+async fn with_metadata(
+    request: Request,
+    next: Next<'_>,
+    applies: fn(&Request) -> bool,
+) -> Response {
     let target = request.target();
     let response = next.send(request.clone()).await;
-    if request.method != Method::PUT
+    if !applies(&request)
         || target.subresource != "status"
         || !target.is_custom()
         || response.status != StatusCode::OK
@@ -54,9 +62,13 @@ async fn with_metadata(request: Request, next: Next<'_>) -> Response {
     }
     let sent = request.json().unwrap_or_default();
     let metadata = &sent["metadata"];
-    let patch = json!({
-        "metadata": { "labels": metadata["labels"], "annotations": metadata["annotations"] },
-    });
+    let mut patch = json!({ "metadata": {} });
+    for field in ["labels", "annotations"] {
+        // An apply without a field leaves it unchanged.
+        if metadata[field].is_object() || !is_apply(&request) {
+            patch["metadata"][field] = metadata[field].clone();
+        }
+    }
     let object = target.object(&target.name);
     next.server.as_admin(Method::PATCH, &object, Some((MERGE_PATCH, &patch))).await;
     next.send(request.by_same_client(Method::GET, &request.path)).await

@@ -11,6 +11,7 @@ use crate::middleware::{Middleware, requests};
 const REVIEWS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
 pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
+pub(crate) const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 
 /// Returns whether a request creates an object that the server stores.
 pub(crate) fn is_create(request: &Request) -> bool {

@@ -1,12 +1,14 @@
 //! Rules of built-in kinds that the server does not enforce, and bodies that it should not accept.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use http::{HeaderValue, Method, header};
 use serde_json::{Map, Value};
 
 use crate::behaviours::Fault;
 use crate::behaviours::support::causes::{field, ignoring};
 use crate::behaviours::support::objects::remove;
-use crate::behaviours::support::requests::{is_create, is_update};
+use crate::behaviours::support::requests::{is_create, is_post_or_put, is_update, rewrite};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, only, requests, responses};
 
@@ -70,6 +72,20 @@ fn bodies(fault: Fault) -> Option<Box<dyn Middleware>> {
                 response.edit_value(|secret| secret["stringData"] = texts.clone());
             }
         }),
+        Fault::BinaryDataUnchecked => requests(|request| {
+            let field = match request.target() {
+                target if target.is_core("secrets") => "data",
+                target if target.is_core("configmaps") => "binaryData",
+                _ => return,
+            };
+            if is_post_or_put(request) {
+                rewrite(request, |object| {
+                    if let Some(data) = object.get_mut(field).and_then(Value::as_object_mut) {
+                        encode(data);
+                    }
+                });
+            }
+        }),
         Fault::BytesAfterDocumentIgnored => requests(|request| {
             if is_create(request) && !request.media_type().ends_with("yaml") {
                 let mut documents =
@@ -88,6 +104,15 @@ fn bodies(fault: Fault) -> Option<Box<dyn Middleware>> {
         }),
         _ => return None,
     })
+}
+
+/// Encodes the values of a map that are not base64.
+fn encode(data: &mut Map<String, Value>) {
+    for value in data.values_mut() {
+        if let Some(text) = value.as_str().filter(|text| BASE64_STANDARD.decode(text).is_err()) {
+            *value = BASE64_STANDARD.encode(text).into();
+        }
+    }
 }
 
 /// Removes the keys of the data, old or new, from the `stringData` of a secret.

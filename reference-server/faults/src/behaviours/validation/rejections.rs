@@ -41,6 +41,7 @@ fn ignored_values(fault: Fault) -> Option<Ignores> {
                 _ => false,
             })
         },
+        Fault::BooleansUnchecked => |_, cause| wanted_type(cause) == Some("boolean"),
         Fault::WrongTypesAccepted => |_, cause| wanted_type(cause).is_some_and(is_json_type),
         Fault::IntOrStringUnchecked => {
             |_, cause| wanted_type(cause).is_some_and(|name| name.contains("integer,"))

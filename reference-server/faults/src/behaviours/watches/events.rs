@@ -96,6 +96,11 @@ fn changed(fault: Fault) -> Option<Box<dyn Middleware>> {
                 remove_meta(&mut event["object"], "annotations");
             }
         }),
+        Fault::DeletionsLoseTheirTimestamp => each(|event| {
+            if event["type"] == "DELETED" {
+                remove_meta(&mut event["object"], "deletionTimestamp");
+            }
+        }),
         Fault::InitialEventsWithoutManagedFields => events(|request| {
             let mut is_initial = request.query().flag("sendInitialEvents");
             move |mut event| {

@@ -62,6 +62,14 @@ fn parts_of_selections(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::WatchesApplyOneSelector => {
             ignoring_fields(|request, _| request.query().get("labelSelector").is_some())
         }
+        Fault::InitialEventsIgnoreFields => ignoring_fields(|request, _| {
+            request.query().get("sendInitialEvents").is_some_and(|value| value == "true")
+        }),
+        Fault::UnversionedWatchesIgnoreFields => ignoring_fields(|request, _| {
+            let query = request.query();
+            query.get("resourceVersion").is_none_or(str::is_empty)
+                && query.get("sendInitialEvents").is_none()
+        }),
         Fault::WatchIgnoresTheNode => ignoring_fields(|_, fields| fields.contains("spec.nodeName")),
         Fault::WatchesIgnoreNegatedFields => ignoring_fields(|_, fields| fields.contains("!=")),
         Fault::SelectableFieldsOfListsOnly => ignoring_fields(|request, fields| {

@@ -6,7 +6,7 @@ use serde_json::{Number, Value};
 
 use crate::behaviours::Fault;
 use crate::behaviours::support::failures::unsupported_media_type;
-use crate::behaviours::support::requests::is_post_or_put;
+use crate::behaviours::support::requests::{is_create, is_post_or_put, rewrite};
 use crate::behaviours::support::served;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
@@ -15,6 +15,8 @@ use crate::middleware::{Middleware, Next, around, requests};
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
         Fault::KindNotChecked => around(|request, next| Box::pin(kind_not_checked(request, next))),
+        Fault::ListsCreateTheirItems => requests(create_first_item),
+        Fault::VersionsOfTheGroupUnchecked => requests(fix_version),
         Fault::ApiVersionNotChecked => requests(|request| {
             let target = request.target();
             if is_whole_object(request) && target.is_resource() {
@@ -59,6 +61,32 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }),
         _ => return None,
     })
+}
+
+/// Replaces a list in a create by its first item.
+fn create_first_item(request: &mut Request) {
+    if is_create(request) {
+        rewrite(request, |body| {
+            let first = body["items"].as_array().and_then(|items| items.first()).cloned();
+            if let Some(first) = first {
+                *body = first;
+            }
+        });
+    }
+}
+
+/// Replaces the version in a body, if its group is that of the path.
+fn fix_version(request: &mut Request) {
+    let target = request.target();
+    if is_post_or_put(request) && target.is_resource() {
+        rewrite(request, |body| {
+            let sent = body["apiVersion"].as_str().unwrap_or_default();
+            let group = sent.rsplit_once('/').map_or("", |(group, _)| group);
+            if !sent.is_empty() && group == target.group {
+                body["apiVersion"] = target.api_version().into();
+            }
+        });
+    }
 }
 
 /// Returns whether the body is an object of the resource in the path, not that of a subresource.

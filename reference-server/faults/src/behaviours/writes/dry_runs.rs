@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::behaviours::Fault;
 use crate::behaviours::support::objects::{is_deleting, meta, remove, remove_meta};
-use crate::behaviours::support::requests::{is_create, is_update};
+use crate::behaviours::support::requests::{STRATEGIC_PATCH, is_apply, is_create, is_update};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests, uncompressed};
 
@@ -14,17 +14,6 @@ const DRY_RUN: &str = "dryRun";
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
-        Fault::DryRunOfJsonPatchesPersists => {
-            persisting(|request| request.media_type() == "application/json-patch+json")
-        }
-        Fault::StatusDryRunPersists => persisting(|request| writes(request, "status")),
-        Fault::ScaleDryRunPersists => persisting(|request| writes(request, "scale")),
-        Fault::DryRunValuesOfUpdatesUnchecked => {
-            persisting(|request| is_update(request) && has_unknown_value(request))
-        }
-        Fault::DryRunValuesOfDeletionsUnchecked => {
-            persisting(|request| request.method == Method::DELETE && has_unknown_value(request))
-        }
         Fault::DryRunDeletionsIgnorePreconditions => requests(|request| {
             if request.method == Method::DELETE && request.is_dry_run() {
                 request.edit_json(|options| drop(remove(options, "preconditions")));
@@ -59,8 +48,48 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 response
             })
         }),
-        _ => return None,
+        _ => return stored(fault),
     })
+}
+
+/// Dry runs that are stored.
+fn stored(fault: Fault) -> Option<Box<dyn Middleware>> {
+    let concerns: fn(&Request) -> bool = match fault {
+        Fault::DryRunOfJsonPatchesPersists => {
+            |request| request.media_type() == "application/json-patch+json"
+        }
+        Fault::DryRunOfStrategicPatchesPersists => {
+            |request| request.media_type() == STRATEGIC_PATCH
+        }
+        Fault::DryRunOfDefinitionsPersists => {
+            |request| is_create(request) && request.target().resource == "customresourcedefinitions"
+        }
+        Fault::DryRunOfBindingsPersists => {
+            |request| is_create(request) && request.target().group == "rbac.authorization.k8s.io"
+        }
+        Fault::DryRunOfNamespacesPersists => {
+            |request| is_create(request) && request.target().is_core("namespaces")
+        }
+        Fault::DryRunBinds => {
+            |request| request.method == Method::POST && request.target().subresource == "binding"
+        }
+        Fault::StatusDryRunPersists => |request| writes(request, "status"),
+        Fault::StatusApplyDryRunPersists => {
+            |request| writes(request, "status") && is_apply(request)
+        }
+        Fault::ScaleDryRunPersists => |request| writes(request, "scale"),
+        Fault::ApprovalDryRunPersists => |request| writes(request, "approval"),
+        Fault::EphemeralContainerDryRunPersists => |request| writes(request, "ephemeralcontainers"),
+        Fault::FinalizeDryRunPersists => |request| writes(request, "finalize"),
+        Fault::DryRunValuesOfUpdatesUnchecked => {
+            |request| is_update(request) && has_unknown_value(request)
+        }
+        Fault::DryRunValuesOfDeletionsUnchecked => {
+            |request| request.method == Method::DELETE && has_unknown_value(request)
+        }
+        _ => return None,
+    };
+    Some(persisting(concerns))
 }
 
 /// Removes the dry run from some requests.

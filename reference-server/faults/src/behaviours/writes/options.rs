@@ -3,7 +3,7 @@
 use http::{HeaderMap, Method, StatusCode, header};
 
 use crate::behaviours::Fault;
-use crate::behaviours::support::requests::is_apply;
+use crate::behaviours::support::requests::{STRATEGIC_PATCH, is_apply};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
 
@@ -69,6 +69,9 @@ fn mode(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::PatchesNotStrict => |request, value| {
             (request.method == Method::PATCH && !is_apply(request) && is_valid(value))
                 .then_some("Ignore")
+        },
+        Fault::StrategicPatchesNotStrict => |request, value| {
+            (request.media_type() == STRATEGIC_PATCH && is_valid(value)).then_some("Ignore")
         },
         _ => return None,
     };

@@ -7,9 +7,10 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::behaviours::Fault;
-use crate::behaviours::support::objects::everywhere;
+use crate::behaviours::support::objects::{everywhere, remove};
+use crate::behaviours::support::requests::{is_create, rewrite};
 use crate::behaviours::support::served::schema_of;
-use crate::middleware::{Middleware, around, edit_objects, objects, uncompressed};
+use crate::middleware::{Middleware, around, edit_objects, objects, requests, uncompressed};
 use crate::patch;
 
 /// The middleware of a fault of this file.
@@ -39,7 +40,31 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }
         Fault::DefaultsOverrideValues => defaults_win(),
         Fault::IntOrStringAsText => numbers_as_text(),
+        Fault::OtherOwnersForgotten => owners_of_creates(|owners| {
+            if owners.iter().any(|owner| owner["controller"] == true) {
+                owners.retain(|owner| owner["controller"] == true);
+            }
+        }),
+        Fault::BlockingOwnersForgotten => owners_of_creates(|owners| {
+            for owner in owners {
+                remove(owner, "blockOwnerDeletion");
+            }
+        }),
         _ => return None,
+    })
+}
+
+/// Edits the owner references in the bodies of creates.
+fn owners_of_creates(edit: fn(&mut Vec<Value>)) -> Box<dyn Middleware> {
+    requests(move |request| {
+        if is_create(request) {
+            rewrite(request, |object| {
+                let owners = object.pointer_mut("/metadata/ownerReferences");
+                if let Some(owners) = owners.and_then(Value::as_array_mut) {
+                    edit(owners);
+                }
+            });
+        }
     })
 }
 
