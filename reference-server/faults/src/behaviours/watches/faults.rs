@@ -89,6 +89,8 @@ macro_rules! rows {
                     "A watch with sendInitialEvents ignores its field selector."
                 UnversionedWatchesIgnoreFields "unversioned-watches-ignore-fields"
                     "A watch without a version ignores its field selector."
+                WatchesNeedNegatedKeys "watches-need-negated-keys"
+                    "A watch with a negated requirement drops objects without the label."
                 RejectedWatchIsUpgraded "rejected-watch-is-upgraded"
                     "A watch over WebSocket with a malformed selector is upgraded and sends the \
                      error as an event."

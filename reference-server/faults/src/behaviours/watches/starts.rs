@@ -75,6 +75,11 @@ fn parts_of_selections(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::SelectableFieldsOfListsOnly => ignoring_fields(|request, fields| {
             fields.starts_with("spec.") && request.target().is_custom()
         }),
+        Fault::WatchesNeedNegatedKeys => requests(|request| {
+            if request.is_watch() {
+                request.edit_query(need_negated_keys);
+            }
+        }),
         Fault::WatchIgnoresForm => requests(|request| {
             if request.is_watch() {
                 request
@@ -133,6 +138,21 @@ fn ignoring_fields(applies: fn(&Request, &str) -> bool) -> Box<dyn Middleware> {
             without_selectors(request, next, ignored).await
         })
     })
+}
+
+/// Adds a requirement that each key of a negated requirement exists.
+fn need_negated_keys(query: &mut Query) {
+    let Some(mut selector) = query.get("labelSelector").map(str::to_owned) else { return };
+    let keys: Vec<String> = selector
+        .split(',')
+        .filter_map(|part| part.split_once("!=").or_else(|| part.split_once(" notin ")))
+        .map(|(key, _)| key.trim().to_owned())
+        .collect();
+    for key in keys {
+        selector.push(',');
+        selector.push_str(&key);
+    }
+    query.set("labelSelector", selector);
 }
 
 /// Removes selectors that the server accepts.
