@@ -71,10 +71,11 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }),
         Fault::OldEventsUnlisted => documents(|request, list| {
             let target = request.target();
-            if request.verb() == "list" && target.group == "events.k8s.io" {
-                if let Some(events) = list.get_mut("items").and_then(Value::as_array_mut) {
-                    events.retain(|event| event["eventTime"].is_string());
-                }
+            if request.verb() == "list"
+                && target.group == "events.k8s.io"
+                && let Some(events) = list.get_mut("items").and_then(Value::as_array_mut)
+            {
+                events.retain(|event| event["eventTime"].is_string());
             }
         }),
         _ => return None,
