@@ -15,10 +15,17 @@ const NOT_OBJECTS: [&str; 6] = [
     "APIGroupDiscoveryList",
 ];
 
+pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
 /// The media type of a body, without parameters, in lower case.
 pub(crate) fn media_type(headers: &HeaderMap) -> String {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// Reports whether a body is protobuf. A newline does not end its events.
+pub(crate) fn is_protobuf(headers: &HeaderMap) -> bool {
+    media_type(headers) == PROTOBUF
 }
 
 /// Reads a body as JSON, or as YAML where its media type says so.

@@ -268,6 +268,7 @@ pub(crate) fn edit_events(
         Err(_) => vec![text],
     };
     match response.body {
+        Body::Stream(_) if document::is_protobuf(&response.headers) => {}
         Body::Upgraded(_) => frames::edit_messages(response, edit_text),
         _ => edit_lines(response, edit_text),
     }
@@ -309,7 +310,11 @@ fn lines(
             }
             match chunks.next().await {
                 Some(chunk) => rest.extend_from_slice(&chunk),
-                None => return None,
+                None if rest.is_empty() => return None,
+                None => {
+                    let last = edit(rest.split().freeze()).concat();
+                    return Some((last.into(), (stream::empty().boxed(), rest, edit)));
+                }
             }
         }
     })
@@ -318,10 +323,24 @@ fn lines(
 
 #[cfg(test)]
 mod tests {
-    use http::{HeaderMap, StatusCode};
+    use http::{HeaderMap, HeaderValue, StatusCode};
     use serde_json::json;
 
     use super::*;
+
+    #[tokio::test]
+    async fn events_in_protobuf_and_unfinished_lines_are_kept() {
+        let protobuf = HeaderValue::from_static("application/vnd.kubernetes.protobuf;stream=watch");
+        let binary = HeaderMap::from_iter([(header::CONTENT_TYPE, protobuf)]);
+        for headers in [binary, HeaderMap::new()] {
+            let chunks = [&b"\0\n\0"[..], b"\n", b"rest"].map(Bytes::from_static);
+            let body = Body::Stream(stream::iter(chunks).boxed());
+            let mut response = Response { status: StatusCode::OK, headers, body };
+            edit_events(&mut response, |event| vec![event]);
+            let Body::Stream(stream) = response.body else { panic!("the body is no stream") };
+            assert_eq!(stream.collect::<Vec<_>>().await.concat(), b"\0\n\0\nrest");
+        }
+    }
 
     #[tokio::test]
     async fn events_are_edited_across_the_borders_of_chunks() {

@@ -78,7 +78,11 @@ impl VariationMiddleware {
         };
         match &mut response.body {
             Body::Whole(_) => self.change(&mut response, &preferences, &mut random),
-            Body::Stream(chunks) if preferences.watch && response.status == StatusCode::OK => {
+            Body::Stream(chunks)
+                if preferences.watch
+                    && response.status == StatusCode::OK
+                    && !document::is_protobuf(&response.headers) =>
+            {
                 let server = mem::replace(chunks, stream::empty().boxed());
                 let rewriter = self.rewriter.clone();
                 let query = &preferences.query;

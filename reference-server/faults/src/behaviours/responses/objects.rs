@@ -7,14 +7,13 @@ use serde_json::{Value, json};
 use crate::behaviours::Fault;
 use crate::behaviours::support::objects::{everywhere, is_deleting, meta, remove, remove_meta};
 use crate::behaviours::support::requests::{is_get, rewrite};
+use crate::document::PROTOBUF;
 use crate::exchange::{Request, Response};
 use crate::middleware::{
     Middleware, Next, around, edit_objects, objects, requests, responses, uncompressed,
 };
 
 const PARTIAL: &str = "PartialObjectMetadata";
-
-const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {

@@ -5,12 +5,12 @@ use futures_util::stream::StreamExt as _;
 use http::header::{self, HeaderValue};
 
 use crate::behaviours::Fault;
+use crate::document::PROTOBUF;
 use crate::exchange::{Body, Request, Response};
 use crate::middleware::{Middleware, around, requests};
 
 /// The start of each envelope.
 const MAGIC: &[u8] = b"k8s\0";
-const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
