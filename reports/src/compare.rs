@@ -223,7 +223,7 @@ pub fn diff(before: &Document, after: &Document) -> Changes {
     Changes { changes: changed.collect(), selections }
 }
 
-/// Returns what the runs selected, if both reports say it and they differ.
+/// Returns the selections of the runs, if both reports contain them and they differ.
 fn different_selections(before: &Head, after: &Head) -> Option<(String, String)> {
     let of = |head: &Head| {
         let shard = head.shard.map(|part| format!("--shard {}/{}", part.index, part.count));

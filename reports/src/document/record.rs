@@ -52,8 +52,8 @@ pub struct Record {
     /// The entry of the list of known failures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<Known>,
-    /// The requests and responses. JSON reports keep those that decided the example of a cause; a
-    /// trace contains all of them.
+    /// The requests and responses. A JSON report contains only those that decided the example of a
+    /// cause. A trace contains all requests and responses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exchanges: Vec<ExchangeRecord>,
 }

@@ -40,7 +40,7 @@ pub(super) async fn second_user(
     }
 }
 
-/// Returns the name of the user if the server says that both credentials belong to one.
+/// Returns the name of the user if both credentials belong to the same user.
 async fn user_of_both(requester: &Requester<'_>, options: &ProbeOptions<'_>) -> Option<String> {
     let reviews = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     if !options.may_send("POST", reviews) {

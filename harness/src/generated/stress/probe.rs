@@ -30,7 +30,7 @@ pub(super) async fn unsupported(workload: &Arc<Workload>) -> Result<Vec<LeftOut>
             Outcome::Object(state) => known = state,
             Outcome::Deleted(_) => {
                 must_go_at_once(workload, &name).await?;
-                // Where the object is still there, the checks judge the response.
+                // If the object still exists, the create fails. The checks then judge the delete.
                 known = create(workload, &mut worker).await.unwrap_or(known);
             }
             Outcome::Rejected(..) | Outcome::Listed(..) | Outcome::Unknown(_) => {}
