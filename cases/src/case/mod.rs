@@ -73,13 +73,18 @@ pub struct Case {
 impl Case {
     /// The part of the id before the slash.
     pub fn area(&self) -> &str {
-        self.id.split_once('/').map_or(self.id.as_str(), |(area, _)| area)
+        area_of(&self.id)
     }
 
     /// Returns whether an edition judges any check of the case.
     pub fn is_judged_by(&self, edition: Edition) -> bool {
         self.editions.contains(&edition)
     }
+}
+
+/// Returns the part of an id before the slash.
+pub fn area_of(id: &str) -> &str {
+    id.split_once('/').map_or(id, |(area, _)| area)
 }
 
 /// How strongly the conventions ask for something.

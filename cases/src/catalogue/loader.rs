@@ -8,7 +8,7 @@ use super::parallel;
 use super::{BREAKAGE, Catalogue, FRAGMENTS, HISTORY, LoadError, PROFILES, REQUIREMENTS, SUBJECTS};
 use crate::case::{Case, Prerequisite, ResourceName};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::lower::{self, Fragment, Known};
+use crate::lower::{self, Fragment, Known, Programs};
 use crate::profile::{Profiles, RawProfiles};
 use crate::raw::{RawCase, RawFragment};
 use crate::requirements::{Breakage, RawBreakage, Requirement, Requirements};
@@ -21,13 +21,25 @@ use crate::yaml::{Located, Source};
 #[derive(Clone, Debug)]
 pub struct Loader {
     files: Files,
+    /// The paths of cases that are not read.
+    left_out: BTreeSet<String>,
     faults: Option<BTreeSet<String>>,
 }
 
 impl Loader {
     /// Starts with the files that the program carries.
     pub fn embedded() -> Self {
-        Self { files: Files::embedded(), faults: None }
+        Self { files: Files::embedded(), left_out: BTreeSet::new(), faults: None }
+    }
+
+    /// Reads only the cases whose ids `takes` accepts; those that are added later are always read.
+    /// [`Catalogue::ids`] names them all, and the digest covers them all.
+    #[must_use]
+    pub fn only(mut self, takes: impl Fn(&str) -> bool) -> Self {
+        let paths = self.files.iter().map(|(path, _)| path).filter(|path| is_case(path));
+        let rejected = paths.filter(|path| case_id(path).is_ok_and(|id| !takes(id)));
+        self.left_out = rejected.map(str::to_owned).collect();
+        self
     }
 
     /// Starts with the files that the program carries, except for cases and faults.
@@ -47,6 +59,7 @@ impl Loader {
     #[must_use]
     pub fn file(mut self, path: &str, name: &str, text: &str) -> Self {
         self.files.replace(path, Source::new(name, text));
+        self.left_out.remove(path);
         self
     }
 
@@ -56,6 +69,7 @@ impl Loader {
         let mut found = 0;
         read_directory(directory, "", &mut |path, name, text| {
             found += 1;
+            self.left_out.remove(&path);
             let source = Source::new(name, text);
             if [REQUIREMENTS, HISTORY, PROFILES].contains(&path.as_str()) {
                 self.files.add(&path, source);
@@ -79,6 +93,10 @@ impl Loader {
     /// Reads all files and reports everything that is wrong in any of them.
     pub fn load(self) -> Result<Catalogue, Diagnostics> {
         let mut read = Read::of(&self.files);
+        let paths = read.cases.iter().map(|(path, _)| *path);
+        let mut ids: Vec<String> =
+            paths.filter_map(|path| case_id(path).ok()).map(str::to_owned).collect();
+        read.cases.retain(|(path, _)| !self.left_out.contains(*path));
         if read.is_nameless {
             // Without requirements and subjects, every name in a case would be reported as unknown.
             let shapes = parallel::map(&read.cases, |(path, source)| read_case(path, source).err());
@@ -91,12 +109,14 @@ impl Loader {
         let resources: BTreeSet<ResourceName> =
             subjects.iter().map(|subject| subject.name.clone()).collect();
         let faults = self.faults.as_ref();
+        let programs = Programs::default();
         let known = Known {
             catalogue: &requirements,
             fragments: &fragments,
             resources: &resources,
             history: &history,
             faults,
+            programs: &programs,
         };
         // Each file is lowered as soon as it is read, so that few raw forms are in memory.
         let lowered =
@@ -122,6 +142,7 @@ impl Loader {
             return Err(errors);
         }
         cases.sort_by(|a, b| a.id.cmp(&b.id));
+        ids.sort_unstable();
         subjects.sort_by(|a, b| a.name.cmp(&b.name));
         let digest = self.files.digest();
         let requirements_file = self.files.last(REQUIREMENTS).cloned();
@@ -131,6 +152,7 @@ impl Loader {
             .collect();
         Ok(Catalogue {
             cases,
+            ids,
             requirements,
             subjects,
             fragments,

@@ -139,7 +139,7 @@ impl<'a> Lowering<'a> {
             self.error(&scalar.whole(), "invalid-cel", message);
             return None;
         }
-        let program = match cel::Program::compile(&text.value) {
+        let program = match self.known.programs.compile(&text.value) {
             Ok(program) => program,
             Err(errors) => {
                 // The parser recovers badly: what it finds after its first error is mostly noise.
@@ -166,7 +166,7 @@ impl<'a> Lowering<'a> {
                     .suggest_from(name, FUNCTIONS.iter().map(|(known, _)| *known));
             }
         }
-        Some(Parsed { source, text: text.clone(), program: Arc::new(program), names })
+        Some(Parsed { source, text: text.clone(), program, names })
     }
 
     /// Checks every name in an expression, and in the named expressions that it uses, at this point

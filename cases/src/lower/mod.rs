@@ -15,6 +15,7 @@ mod level;
 mod message;
 mod names;
 pub(crate) mod pattern;
+mod programs;
 mod request;
 mod scope;
 mod send;
@@ -40,13 +41,14 @@ use crate::template::JsonTemplate;
 use crate::yaml::{Located, Source};
 pub(crate) use fragment::Fragment;
 use lets::Definition;
+pub(crate) use programs::Programs;
 use scope::Scopes;
 use stream::Shape;
 
 /// The word that adds the subjects of the user to named ones.
 const OF_USER: &str = "user";
 
-/// The names that a case can use.
+/// What a case can use: names, and expressions that others use too.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known<'a> {
     pub(crate) catalogue: &'a Requirements,
@@ -56,6 +58,8 @@ pub(crate) struct Known<'a> {
     pub(crate) history: &'a [Exemption],
     /// `None`: faults are not checked.
     pub(crate) faults: Option<&'a BTreeSet<String>>,
+    /// Expressions of this case and of others.
+    pub(crate) programs: &'a Programs,
 }
 
 /// Checks a case that has the right shape.

@@ -29,6 +29,27 @@ fn all_files_are_valid() {
 }
 
 #[test]
+fn cases_that_are_left_out_keep_their_ids() {
+    let all = embedded();
+    let id = "create/taken-name-rejected";
+    let path = format!("{id}.yaml");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(&path);
+    let text = std::fs::read_to_string(file).expect("a case");
+    let loaders = [
+        Loader::embedded().only(|other| other == id),
+        // A file that is added later is read.
+        Loader::embedded().only(|_| false).file(&path, &format!("cases/data/{path}"), &text),
+    ];
+    for loader in loaders {
+        let few = loader.load().unwrap_or_else(|errors| panic!("{errors}"));
+        assert_eq!(few.cases.iter().map(|case| case.id.as_str()).collect::<Vec<_>>(), [id]);
+        assert_eq!(few.ids, all.ids);
+        assert_eq!(few.digest(), all.digest());
+    }
+    assert!(all.ids.is_sorted() && all.ids.len() == all.cases.len());
+}
+
+#[test]
 fn every_requirement_has_a_case_or_a_reason() {
     let catalogue = embedded();
     if bless::is_asked_for() {

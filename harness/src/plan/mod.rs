@@ -163,7 +163,7 @@ pub async fn plan(
     client: &Client,
     options: &RunOptions,
 ) -> Result<Plan, PlanError> {
-    options.selection.check(&catalogue.cases)?;
+    options.selection.check(&catalogue.ids)?;
     let cases: Vec<&Case> = catalogue
         .cases
         .iter()

@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use globset::{Glob, GlobMatcher};
 use kubeproof_cases::Profile;
-use kubeproof_cases::case::{Case, Level};
+use kubeproof_cases::case::{Case, Level, area_of};
 use serde::Deserialize;
 
 use super::notation;
@@ -107,34 +107,37 @@ fn instead_of(option: &str, area: &str) -> String {
 }
 
 impl Selection {
-    /// Returns an error for patterns and areas without a case.
-    pub fn check(&self, cases: &[Case]) -> Result<(), SelectionError> {
+    /// Returns an error for patterns and areas that match none of the ids of cases.
+    pub fn check(&self, ids: &[String]) -> Result<(), SelectionError> {
         for (what, patterns) in [("--only", &self.only), ("--skip", &self.skip)] {
             for pattern in patterns {
-                pattern.check(what, cases.iter().map(|case| case.id.as_str()))?;
+                pattern.check(what, ids.iter().map(String::as_str))?;
             }
         }
-        for area in &self.areas {
-            if !cases.iter().any(|case| case.area() == area) {
-                let areas: BTreeSet<&str> = cases.iter().map(Case::area).collect();
-                return Err(no_match("--area", area, areas.into_iter()));
-            }
+        let areas: BTreeSet<&str> = ids.iter().map(|id| area_of(id)).collect();
+        match self.areas.iter().find(|area| !areas.contains(area.as_str())) {
+            Some(area) => Err(no_match("--area", area, areas.into_iter())),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Reports whether the case may run on some subject.
     pub fn takes_case(&self, case: &Case) -> bool {
-        (self.only.is_empty() || self.only.iter().any(|pattern| pattern.may_match_case(&case.id)))
-            && !self.skip.iter().any(|pattern| pattern.matches_case(&case.id))
-            && (self.areas.is_empty() || self.areas.iter().any(|area| area == case.area()))
+        self.takes_id(&case.id)
             && (self.profiles.is_empty()
                 || case.profile.is_some_and(|profile| self.profiles.contains(&profile)))
             && self.level.is_none_or(|level| case.level >= level)
+    }
+
+    /// Reports whether a case with this id may run, as far as the id decides.
+    pub fn takes_id(&self, id: &str) -> bool {
+        (self.only.is_empty() || self.only.iter().any(|pattern| pattern.may_match_case(id)))
+            && !self.skip.iter().any(|pattern| pattern.matches_case(id))
+            && (self.areas.is_empty() || self.areas.iter().any(|area| area == area_of(id)))
             && self
                 .rerun
                 .as_ref()
-                .is_none_or(|rerun| rerun.results.iter().any(|(id, _)| *id == case.id))
+                .is_none_or(|rerun| rerun.results.iter().any(|(other, _)| other == id))
     }
 
     /// Reports whether the case runs on all its subjects in this run.

@@ -14,9 +14,9 @@ use crate::exit_code::Exit;
 use crate::table;
 
 pub(super) fn list(list: &high::List, out: &mut dyn Write) -> Result<Exit, Error> {
-    let catalogue = list.catalogue.load()?;
     let high::CaseSelection { selection, edition } = &list.cases;
-    selection.check(&catalogue.cases)?;
+    let catalogue = list.catalogue.load_for(selection)?;
+    selection.check(&catalogue.ids)?;
     let cases: Vec<&Case> = catalogue
         .cases
         .iter()

@@ -52,16 +52,11 @@ fn capabilities_and_variations_are_explained() {
 
 #[test]
 fn cases_requirements_profiles_and_faults_are_explained() {
-    let cases = json(&["list", "--json"]);
     let case = kubeproof(&["explain", "watch/resumes-from-every-version"]).with(0).stdout;
     for expected in
         ["Why it matters:", "watch.no-missed-mutations (must", "Steps:", "for each version of"]
     {
         assert!(case.contains(expected), "{expected:?} is not in\n{case}");
-    }
-    for case in cases.as_array().expect("a list").iter().step_by(50) {
-        let id = case["id"].as_str().expect("an id");
-        assert!(kubeproof(&["explain", "--no-example", id]).with(0).stdout.starts_with(id));
     }
     let requirement = kubeproof(&["explain", "watch.no-missed-mutations"]).with(0).stdout;
     assert!(requirement.contains("watch/resumes-from-every-version"), "{requirement}");

@@ -83,7 +83,8 @@ fn encoded_canaries_are_found() {
     }
 }
 
-/// The cases list and watch Secrets and send tokens as subprotocols. The faults return tokens.
+/// The cases list and watch Secrets, as their subject or without one, and send tokens as
+/// subprotocols. The faults return tokens.
 #[test]
 fn tokens_and_secrets_are_hidden() {
     let faults = [
@@ -96,9 +97,11 @@ fn tokens_and_secrets_are_hidden() {
     create_foreign_objects(&server);
     let password = BASE64_STANDARD.encode(SECRET);
     let cases = [
-        "list/*",
-        "watch/*",
-        "create/*",
+        "list/*@secrets.v1",
+        "list/*@",
+        "watch/*@secrets.v1",
+        "watch/*@",
+        "create/*@secrets.v1",
         "patch/*@secrets.v1",
         "exec/token-*",
         "proxy/*",

@@ -6,6 +6,10 @@ fn selection(only: &[&str], skip: &[&str]) -> Selection {
     Selection { only: patterns(only), skip: patterns(skip), ..Selection::default() }
 }
 
+fn ids(ids: &[&str]) -> Vec<String> {
+    ids.iter().map(|id| (*id).to_owned()).collect()
+}
+
 #[test]
 fn patterns_reach_ids_and_subjects() {
     let selection = selection(&["watch/*@secrets.v1", "*bookmark*"], &["watch/old"]);
@@ -37,17 +41,17 @@ fn a_whole_case_runs_on_all_subjects() {
 
 #[test]
 fn a_pattern_without_a_match_names_the_nearest_id() {
-    let cases = [case("create/name-taken"), case("watch/bookmarks")];
-    let error = selection(&["create/name-token"], &[]).check(&cases).unwrap_err();
+    let ids = ids(&["create/name-taken", "watch/bookmarks"]);
+    let error = selection(&["create/name-token"], &[]).check(&ids).unwrap_err();
     assert_eq!(
         error.to_string(),
         "--only \"create/name-token\" matches nothing; did you mean \"create/name-taken\"?"
     );
-    let error = selection(&[], &["bookmark"]).check(&cases).unwrap_err();
+    let error = selection(&[], &["bookmark"]).check(&ids).unwrap_err();
     assert!(error.to_string().ends_with("did you mean \"watch/bookmarks\"?"), "{error}");
-    selection(&["watch/*@nothing.v1"], &[]).check(&cases).unwrap();
+    selection(&["watch/*@nothing.v1"], &[]).check(&ids).unwrap();
     for unrelated in ["xyzzy", "c", "apply/*"] {
-        let error = selection(&[unrelated], &[]).check(&cases).unwrap_err().to_string();
+        let error = selection(&[unrelated], &[]).check(&ids).unwrap_err().to_string();
         let expected = "matches nothing; `kubeproof list` prints all cases";
         assert!(error.ends_with(expected), "{error}");
     }
@@ -55,17 +59,17 @@ fn a_pattern_without_a_match_names_the_nearest_id() {
 
 #[test]
 fn a_pattern_that_is_an_area_names_its_option() {
-    let cases = [case("create/name-taken")];
-    let error = selection(&["create"], &[]).check(&cases).unwrap_err().to_string();
+    let ids = ids(&["create/name-taken"]);
+    let error = selection(&["create"], &[]).check(&ids).unwrap_err().to_string();
     assert_eq!(error, "--only: \"create\" is an area; use --area create");
-    let error = selection(&[], &["create"]).check(&cases).unwrap_err().to_string();
+    let error = selection(&[], &["create"]).check(&ids).unwrap_err().to_string();
     assert_eq!(error, "--skip: \"create\" is an area; use --skip 'create/*'");
 }
 
 #[test]
 fn an_unknown_area_is_an_error() {
     let selection = Selection { areas: vec!["creat".into()], ..Selection::default() };
-    let error = selection.check(&[case("create/name-taken")]).unwrap_err();
+    let error = selection.check(&ids(&["create/name-taken"])).unwrap_err();
     assert_eq!(error.to_string(), "--area \"creat\" matches nothing; did you mean \"create\"?");
 }
 

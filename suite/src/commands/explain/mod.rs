@@ -232,3 +232,33 @@ fn level(requirement: &Requirement) -> String {
     let implied = if requirement.implied { ", implied" } else { "" };
     format!("{}{implied}", requirement.level)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_is_explained_with_its_steps() {
+        let catalogue = Catalogue::embedded().expect("valid files");
+        for case in &catalogue.cases {
+            let mut out = Vec::new();
+            explain_case(case, &catalogue, &mut out).expect("written");
+            let text = String::from_utf8(out).expect("text");
+            assert!(text.starts_with(&format!("{} (", case.id)), "{text}");
+            assert!(text.contains("\nSteps:\n  "), "{text}");
+            assert!(text.ends_with(&format!("\nFile: {}\n", case.file)), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_requirement_is_explained_with_its_cases() {
+        let catalogue = Catalogue::embedded().expect("valid files");
+        for requirement in &catalogue.requirements {
+            let mut out = Vec::new();
+            explain_requirement(requirement, &catalogue, &mut out).expect("written");
+            let text = String::from_utf8(out).expect("text");
+            assert!(text.starts_with(requirement.id.as_str()), "{text}");
+            assert!(text.contains("\nCases:\n  ") || text.contains("\nNo case ("), "{text}");
+        }
+    }
+}

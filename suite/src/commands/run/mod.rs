@@ -23,7 +23,7 @@ use self::node::Node;
 use self::report_task::ReportTask;
 use self::target::RunTarget;
 use super::{nothing_selected, outcome};
-use crate::args::high;
+use crate::args::high::{self, CatalogueSource};
 use crate::error::Error;
 use crate::exit_code::Exit;
 use crate::signals::Signals;
@@ -54,8 +54,7 @@ pub(super) async fn run(mut run: high::Run) -> Result<Exit, Error> {
 /// Opens the target, the reports and the node, and then plans and runs.
 async fn open_and_run(run: high::Run, interrupt: &CancellationToken) -> Result<Exit, Error> {
     let high::Run { mut options, reports, .. } = run;
-    let catalogue = run.catalogue.load()?;
-    limit_known_failures(&mut options, &catalogue);
+    let catalogue = load(&run.catalogue, &mut options)?;
     let target = RunTarget::open(run.target).await?;
     let client = Client::new(&target.config, run.limits)?;
     // Unwritable report files are usage errors, so they are found before the first request.
@@ -84,13 +83,24 @@ async fn open_and_run(run: high::Run, interrupt: &CancellationToken) -> Result<E
     exit
 }
 
-/// Limits the list of known failures to the cases that run.
-fn limit_known_failures(options: &mut RunOptions, catalogue: &Catalogue) {
+/// Loads the cases of the run, and limits the list of known failures to them. A selection without a
+/// case is an error before the target gets a request.
+fn load(source: &CatalogueSource, options: &mut RunOptions) -> Result<Catalogue, Error> {
     let RunOptions { known_failures, selection, edition, max_fail, .. } = options;
+    let catalogue = match known_failures {
+        // The list may name any case.
+        Some(_) => source.load()?,
+        None => source.load_for(selection)?,
+    };
+    selection.check(&catalogue.ids).map_err(PlanError::from)?;
+    let cases = catalogue.cases.iter().filter(|case| case.is_judged_by(*edition));
+    if !cases.clone().any(|case| selection.takes_case(case)) {
+        return Err(nothing_selected(&catalogue, selection, *edition));
+    }
     if let Some(list) = known_failures {
-        let cases = catalogue.cases.iter().filter(|case| case.is_judged_by(*edition));
         list.limit_to(&cases, |case| max_fail.is_none() && selection.takes_whole(case));
     }
+    Ok(catalogue)
 }
 
 /// Whether the cases run.

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::report_task::ReportTask;
 use super::target::RunTarget;
-use super::{dry_run, limit_known_failures};
+use super::{dry_run, load};
 use crate::args::high;
 use crate::commands::{nothing_selected, outcome, report_files};
 use crate::error::Error;
@@ -26,8 +26,7 @@ pub(super) async fn run(
     interrupt: &CancellationToken,
 ) -> Result<Exit, Error> {
     let high::Run { target, mut options, limits, reports, .. } = run;
-    let catalogue = run.catalogue.load()?;
-    limit_known_failures(&mut options, &catalogue);
+    let catalogue = load(&run.catalogue, &mut options)?;
     let requirements = report_files::requirements(&catalogue);
     // Unwritable report files are usage errors, so they are found before the first request.
     let mut files = report_files::open(&reports.files, &requirements)?;
