@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kubeproof_cases::case::{Capability, Level, Prerequisite, ResourceName};
+use kubeproof_cases::plural;
 use tokio::sync::{Mutex, OnceCell, watch};
 use tokio::time::Instant;
 
@@ -31,6 +32,9 @@ const QUICK: u32 = 10;
 
 /// Time for the reads that look for other writers.
 const READ: Duration = Duration::from_secs(5);
+
+/// The characters of a manager's name in a message.
+const LONGEST_WRITER: usize = 60;
 
 /// State that all cases of a run share.
 pub(super) struct Session {
@@ -88,13 +92,15 @@ impl Session {
         tracker: &Tracker,
         setup_outcome: &SetupOutcome,
     ) -> CaseResult {
+        let mut other_writer = None;
         let mut has_other_writers = false;
         let mut result = self.attempt(planned, tracker, (setup_outcome, has_other_writers)).await;
         let mut attempts = Attempts::new(self.fair_wait());
         attempts.add(result.duration);
         while result.verdict >= Verdict::Warn && self.end.is_none_or(|end| end > Instant::now()) {
             let was_interrupted = restart::was_interrupted(&result.exchanges);
-            has_other_writers |= self.met_other_writers(&result, &planned.name).await;
+            other_writer = self.other_writer(&result, &planned.name).await;
+            has_other_writers |= other_writer.is_some();
             if !attempts.may_go_on(was_interrupted, has_other_writers) {
                 break;
             }
@@ -105,12 +111,18 @@ impl Session {
             attempts.add(next.duration);
             result = CaseResult { duration: result.duration + next.duration, ..next };
         }
+        let result = match other_writer {
+            Some(writer) if result.verdict >= Verdict::Warn => {
+                naming(&writer, attempts.count(), result)
+            }
+            _ => result,
+        };
         let result = self.without_lost_connections(result).await;
         self.without_excusable_rejections(result, planned).await
     }
 
-    /// Reports whether another client wrote to the objects of a case.
-    async fn met_other_writers(&self, result: &CaseResult, name: &str) -> bool {
+    /// Returns another client that wrote to the objects of a case.
+    async fn other_writer(&self, result: &CaseResult, name: &str) -> Option<String> {
         let mut exchanges: Vec<Arc<Exchange>> =
             result.exchanges.iter().map(|named| Arc::clone(&named.exchange)).collect();
         // A conflict does not show the object.
@@ -119,7 +131,7 @@ impl Session {
         for target in conflicts.collect::<BTreeSet<_>>() {
             exchanges.push(Arc::new(requester.get(&target, "application/json").await));
         }
-        restart::met_other_writers(&exchanges, name)
+        restart::other_writer(&exchanges, name)
     }
 
     async fn attempt(
@@ -191,6 +203,21 @@ impl Session {
             _ => None,
         }
     }
+}
+
+/// Adds to each failure the other client that may have caused it.
+fn naming(writer: &str, attempts: usize, mut result: CaseResult) -> CaseResult {
+    let writer: String = writer.chars().take(LONGEST_WRITER).collect();
+    let note = format!(
+        "; the client {writer:?} wrote to objects of the case, too ({})",
+        plural(attempts, "attempt")
+    );
+    for check in result.checks.iter_mut().filter(|check| check.verdict >= Verdict::Warn) {
+        let end = check.message.find('\n').unwrap_or(check.message.len());
+        check.message.insert_str(end, &note);
+    }
+    let judgement = Judgement::of(&result.checks, result.level);
+    CaseResult { verdict: judgement.verdict, reason: judgement.reason, ..result }
 }
 
 /// Returns the failure of the setup that keeps a case from running, with the prerequisite that

@@ -100,12 +100,12 @@ pub(super) fn conflict(exchange: &Exchange) -> Option<String> {
     (is_update && exchange.status() == 409).then(|| path.to_owned())
 }
 
-/// Reports whether an object of a case has a manager of another client. The names of these objects
-/// begin with `name`.
+/// Returns another client that manages an object of a case. The names of these objects begin with
+/// `name`.
 ///
 /// The managers of the case begin with the name of this program, are in a request, or are in an
 /// object that is new.
-pub(super) fn met_other_writers(exchanges: &[Arc<Exchange>], name: &str) -> bool {
+pub(super) fn other_writer(exchanges: &[Arc<Exchange>], name: &str) -> Option<String> {
     // A broken server creates with another code than 201.
     let is_new = |exchange: &&Arc<Exchange>| {
         exchange.request.method == "POST" && (200..300).contains(&exchange.status())
@@ -118,7 +118,7 @@ pub(super) fn met_other_writers(exchanges: &[Arc<Exchange>], name: &str) -> bool
             || own.contains(manager)
             || exchanges.iter().any(|exchange| exchange.request.target.contains(&asked))
     };
-    exchanges.iter().flat_map(|exchange| managers(exchange, name)).any(|manager| !is_own(&manager))
+    exchanges.iter().flat_map(|exchange| managers(exchange, name)).find(|manager| !is_own(manager))
 }
 
 /// Returns the managers of the objects of a case in a response: alone, in a list, or in events.
@@ -232,19 +232,19 @@ mod tests {
     }
 
     #[rstest]
-    #[case::only_own_writes("kubeproof", &["kubeproof", "kubeproof-other"], false)]
-    #[case::a_name_in_a_request("kubeproof", &["kubeproof", "one"], false)]
-    #[case::another_name_for_this_program("someone", &["someone"], false)]
-    #[case::a_controller("kubeproof", &["kubeproof", "kube-controller-manager"], true)]
+    #[case::only_own_writes("kubeproof", &["kubeproof", "kubeproof-other"], None)]
+    #[case::a_name_in_a_request("kubeproof", &["kubeproof", "one"], None)]
+    #[case::another_name_for_this_program("someone", &["someone"], None)]
+    #[case::a_controller("kubeproof", &["kubeproof", "controller"], Some("controller"))]
     fn a_case_restarts_after_the_writes_of_others(
         #[case] creator: &str,
         #[case] managers: &[&str],
-        #[case] expected: bool,
+        #[case] expected: Option<&str>,
     ) {
         for (method, code) in [("GET", 201), ("PATCH", 201), ("GET", 200)] {
             let exchanges = [body("POST", code, &[creator]), body(method, 200, managers)];
-            assert_eq!(met_other_writers(&exchanges, "kp-1"), expected);
-            assert!(!met_other_writers(&exchanges, "kp-2"));
+            assert_eq!(other_writer(&exchanges, "kp-1").as_deref(), expected);
+            assert_eq!(other_writer(&exchanges, "kp-2"), None);
         }
     }
 
