@@ -85,6 +85,44 @@ async fn causes_follow_the_checks_of_kube_apiserver(
     assert_eq!(fields, expected, "{}", reply.text);
 }
 
+/// The key of the item has a published default, so the configuration is complete.
+#[rstest]
+#[case::deployment(
+    "/apis/apps/v1/namespaces/default/deployments/a",
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": {
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {
+                "metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"image": "i"}]},
+            },
+        },
+    }),
+    "spec.template.spec.containers[0].name"
+)]
+#[case::owner(
+    "/api/v1/namespaces/default/configmaps/a",
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {
+            "name": "a", "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p"}],
+        },
+    }),
+    "metadata.ownerReferences.uid"
+)]
+#[tokio::test]
+async fn validation_rejects_an_applied_item_without_its_key(
+    #[case] path: &str,
+    #[case] config: Value,
+    #[case] field: &str,
+) {
+    let server = TestServer::start().await;
+    let headers = [("content-type", "application/apply-patch+yaml")];
+    let path = format!("{path}?fieldManager=m");
+    let reply = server.send("PATCH", &path, &headers, &config.to_string()).await;
+    let reply = reply.rejected(422, "Invalid");
+    assert_eq!(causes(&reply)[0].0, field, "{}", reply.text);
+}
+
 #[tokio::test]
 async fn absent_policies_have_defaults_and_empty_ones_are_rejected() {
     let server = TestServer::start().await;

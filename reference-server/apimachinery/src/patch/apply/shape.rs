@@ -4,6 +4,7 @@
 //! for the whole value. Other objects are owned field by field, and list maps and sets item by
 //! item. Without a schema, objects are granular and lists are atomic.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
@@ -57,17 +58,20 @@ pub(super) fn keying(schema: &Schema) -> Option<&[String]> {
     }
 }
 
-/// Returns the step to an item. Returns `None` for an item without its keys, which validation
-/// rejects.
+/// Returns the step to an item. A key without a value has its default, or the zero value of a field
+/// that every object has. Returns `None` for an item without its keys, which validation rejects.
 pub(super) fn step(item: &Value, schema: &Schema, keys: &[String]) -> Option<Step> {
     if keys.is_empty() {
         return Some(Step::Item(item.to_string()));
     }
     let fields = item.as_object()?;
-    let default = |key: &String| schema.items.as_ref()?.properties.get(key)?.default.as_ref();
-    let found =
-        keys.iter().filter_map(|key| Some((key, fields.get(key).or_else(|| default(key))?)));
-    let found: BTreeMap<_, _> = found.collect();
+    let absent = |key: &String| {
+        let key = schema.items.as_ref()?.properties.get(key)?;
+        let default = key.default.as_ref().map(Cow::Borrowed);
+        default.or_else(|| key.always_set.then(|| Cow::Owned(key.zero())))
+    };
+    let value = |key: &String| fields.get(key).map(Cow::Borrowed).or_else(|| absent(key));
+    let found: BTreeMap<_, _> = keys.iter().filter_map(|key| Some((key, value(key)?))).collect();
     let text = serde_json::to_string(&found).ok()?;
     (!found.is_empty()).then_some(Step::Keys(text))
 }

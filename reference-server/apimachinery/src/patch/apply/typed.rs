@@ -140,6 +140,12 @@ mod tests {
             list_map_keys: vec!["name".to_owned()],
             ..of(Kind::Array)
         };
+        let key = Schema { always_set: true, ..of(Kind::String) };
+        let filled = Schema {
+            items: Some(object(vec![("name", key)]).into()),
+            list_map_keys: vec!["name".to_owned()],
+            ..of(Kind::Array)
+        };
         let set = Schema {
             items: Some(of(Kind::String).into()),
             list_type: ListType::Set,
@@ -147,6 +153,7 @@ mod tests {
         };
         object(vec![
             ("named", named),
+            ("filled", filled),
             ("set", set),
             ("count", of(Kind::Integer)),
             ("any", Schema { preserve_unknown: true, ..anything() }),
@@ -156,6 +163,8 @@ mod tests {
     #[rstest]
     #[case(json!({"named": [{"name": "a", "on": true}], "set": ["b"], "count": null}), &[])]
     #[case(json!({"any": {"a": [1]}}), &[])]
+    #[case(json!({"filled": [{}, {"name": "a"}]}), &[])]
+    #[case(json!({"filled": [{}, {}]}), &[".filled: duplicate entries for key [name=\"\"]"])]
     #[case(json!({"other": 1}), &[".other: field not declared in schema"])]
     #[case(json!({"named": {}}), &[".named: expected list, got &{map[]}"])]
     #[case(json!({"named": [{"name": "a", "on": 1}]}),
