@@ -4,8 +4,8 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::behaviours::Fault;
-use crate::behaviours::support::objects::meta;
-use crate::behaviours::support::requests::is_apply;
+use crate::behaviours::support::objects::{everywhere, meta};
+use crate::behaviours::support::requests::{is_apply, rewrite};
 use crate::exchange::Response;
 use crate::middleware::{Middleware, around, requests};
 
@@ -39,8 +39,25 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 });
             }
         }),
+        Fault::ApplyDropsDuplicateItems => requests(|request| {
+            if is_apply(request) {
+                rewrite(request, |config| everywhere(config, &mut drop_duplicates));
+            }
+        }),
         _ => return None,
     })
+}
+
+/// Keeps the last of the items with the same name, and one of equal values.
+fn drop_duplicates(value: &mut Value) {
+    let Value::Array(items) = value else { return };
+    let key = |item: &Value| item.get("name").unwrap_or(item).clone();
+    let keys: Vec<_> = items.iter().map(key).collect();
+    let mut index = 0;
+    items.retain(|_| {
+        index += 1;
+        !keys[index..].contains(&keys[index - 1])
+    });
 }
 
 fn owns_nothing(config: &Value) -> bool {

@@ -88,6 +88,8 @@ macro_rules! rows {
                      returns 400."
                 ApplyNameOptional "apply-name-optional"
                     "An apply without metadata.name creates the object of the URL."
+                ApplyDropsDuplicateItems "apply-drops-duplicate-items"
+                    "An apply keeps the last of several list items with the same key."
             }
         }
     };

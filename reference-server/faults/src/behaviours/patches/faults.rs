@@ -49,6 +49,8 @@ macro_rules! rows {
                     "JSON patches pass over removals of missing members."
                 JsonPatchClampsIndexes "json-patch-clamps-indexes"
                     "A JSON patch that adds beyond the end of a list appends."
+                JsonPatchTestsCompareTexts "json-patch-tests-compare-texts"
+                    "A test operation of a JSON patch compares values as texts, ignoring case."
             }
             merge_patches {
                 MergePatchKeepsNull "merge-patch-keeps-null"
@@ -82,6 +84,10 @@ macro_rules! rows {
                     "A strategic merge patch replaces the owner references of an object."
                 StrategicReplacesMounts "strategic-replaces-mounts"
                     "A strategic merge patch replaces the volume mounts of a container."
+                StrategicPatchesOfStatusRejected "strategic-patches-of-status-rejected"
+                    "A strategic merge patch of a status returns 415."
+                StrategicPatchesOfStatusReplaceLists "strategic-patches-of-status-replace-lists"
+                    "A strategic merge patch of a status replaces its lists."
             }
         }
     };

@@ -42,12 +42,39 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }),
         Fault::JsonPointersDecodedInWrongOrder => pointers(|text| text.replace("~01", "~1")),
         Fault::JsonPointerTildesKept => pointers(|text| text.replace("~0", "~00")),
+        Fault::JsonPatchTestsCompareTexts => around(|mut request, next| {
+            Box::pin(async move {
+                if is_patch(&request, JSON)
+                    && let Some(current) = next.server.read(&request.path).await
+                {
+                    request.edit_json(|patch| equal_as_texts(patch, &current));
+                }
+                next.send(request).await
+            })
+        }),
         Fault::JsonPatchNotAtomic => not_atomic(),
         Fault::JsonPatchAddsParents => replaced(with_parents),
         Fault::JsonPatchRemovesMissing => replaced(without_missing),
         Fault::JsonPatchClampsIndexes => replaced(clamped),
         _ => return None,
     })
+}
+
+/// Lets tests expect the current value where it has the same text.
+fn equal_as_texts(patch: &mut Value, current: &Value) {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.to_lowercase(),
+        other => other.to_string(),
+    };
+    for operation in patch.as_array_mut().into_iter().flatten() {
+        let value = operation["path"].as_str().and_then(|path| current.pointer(path));
+        if let Some(value) = value.filter(|value| !value.is_object() && !value.is_array())
+            && operation["op"] == "test"
+            && text(value) == text(&operation["value"])
+        {
+            operation["value"] = value.clone();
+        }
+    }
 }
 
 /// Edits the operations of JSON patches.

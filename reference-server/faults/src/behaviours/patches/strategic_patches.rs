@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::media_types::is_patch;
 use crate::behaviours::Fault;
+use crate::behaviours::support::failures::unsupported_media_type;
 use crate::behaviours::support::objects::everywhere;
 use crate::behaviours::support::requests::STRATEGIC_PATCH;
 use crate::exchange::Request;
@@ -45,12 +46,29 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(edited(move |_, patch| everywhere(patch, &mut |value| edit(value))))
 }
 
+fn is_of_status(request: &Request) -> bool {
+    request.target().subresource == "status"
+}
+
 /// Faults in single lists of a patch.
 fn parts(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
         Fault::StrategicReplacesServicePorts => edited(|request, patch| {
             if request.target().is_core("services") {
                 replace_list(patch.pointer_mut("/spec/ports"));
+            }
+        }),
+        Fault::StrategicPatchesOfStatusRejected => around(|request, next| {
+            Box::pin(async move {
+                if is_patch(&request, STRATEGIC_PATCH) && is_of_status(&request) {
+                    return unsupported_media_type();
+                }
+                next.send(request).await
+            })
+        }),
+        Fault::StrategicPatchesOfStatusReplaceLists => edited(|request, patch| {
+            if is_of_status(request) {
+                replace_list(patch.pointer_mut("/status/conditions"));
             }
         }),
         Fault::StrategicReplacesOwners => edited(|_, patch| {

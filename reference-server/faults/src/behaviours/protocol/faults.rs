@@ -128,6 +128,11 @@ macro_rules! rows {
                     "Aggregated discovery returns 304 to each request with an ETag."
                 DiscoveryIgnoresEtags "discovery-ignores-etags"
                     "Aggregated discovery ignores If-None-Match."
+                PartialFormsInterchangeable "partial-forms-interchangeable"
+                    "Requests for PartialObjectMetadata and PartialObjectMetadataList get the one \
+                     that fits."
+                OlderFormsAnsweredAsV1 "older-forms-answered-as-v1"
+                    "Requests for a v1beta1 Table or PartialObjectMetadata get the v1 form."
             }
             framing {
                 ExpectRejected "expect-rejected" "A request with Expect: 100-continue returns 417."

@@ -60,7 +60,35 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::ContentTypeIgnored => {
             around(|request, next| Box::pin(content_type_ignored(request, next)))
         }
-        _ => return forms(fault).or_else(|| encodings(fault)),
+        _ => return other_forms(fault).or_else(|| forms(fault)).or_else(|| encodings(fault)),
+    })
+}
+
+/// Requests that get another form than the one that they request.
+fn other_forms(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::PartialFormsInterchangeable => requests(|request| {
+            let fitting = match request.verb() {
+                "get" => "as=PartialObjectMetadata",
+                "list" => "as=PartialObjectMetadataList",
+                _ => return,
+            };
+            edit_accept(request, |entry| {
+                let form = if entry.contains("as=PartialObjectMetadataList") {
+                    "as=PartialObjectMetadataList"
+                } else {
+                    "as=PartialObjectMetadata"
+                };
+                Some(entry.replace(form, fitting))
+            });
+        }),
+        Fault::OlderFormsAnsweredAsV1 => requests(|request| {
+            edit_accept(request, |entry| match entry.contains("as=") {
+                true => Some(entry.replace("v=v1beta1", "v=v1")),
+                false => Some(entry.to_owned()),
+            });
+        }),
+        _ => return None,
     })
 }
 

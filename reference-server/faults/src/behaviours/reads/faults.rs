@@ -183,6 +183,8 @@ macro_rules! rows {
                     "The cells of custom resources in tables are strings."
                 MissingCellsAreUnknown "missing-cells-are-unknown"
                     "Cells of missing fields of custom resources are `<unknown>`."
+                EmptyTablesWithoutRows "empty-tables-without-rows"
+                    "A table of an empty list has no rows field."
             }
         }
     };

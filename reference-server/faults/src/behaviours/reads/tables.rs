@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::behaviours::Fault;
-use crate::behaviours::support::objects::remove_meta;
+use crate::behaviours::support::objects::{remove, remove_meta};
 use crate::exchange::Request;
 use crate::middleware::{Middleware, documents, only, requests};
 
@@ -71,12 +71,17 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     })
 }
 
-/// Faults in the cells of custom resources.
+/// Faults in the cells of custom resources, and in tables without rows.
 fn custom_cells(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
         Fault::CustomCellsAreText => cells(is_custom, |cells| {
             for cell in cells.iter_mut().filter(|cell| !cell.is_string() && !cell.is_null()) {
                 *cell = cell.to_string().into();
+            }
+        }),
+        Fault::EmptyTablesWithoutRows => tables(|table| {
+            if table["rows"].as_array().is_some_and(Vec::is_empty) {
+                remove(table, "rows");
             }
         }),
         Fault::MissingCellsAreUnknown => cells(is_custom, |cells| {

@@ -65,6 +65,9 @@ macro_rules! rows {
                     "An apply to the status of a custom resource stores its labels and annotations."
                 StatusOfAnotherUidAccepted "status-of-another-uid-accepted"
                     "A PUT of the status with the uid of another object is accepted."
+                StatusDeleteRemovesTheObject "status-delete-removes-the-object"
+                    "A DELETE of the status deletes the object."
+                StatusPostIsAPut "status-post-is-a-put" "A POST to the status is handled as a PUT."
             }
             unnoticed_writes {
                 BuiltinStatusSendsNoEvent "builtin-status-sends-no-event"

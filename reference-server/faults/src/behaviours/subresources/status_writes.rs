@@ -35,6 +35,17 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::StatusAppliesWriteMetadata => {
             around(|request, next| Box::pin(with_metadata(request, next, is_apply)))
         }
+        Fault::StatusDeleteRemovesTheObject => requests(|request| {
+            let target = request.target();
+            if request.method == Method::DELETE && target.subresource == "status" {
+                request.path = target.object(&target.name);
+            }
+        }),
+        Fault::StatusPostIsAPut => requests(|request| {
+            if request.method == Method::POST && request.target().subresource == "status" {
+                request.method = Method::PUT;
+            }
+        }),
         Fault::StatusOfAnotherUidAccepted => requests(|request| {
             if request.method == Method::PUT && request.target().subresource == "status" {
                 request.edit_json(|object| drop(remove_meta(object, "uid")));

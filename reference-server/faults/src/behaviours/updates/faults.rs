@@ -48,6 +48,8 @@ macro_rules! rows {
                     "A PUT of a namespace may change the finalizers of its spec."
                 DeletedObjectsReturn "deleted-objects-return"
                     "A PUT of a deleted object creates it again."
+                PutWithoutNameAccepted "put-without-name-accepted"
+                    "A PUT without metadata.name takes the name of the URL."
             }
             versions {
                 StaleWriteAccepted "stale-write-accepted"

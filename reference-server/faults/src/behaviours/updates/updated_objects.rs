@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::behaviours::Fault;
 use crate::behaviours::support::objects::{is_deleting, meta};
-use crate::behaviours::support::requests::{MERGE_PATCH, is_update};
+use crate::behaviours::support::requests::{MERGE_PATCH, is_update, rewrite};
 use crate::behaviours::support::server::also_writes;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, around, edit_objects, requests, uncompressed};
@@ -98,6 +98,16 @@ fn contents(fault: Fault) -> Option<Box<dyn Middleware>> {
                     request.edit_json(unnamed);
                 }
                 _ => {}
+            }
+        }),
+        Fault::PutWithoutNameAccepted => requests(|request| {
+            let name = request.target().name;
+            if request.method == Method::PUT {
+                rewrite(request, |object| {
+                    if object["metadata"].is_object() && meta(object, "name").is_empty() {
+                        object["metadata"]["name"] = name.into();
+                    }
+                });
             }
         }),
         Fault::OtherUidAccepted => requests(|request| {

@@ -105,6 +105,8 @@ macro_rules! rows {
                     "A watch ignores selectors on the selectable fields of custom resources."
                 WatchIgnoresTheNode "watch-ignores-the-node"
                     "Watches ignore field selectors on spec.nodeName."
+                FutureWatchFails "future-watch-fails"
+                    "A watch from a version that does not exist yet returns 500."
             }
             histories {
                 SelectorEntryIsModified "selector-entry-is-modified"

@@ -114,6 +114,21 @@ fn rejections(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::InitialEventsUnchecked => {
             around(|request, next| Box::pin(accept_options(request, next)))
         }
+        Fault::FutureWatchFails => around(|request, next| {
+            Box::pin(async move {
+                let query = request.query();
+                let asked = query.get("resourceVersion").and_then(|text| text.parse::<u64>().ok());
+                if let (true, Some(asked)) = (request.is_watch(), asked)
+                    && let Some(newest) = current_version(next.server, &request.target()).await
+                    && newest.parse().is_ok_and(|newest: u64| asked > newest)
+                {
+                    let message = "the version is too large";
+                    let status = StatusCode::INTERNAL_SERVER_ERROR;
+                    return Response::failure(status, "InternalError", message);
+                }
+                next.send(request).await
+            })
+        }),
         Fault::ExpiredWatchContinues => {
             around(|request, next| Box::pin(continue_expired(request, next)))
         }

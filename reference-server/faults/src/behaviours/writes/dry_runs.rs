@@ -1,11 +1,13 @@
 //! Dry runs that store something, or that miss what a real request checks.
 
 use http::{Method, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::behaviours::Fault;
 use crate::behaviours::support::objects::{is_deleting, meta, remove, remove_meta};
-use crate::behaviours::support::requests::{STRATEGIC_PATCH, is_apply, is_create, is_update};
+use crate::behaviours::support::requests::{
+    MERGE_PATCH, STRATEGIC_PATCH, is_apply, is_create, is_update,
+};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests, uncompressed};
 
@@ -48,8 +50,47 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 response
             })
         }),
-        _ => return stored(fault),
+        _ => return counted(fault).or_else(|| stored(fault)),
     })
+}
+
+/// Dry runs that create something beside their response.
+fn counted(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::DryRunPutCreates => around(|mut request, next| {
+            Box::pin(async move {
+                let tries = request.method == Method::PUT && request.is_dry_run();
+                if tries && next.server.read(&request.path).await.is_none() {
+                    request.edit_query(|query| drop(query.remove(DRY_RUN)));
+                }
+                next.send(request).await
+            })
+        }),
+        Fault::DryRunsUseQuota => around(|request, next| Box::pin(use_quota(request, next))),
+        _ => return None,
+    })
+}
+
+/// Counts the object of a dry run in the quotas of its namespace.
+async fn use_quota(request: Request, next: Next<'_>) -> Response {
+    let response = next.send(request.clone()).await;
+    let target = request.target();
+    let tries = is_create(&request) && request.is_dry_run() && !target.namespace.is_empty();
+    if !tries || response.status != StatusCode::CREATED {
+        return response;
+    }
+    let path = format!("/api/v1/namespaces/{}/resourcequotas", target.namespace);
+    let quotas = next.server.read(&path).await.unwrap_or_default();
+    let counter = format!("count/{}", target.resource);
+    for quota in quotas["items"].as_array().into_iter().flatten() {
+        let used = quota["status"]["used"][&counter].as_str();
+        if let Some(used) = used.and_then(|used| used.parse::<u64>().ok()) {
+            let path = format!("{path}/{}/status", meta(quota, "name"));
+            let edit = json!({ "status": { "used": { &counter: (used + 1).to_string() } } });
+            next.server.as_admin(Method::PATCH, &path, Some((MERGE_PATCH, &edit))).await;
+        }
+    }
+    response
 }
 
 /// Dry runs that are stored.

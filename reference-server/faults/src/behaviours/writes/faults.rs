@@ -67,6 +67,13 @@ macro_rules! rows {
                     "A write to the status without fieldManager belongs to the manager unknown."
                 ScaleManagersUnknown "scale-managers-unknown"
                     "A write to the scale without fieldManager belongs to the manager unknown."
+                ScalePutManagerIgnored "scale-put-manager-ignored"
+                    "A PUT of the scale ignores fieldManager."
+                PatchManagersIgnored "patch-managers-ignored" "A merge patch ignores fieldManager."
+                JsonPatchManagersIgnored "json-patch-managers-ignored"
+                    "A JSON patch ignores fieldManager."
+                StatusManagersIgnored "status-managers-ignored"
+                    "Writes to the status ignore fieldManager."
             }
             strictness {
                 StrictNamesOneMistake "strict-names-one-mistake"
@@ -111,6 +118,10 @@ macro_rules! rows {
                 DryRunOfNamespacesPersists "dry-run-of-namespaces-persists"
                     "Dry runs of creates of namespaces are stored."
                 DryRunBinds "dry-run-binds" "A dry run of a binding assigns the pod to the node."
+                DryRunPutCreates "dry-run-put-creates"
+                    "A dry run of a PUT that creates an object stores it."
+                DryRunsUseQuota "dry-runs-use-quota"
+                    "Resource quotas count the objects of dry runs."
             }
             stored_values {
                 MicroTimesCut "micro-times-cut" "Times with microseconds are truncated to seconds."

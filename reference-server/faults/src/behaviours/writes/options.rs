@@ -3,11 +3,12 @@
 use http::{HeaderMap, Method, StatusCode, header};
 
 use crate::behaviours::Fault;
-use crate::behaviours::support::requests::{STRATEGIC_PATCH, is_apply};
+use crate::behaviours::support::requests::{MERGE_PATCH, STRATEGIC_PATCH, is_apply, is_update};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
 
 const VALIDATION: &str = "fieldValidation";
+const JSON_PATCH: &str = "application/json-patch+json";
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
@@ -27,10 +28,22 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }
         Fault::ManagersUnknownByDefault => return Some(requests(unknown_manager)),
         Fault::PutManagerIgnored => {
-            return Some(requests(|request| {
-                if request.method == Method::PUT {
-                    request.edit_query(|query| drop(query.remove("fieldManager")));
-                }
+            return Some(without_manager(|request| request.method == Method::PUT));
+        }
+        Fault::ScalePutManagerIgnored => {
+            return Some(without_manager(|request| {
+                request.method == Method::PUT && request.target().subresource == "scale"
+            }));
+        }
+        Fault::PatchManagersIgnored => {
+            return Some(without_manager(|request| request.media_type() == MERGE_PATCH));
+        }
+        Fault::JsonPatchManagersIgnored => {
+            return Some(without_manager(|request| request.media_type() == JSON_PATCH));
+        }
+        Fault::StatusManagersIgnored => {
+            return Some(without_manager(|request| {
+                is_update(request) && !is_apply(request) && request.target().subresource == "status"
             }));
         }
         Fault::StatusManagersUnknown => return Some(unknown_manager_of("status")),
@@ -46,6 +59,15 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         _ => return mode(fault),
     };
     Some(around(move |request, next| Box::pin(without_complaints(request, next, hidden))))
+}
+
+/// Removes `fieldManager` from some requests.
+fn without_manager(applies: fn(&Request) -> bool) -> Box<dyn Middleware> {
+    requests(move |request| {
+        if applies(request) {
+            request.edit_query(|query| drop(query.remove("fieldManager")));
+        }
+    })
 }
 
 /// Faults that replace the value of `fieldValidation`.
