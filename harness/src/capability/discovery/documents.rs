@@ -60,6 +60,13 @@ pub(super) fn is_aggregated(document: &Value) -> bool {
     document["kind"] == "APIGroupDiscoveryList"
 }
 
+/// Reports whether the groups of an aggregated document have names. The core group has none.
+pub(super) fn names_groups(document: &Value, path: &str) -> bool {
+    let is_named =
+        |group: &Value| group["metadata"]["name"].as_str().is_some_and(|name| !name.is_empty());
+    path == "/api" || items(&document["items"]).all(is_named)
+}
+
 pub(super) fn aggregated(document: &Value) -> Resources {
     let mut resources = Resources::new();
     for group in items(&document["items"]) {
@@ -158,6 +165,15 @@ mod tests {
         assert!(deployments.namespaced);
         assert!(deployments.subresources.contains_key("scale"));
         assert_eq!(deployments, only(&aggregated, "deployments.v1.apps"));
+    }
+
+    #[test]
+    fn groups_need_names_unless_they_are_the_core() {
+        let named = json!({"items": [{"metadata": {"name": "apps"}}]});
+        let unnamed = json!({"items": [{"metadata": {"name": "apps"}}, {"metadata": {}}]});
+        assert!(names_groups(&named, "/apis"));
+        assert!(!names_groups(&unnamed, "/apis"));
+        assert!(names_groups(&unnamed, "/api"));
     }
 
     #[test]

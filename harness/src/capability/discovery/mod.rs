@@ -99,7 +99,7 @@ impl Discovery {
     fn read_document(&mut self, path: &str, document: &Document) -> Vec<String> {
         self.note_redirect(path, document);
         match document.exchange.json() {
-            Some(json) if documents::is_aggregated(json) => {
+            Some(json) if documents::is_aggregated(json) && documents::names_groups(json, path) => {
                 self.resources.append(&mut documents::aggregated(json));
                 Vec::new()
             }

@@ -73,6 +73,8 @@ macro_rules! rows {
                     "A policy ignores the object selector of its constraints."
                 PolicyConditionsIgnored "policy-conditions-ignored"
                     "A policy ignores its match conditions."
+                PolicyNamespacesIgnored "policy-namespaces-ignored"
+                    "A policy ignores the namespace selector of its constraints."
             }
             operations {
                 PoliciesSeeNoOldObject "policies-see-no-old-object"

@@ -85,6 +85,7 @@ fn policies(fault: Fault) -> Option<Box<dyn Middleware>> {
         ),
         Fault::PolicyExclusionsIgnored => without_constraint("excludeResourceRules"),
         Fault::PolicySelectorsIgnored => without_constraint("objectSelector"),
+        Fault::PolicyNamespacesIgnored => without_constraint("namespaceSelector"),
         Fault::PolicyConditionsIgnored => configured("validatingadmissionpolicies", |policy| {
             remove(&mut policy["spec"], "matchConditions");
         }),

@@ -59,6 +59,8 @@ macro_rules! rows {
                     "The Status of an apply conflict names only the first field."
                 StatusApplyIsAnUpdate "status-apply-is-an-update"
                     "Managed fields of the status have the operation Update."
+                ApplyNoOpShowsNewTimes "apply-no-op-shows-new-times"
+                    "The response to an apply that changes nothing has new times in managedFields."
             }
             merges {
                 ApplyReplaces "apply-replaces"

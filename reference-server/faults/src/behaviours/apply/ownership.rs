@@ -12,8 +12,8 @@ use crate::behaviours::support::failures::unsupported_media_type;
 use crate::behaviours::support::objects::{everywhere, meta, remove, remove_meta};
 use crate::behaviours::support::requests::{MERGE_PATCH, is_apply, set_media_type};
 use crate::behaviours::support::server::bump;
-use crate::exchange::Response;
-use crate::middleware::{Middleware, around, edit_objects, objects, requests, uncompressed};
+use crate::exchange::{Request, Response};
+use crate::middleware::{Middleware, Next, around, edit_objects, objects, requests, uncompressed};
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
@@ -67,9 +67,28 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     })
 }
 
+/// Shows another time in the response to an apply that changes nothing.
+async fn new_times(mut request: Request, next: Next<'_>) -> Response {
+    if !is_apply(&request) {
+        return next.send(request).await;
+    }
+    let current = next.server.read(&request.path).await.unwrap_or_default();
+    uncompressed(&mut request);
+    let mut response = next.send(request).await;
+    if response.status == StatusCode::OK {
+        response.edit_value(|object| {
+            if object["metadata"]["resourceVersion"] == current["metadata"]["resourceVersion"] {
+                object["metadata"]["managedFields"][0]["time"] = json!("2026-01-01T00:00:00Z");
+            }
+        });
+    }
+    response
+}
+
 /// Faults in the responses to an apply.
 fn responses(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
+        Fault::ApplyNoOpShowsNewTimes => around(|request, next| Box::pin(new_times(request, next))),
         Fault::ApplyCreateReturnsOk => around(|request, next| {
             Box::pin(async move {
                 let applies = is_apply(&request);

@@ -77,6 +77,11 @@ macro_rules! rows {
                     "A DELETE whose body has no kind returns 400."
                 DeleteOptionsInJsonOnly "delete-options-in-json-only"
                     "A DELETE with a body in YAML, or without Content-Type, returns 415."
+                ProtobufDeleteOptionsDropped "protobuf-delete-options-dropped"
+                    "A DELETE ignores options in protobuf."
+                DeletePreconditionsBeforeTheDeletion "delete-preconditions-before-the-deletion"
+                    "A DELETE checks its preconditions first, so the object may change before it \
+                     is removed."
             }
             collections {
                 DeleteCollectionIgnoresSelector "delete-collection-ignores-selector"

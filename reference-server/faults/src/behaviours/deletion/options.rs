@@ -1,11 +1,14 @@
 //! Options of deletions that the server reads wrongly.
 
 use http::{Method, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::behaviours::Fault;
 use crate::behaviours::support::deletions::{delete_options, is_delete};
 use crate::behaviours::support::failures::unsupported_media_type;
+use crate::behaviours::support::objects::remove;
+use crate::behaviours::support::server::wait_for_a_change;
+use crate::document;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
 
@@ -34,6 +37,15 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 next.send(request).await
             })
         }),
+        Fault::ProtobufDeleteOptionsDropped => requests(|request| {
+            if request.method == Method::DELETE && document::is_protobuf(&request.headers) {
+                request.body = bytes::Bytes::new();
+                request.headers.remove(http::header::CONTENT_TYPE);
+            }
+        }),
+        Fault::DeletePreconditionsBeforeTheDeletion => {
+            around(|request, next| Box::pin(check_first(request, next)))
+        }
         Fault::DeleteOptionsInJsonOnly => around(|request, next| {
             Box::pin(async move {
                 let is_other = matches!(request.media_type().as_str(), "" | "application/yaml");
@@ -45,6 +57,20 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }),
         _ => return None,
     })
+}
+
+/// Checks the preconditions, and deletes when other clients had time to write.
+async fn check_first(mut request: Request, next: Next<'_>) -> Response {
+    let wanted = delete_options(&request).remove("preconditions");
+    let Some(Value::Object(wanted)) = wanted.filter(|_| is_delete(&request)) else {
+        return next.send(request).await;
+    };
+    let current = next.server.read(&request.path).await.unwrap_or_default();
+    if wanted.iter().all(|(name, value)| current["metadata"][name] == *value) {
+        wait_for_a_change(&request, next).await;
+        request.edit_json(|options| drop(remove(options, "preconditions")));
+    }
+    next.send(request).await
 }
 
 /// Rejects options whose apiVersion is not `v1`.

@@ -56,6 +56,11 @@ fn aggregated(fault: Fault) -> Option<Edit> {
                 }
             }
         },
+        Fault::AggregatedGroupsWithoutNames => |document| {
+            for group in aggregated_groups(document) {
+                remove(&mut group["metadata"], &["name"]);
+            }
+        },
         Fault::AggregatedVersionsStale => |document| {
             for version in aggregated_versions(document) {
                 version["freshness"] = "Stale".into();
@@ -162,6 +167,13 @@ fn resource_list(fault: Fault) -> Option<Edit> {
             }
             for resource in aggregated_resources(document) {
                 remove(resource, &["subresources"]);
+            }
+        },
+        Fault::DiscoveryEvictionsOfTheCoreGroup => |document| {
+            for entry in entries(document) {
+                if matches!(entry["kind"].as_str(), Some("Eviction" | "TokenRequest")) {
+                    remove(entry, &["group", "version"]);
+                }
             }
         },
         Fault::DiscoveryScaleOfOtherVersion => |document| {

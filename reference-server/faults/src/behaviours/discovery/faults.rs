@@ -68,6 +68,10 @@ macro_rules! rows {
                     "The storageVersionHash of a custom resource differs between its versions."
                 VersionsSortedAsText "versions-sorted-as-text"
                     "Discovery sorts the versions of custom resources as text."
+                DiscoveryEvictionsOfTheCoreGroup "discovery-evictions-of-the-core-group"
+                    "Discovery lists evictions and tokens without the group of their kind."
+                AggregatedGroupsWithoutNames "aggregated-groups-without-names"
+                    "Aggregated discovery lists groups without their names."
             }
             openapi {
                 OpenApiPromisesOperations "openapi-promises-operations"

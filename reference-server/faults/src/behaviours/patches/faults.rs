@@ -51,6 +51,9 @@ macro_rules! rows {
                     "A JSON patch that adds beyond the end of a list appends."
                 JsonPatchTestsCompareTexts "json-patch-tests-compare-texts"
                     "A test operation of a JSON patch compares values as texts, ignoring case."
+                JsonPatchTestsBeforeTheWrite "json-patch-tests-before-the-write"
+                    "The tests of a JSON patch run before the write, so the object may change in \
+                     between."
             }
             merge_patches {
                 MergePatchKeepsNull "merge-patch-keeps-null"

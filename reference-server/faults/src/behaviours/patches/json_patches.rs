@@ -1,10 +1,13 @@
 //! JSON patches: wrong effects of operations, and wrong pointers.
 
+use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::media_types::{JSON, is_patch};
 use crate::behaviours::Fault;
-use crate::middleware::{Middleware, around, requests};
+use crate::behaviours::support::server::wait_for_a_change;
+use crate::exchange::{Request, Response};
+use crate::middleware::{Middleware, Next, around, requests};
 use crate::patch;
 
 /// The middleware of a fault of this file.
@@ -52,12 +55,34 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 next.send(request).await
             })
         }),
+        Fault::JsonPatchTestsBeforeTheWrite => {
+            around(|request, next| Box::pin(test_first(request, next)))
+        }
         Fault::JsonPatchNotAtomic => not_atomic(),
         Fault::JsonPatchAddsParents => replaced(with_parents),
         Fault::JsonPatchRemovesMissing => replaced(without_missing),
         Fault::JsonPatchClampsIndexes => replaced(clamped),
         _ => return None,
     })
+}
+
+/// Sends the tests of a patch alone, and the rest when other clients had time to write.
+async fn test_first(mut request: Request, next: Next<'_>) -> Response {
+    let operations = request.json().unwrap_or_default();
+    let (tests, rest): (Vec<_>, Vec<_>) = (operations.as_array().into_iter().flatten().cloned())
+        .partition(|operation| operation["op"] == "test");
+    if !is_patch(&request, JSON) || tests.is_empty() || rest.is_empty() {
+        return next.send(request).await;
+    }
+    let mut checked = request.clone();
+    checked.set_json(&tests.into());
+    let response = next.send(checked).await;
+    if response.status != StatusCode::OK {
+        return response;
+    }
+    wait_for_a_change(&request, next).await;
+    request.set_json(&rest.into());
+    next.send(request).await
 }
 
 /// Lets tests expect the current value where it has the same text.

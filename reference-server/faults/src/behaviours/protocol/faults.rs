@@ -36,6 +36,8 @@ macro_rules! rows {
                     "exec, attach and portforward accept every method."
                 EncodedColonsNotDecoded "encoded-colons-not-decoded"
                     "A percent-encoded colon in a path is not decoded."
+                LongQueriesRejected "long-queries-rejected"
+                    "A request with a query of more than 2000 bytes returns 414."
             }
             routing {
                 UnknownAsBadRequest "unknown-as-bad-request"

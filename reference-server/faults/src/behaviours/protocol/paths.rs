@@ -29,6 +29,14 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 next.send(request).await
             })
         }),
+        Fault::LongQueriesRejected => around(|request, next| {
+            Box::pin(async move {
+                if request.raw_query.len() > 2000 {
+                    return Response::text(StatusCode::URI_TOO_LONG, "414 URI Too Long");
+                }
+                next.send(request).await
+            })
+        }),
         Fault::EncodedColonsNotDecoded => around(|request, next| {
             Box::pin(async move {
                 if request.path.to_ascii_uppercase().contains("%3A") {

@@ -25,6 +25,8 @@ macro_rules! rows {
                 FutureVersionOfTheCluster "future-version-of-the-cluster"
                     "A list outside of namespaces ignores a resourceVersion in the future."
                 InitialEventsOfLists "initial-events-of-lists" "A list ignores sendInitialEvents."
+                CachedObjectsWithoutKind "cached-objects-without-kind"
+                    "A GET with resourceVersion=0 returns an object without kind and apiVersion."
             }
             lists {
                 NotOlderThanRejected "not-older-than-rejected"
@@ -142,6 +144,8 @@ macro_rules! rows {
                      label."
                 MalformedSelectorBesideFieldsIgnored "malformed-selector-beside-fields-ignored"
                     "A labelSelector that cannot be parsed is ignored beside a fieldSelector."
+                EmptyFieldValuesIgnored "empty-field-values-ignored"
+                    "A field selector with an empty value is ignored."
             }
             tables {
                 TableRowsWithoutObject "table-rows-without-object"
@@ -185,6 +189,8 @@ macro_rules! rows {
                     "Cells of missing fields of custom resources are `<unknown>`."
                 EmptyTablesWithoutRows "empty-tables-without-rows"
                     "A table of an empty list has no rows field."
+                TableEventsWithoutVersion "table-events-without-version"
+                    "The tables of a watch have no resourceVersion."
             }
         }
     };

@@ -58,6 +58,9 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::FieldSelectorMetadataOnly => {
             around(|request, next| Box::pin(without_fields(request, next, is_metadata)))
         }
+        Fault::EmptyFieldValuesIgnored => around(|request, next| {
+            Box::pin(without_fields(request, next, |term| !term.ends_with('=')))
+        }),
         Fault::FieldSelectorNotEqualIgnored => around(|request, next| {
             Box::pin(without_fields(request, next, |term| !term.contains("!=")))
         }),

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::behaviours::Fault;
 use crate::behaviours::support::failures::{failure, is_about};
-use crate::behaviours::support::objects::meta;
+use crate::behaviours::support::objects::{meta, remove};
 use crate::behaviours::support::requests::{is_get, is_update};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, only, requests, responses, uncompressed};
@@ -28,6 +28,15 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::GetByPrefix => around(|request, next| Box::pin(get_by_prefix(request, next))),
         Fault::GetLags => Box::new(Lag::default()),
         Fault::GetAtExactVersion => responses(at_exact_version),
+        Fault::CachedObjectsWithoutKind => responses(|request, response| {
+            let is_cached = request.query().get("resourceVersion") == Some("0");
+            if is_get(request) && is_cached && response.status == StatusCode::OK {
+                response.edit_value(|object| {
+                    remove(object, "kind");
+                    remove(object, "apiVersion");
+                });
+            }
+        }),
         Fault::FutureVersionAccepted => {
             around(|request, next| Box::pin(accept_future(request, next)))
         }

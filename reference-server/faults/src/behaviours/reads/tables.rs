@@ -79,6 +79,9 @@ fn custom_cells(fault: Fault) -> Option<Box<dyn Middleware>> {
                 *cell = cell.to_string().into();
             }
         }),
+        Fault::TableEventsWithoutVersion => {
+            only(Request::is_watch, tables(|table| drop(remove_meta(table, "resourceVersion"))))
+        }
         Fault::EmptyTablesWithoutRows => tables(|table| {
             if table["rows"].as_array().is_some_and(Vec::is_empty) {
                 remove(table, "rows");

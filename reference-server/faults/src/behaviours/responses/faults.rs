@@ -104,6 +104,8 @@ macro_rules! rows {
                     "The envelope of DELETED events in protobuf lacks its magic number."
                 ProtobufBookmarksWithoutEnvelope "protobuf-bookmarks-without-envelope"
                     "The envelope of bookmarks in protobuf lacks its magic number."
+                ProtobufReviewsLoseAttributes "protobuf-reviews-lose-attributes"
+                    "Reviews in protobuf lose their resource attributes."
             }
         }
     };

@@ -5,7 +5,7 @@ use futures_util::stream::StreamExt as _;
 use http::header::{self, HeaderValue};
 
 use crate::behaviours::Fault;
-use crate::document::PROTOBUF;
+use crate::document::{self, PROTOBUF};
 use crate::exchange::{Body, Request, Response};
 use crate::middleware::{Middleware, around, requests};
 
@@ -27,6 +27,19 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }),
         Fault::ProtobufDeletionsWithoutEnvelope => without_magic(b"DELETED"),
         Fault::ProtobufBookmarksWithoutEnvelope => without_magic(b"BOOKMARK"),
+        Fault::ProtobufReviewsLoseAttributes => around(|request, next| {
+            Box::pin(async move {
+                let loses = document::is_protobuf(&request.headers)
+                    && request.target().resource.ends_with("accessreviews");
+                let mut response = next.send(request).await;
+                if loses {
+                    response.edit_value(|review| {
+                        review["spec"]["resourceAttributes"] = serde_json::json!({});
+                    });
+                }
+                response
+            })
+        }),
         Fault::ProtobufIgnoresRepresentation => requests(ignore_representation),
         _ => return None,
     })

@@ -23,6 +23,10 @@ macro_rules! rows {
                     "A Scale has neither the uid nor the creationTimestamp of its object."
                 ScaleStatusRepeatsSpec "scale-status-repeats-spec"
                     "The status of a Scale has the number of replicas of its spec."
+                ScaleOfAnotherUidAccepted "scale-of-another-uid-accepted"
+                    "A PUT of a scale with the uid of another object is accepted."
+                ScaleNamesNoNamespace "scale-names-no-namespace"
+                    "The scale has no metadata.namespace."
             }
             parts {
                 PartsNotWritten "parts-not-written"

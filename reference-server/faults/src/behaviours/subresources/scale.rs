@@ -18,6 +18,12 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }),
         Fault::ScaleWithoutVersion => without("metadata", &["resourceVersion"]),
         Fault::ScaleWithoutUid => without("metadata", &["uid", "creationTimestamp"]),
+        Fault::ScaleNamesNoNamespace => without("metadata", &["namespace"]),
+        Fault::ScaleOfAnotherUidAccepted => requests(|request| {
+            if is_scale(request) && request.method == Method::PUT {
+                request.edit_json(|scale| drop(remove_meta(scale, "uid")));
+            }
+        }),
         Fault::ScaleWithoutSelector => without("status", &["selector"]),
         Fault::ScaleStatusRepeatsSpec => documents(|request, document| {
             if is_scale(request)

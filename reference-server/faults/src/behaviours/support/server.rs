@@ -27,6 +27,21 @@ pub(crate) async fn current_version(server: &Upstream, target: &ResourceInfo) ->
     list["metadata"]["resourceVersion"].as_str().map(str::to_owned)
 }
 
+/// Waits a moment for another client to change the object of a request.
+pub(crate) async fn wait_for_a_change(request: &Request, next: Next<'_>) {
+    let path = request.target().object(&request.target().name);
+    let version = async || {
+        let object = next.server.read(&path).await.unwrap_or_default();
+        object["metadata"]["resourceVersion"].clone()
+    };
+    let first = version().await;
+    for _ in 0..50 {
+        if version().await != first {
+            return;
+        }
+    }
+}
+
 /// Writes an annotation and removes it, so that the object has the same content and a new version.
 pub(crate) async fn bump(request: &Request, next: Next<'_>) {
     let path = request.target().object(&request.target().name);

@@ -26,6 +26,17 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             request.target().group == "autoscaling" && cause["field"] == "spec.maxReplicas"
         },
         Fault::TlsSecretsUnchecked => |_, cause| field(cause).starts_with("data[tls."),
+        Fault::WebhooksUnchecked => {
+            |request, _| request.target().resource.ends_with("webhookconfigurations")
+        }
+        Fault::PodTemplatesNotCompared => |_, cause| {
+            let field = field(cause);
+            field.starts_with("spec.template.spec.containers")
+                && matches!(
+                    cause["reason"].as_str(),
+                    Some("FieldValueDuplicate" | "FieldValueNotFound")
+                )
+        },
         Fault::PathTypesOptional => |_, cause| field(cause).ends_with(".pathType"),
         Fault::PodsWithoutContainers => |_, cause| field(cause).ends_with("spec.containers"),
         Fault::ClusterIpsMayChange => |_, cause| says(cause, "may not change once set"),

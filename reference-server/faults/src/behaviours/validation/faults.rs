@@ -85,6 +85,8 @@ macro_rules! rows {
                     "Updates may store annotations with invalid keys."
                 SecretTypesMayChange "secret-types-may-change"
                     "A PUT may change the type of a secret."
+                OwnersNeedOnlyAUid "owners-need-only-a-uid"
+                    "Owner references need no apiVersion, kind and name."
             }
             limits {
                 LabelValuesUpTo62 "label-values-up-to-62"
@@ -176,6 +178,10 @@ macro_rules! rows {
                 BytesAfterDocumentIgnored "bytes-after-document-ignored"
                     "A POST ignores all bytes after its JSON document."
                 MediaTypeOfPutIgnored "media-type-of-put-ignored" "A PUT parses text/plain as JSON."
+                WebhooksUnchecked "webhooks-unchecked" "Every webhook configuration is accepted."
+                PodTemplatesNotCompared "pod-templates-not-compared"
+                    "Pod templates may have two containers of one name, and mounts without a \
+                     volume."
             }
             config_maps {
                 ConfigMapKeysUnchecked "config-map-keys-unchecked"
@@ -189,6 +195,8 @@ macro_rules! rows {
                 AppliedKeysWithoutDefaults "applied-keys-without-defaults"
                     "An apply of a port without protocol adds it to the ports with the protocol \
                      TCP."
+                ServicePortsNotCompared "service-ports-not-compared"
+                    "A service may have two ports of the same number, or without names."
             }
             unchecked {
                 BodyLimitMissing "body-limit-missing" "Bodies of any size are accepted."

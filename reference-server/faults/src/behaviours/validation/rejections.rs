@@ -87,6 +87,10 @@ fn ignored_metadata(fault: Fault) -> Option<Ignores> {
         Fault::OwnersNotValidated => {
             |_, cause| field(cause).starts_with("metadata.ownerReferences")
         }
+        Fault::OwnersNeedOnlyAUid => |_, cause| {
+            let part = field(cause).strip_prefix("metadata.ownerReferences.");
+            part.is_some_and(|part| part != "uid")
+        },
         Fault::FinalizersNotValidated => |_, cause| field(cause).starts_with("metadata.finalizers"),
         Fault::UppercaseNames => |request, cause| {
             is_name(cause) && name(request).chars().any(|letter| letter.is_ascii_uppercase())

@@ -13,6 +13,13 @@ use crate::middleware::{Middleware, responses};
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
         Fault::NodePortsUnchecked => ignoring(|_, cause| field(cause).ends_with(".nodePort")),
+        Fault::ServicePortsNotCompared => ignoring(|_, cause| {
+            field(cause).starts_with("spec.ports[")
+                && matches!(
+                    cause["reason"].as_str(),
+                    Some("FieldValueDuplicate" | "FieldValueRequired")
+                )
+        }),
         Fault::NodePortsKept => responses(|request, response| {
             if request.method == Method::PATCH && is_service(request, response) {
                 response.edit_value(|service| {

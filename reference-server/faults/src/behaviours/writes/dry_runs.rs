@@ -1,13 +1,16 @@
 //! Dry runs that store something, or that miss what a real request checks.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use http::{Method, StatusCode};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::behaviours::Fault;
 use crate::behaviours::support::objects::{is_deleting, meta, remove, remove_meta};
-use crate::behaviours::support::requests::{
-    MERGE_PATCH, STRATEGIC_PATCH, is_apply, is_create, is_update,
-};
+use crate::behaviours::support::requests::{STRATEGIC_PATCH, is_apply, is_create, is_update};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests, uncompressed};
 
@@ -66,31 +69,49 @@ fn counted(fault: Fault) -> Option<Box<dyn Middleware>> {
                 next.send(request).await
             })
         }),
-        Fault::DryRunsUseQuota => around(|request, next| Box::pin(use_quota(request, next))),
+        Fault::DryRunsUseQuota => Box::new(UsedQuota::default()),
         _ => return None,
     })
 }
 
-/// Counts the object of a dry run in the quotas of its namespace.
-async fn use_quota(request: Request, next: Next<'_>) -> Response {
-    let response = next.send(request.clone()).await;
-    let target = request.target();
-    let tries = is_create(&request) && request.is_dry_run() && !target.namespace.is_empty();
-    if !tries || response.status != StatusCode::CREATED {
-        return response;
-    }
-    let path = format!("/api/v1/namespaces/{}/resourcequotas", target.namespace);
-    let quotas = next.server.read(&path).await.unwrap_or_default();
-    let counter = format!("count/{}", target.resource);
-    for quota in quotas["items"].as_array().into_iter().flatten() {
-        let used = quota["status"]["used"][&counter].as_str();
-        if let Some(used) = used.and_then(|used| used.parse::<u64>().ok()) {
-            let path = format!("{path}/{}/status", meta(quota, "name"));
-            let edit = json!({ "status": { "used": { &counter: (used + 1).to_string() } } });
-            next.server.as_admin(Method::PATCH, &path, Some((MERGE_PATCH, &edit))).await;
+/// Counts the dry runs of creates by collection.
+#[derive(Default)]
+struct UsedQuota {
+    tries: Mutex<HashMap<String, u64>>,
+}
+
+impl Middleware for UsedQuota {
+    fn handle<'a>(&'a self, request: Request, next: Next<'a>) -> BoxFuture<'a, Response> {
+        async move {
+            let target = request.target();
+            if !is_create(&request) || target.namespace.is_empty() {
+                return next.send(request).await;
+            }
+            let tries = self.count(&request);
+            let path = format!("/api/v1/namespaces/{}/resourcequotas", target.namespace);
+            let quotas = next.server.read(&path).await.unwrap_or_default();
+            let counter = format!("count/{}", target.resource);
+            let is_full = quotas["items"].as_array().into_iter().flatten().any(|quota| {
+                let hard = quota["spec"]["hard"][&counter].as_str();
+                hard.and_then(|hard| hard.parse().ok()).is_some_and(|hard: u64| tries > hard)
+            });
+            if is_full {
+                return Response::failure(StatusCode::FORBIDDEN, "Forbidden", "exceeded quota");
+            }
+            next.send(request).await
         }
+        .boxed()
     }
-    response
+}
+
+impl UsedQuota {
+    /// Returns the number of dry runs in the collection of a create, with one for the create.
+    fn count(&self, request: &Request) -> u64 {
+        let mut tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
+        let tries = tries.entry(request.path.clone()).or_default();
+        *tries += u64::from(request.is_dry_run());
+        *tries + u64::from(!request.is_dry_run())
+    }
 }
 
 /// Dry runs that are stored.
