@@ -87,7 +87,8 @@ pub(super) async fn bookmarks(
 }
 
 /// Servers before 1.32 do not mark the end of initial events by default. Cases watch with a label
-/// selector. A server that marks the end only without one supports the feature, with a defect.
+/// selector. A server that marks the end only without one, or only after some objects, supports the
+/// feature, with a defect. Some namespace exists on each server that has namespaces.
 pub(super) async fn streaming_lists(
     requester: &Requester<'_>,
     resources: &Resources,
@@ -96,8 +97,13 @@ pub(super) async fn streaming_lists(
     let collection = some_collection(resources, options, "watch")?;
     let common = "watch=true&allowWatchBookmarks=true&sendInitialEvents=true\
                   &resourceVersionMatch=NotOlderThan&timeoutSeconds=1";
-    for selector in ["&labelSelector=kubeproof.dev%2Fprobe", ""] {
-        let target = format!("{collection}?{common}{selector}");
+    let ways = [
+        (collection.as_str(), "&labelSelector=kubeproof.dev%2Fprobe"),
+        (collection.as_str(), ""),
+        ("/api/v1/namespaces", ""),
+    ];
+    for (path, selector) in ways {
+        let target = format!("{path}?{common}{selector}");
         let request = outgoing("GET", &target, "application/json", None);
         let mut watch = requester.client.watch(request, requester.deadline).await;
         while let Next::Event(event) = watch.next(requester.deadline).await {

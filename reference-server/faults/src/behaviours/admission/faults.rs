@@ -75,6 +75,12 @@ macro_rules! rows {
                     "A policy ignores its match conditions."
                 PolicyNamespacesIgnored "policy-namespaces-ignored"
                     "A policy ignores the namespace selector of its constraints."
+                MutatingPolicyNamespacesIgnored "mutating-policy-namespaces-ignored"
+                    "A mutating policy ignores the namespace selector of its constraints."
+                MutatingWebhookNamespacesIgnored "mutating-webhook-namespaces-ignored"
+                    "A mutating webhook is called for objects of all namespaces."
+                MutatingWebhooksAlwaysFail "mutating-webhooks-always-fail"
+                    "A mutating webhook with the failure policy Ignore fails requests."
             }
             operations {
                 PoliciesSeeNoOldObject "policies-see-no-old-object"

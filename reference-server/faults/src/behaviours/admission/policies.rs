@@ -29,6 +29,17 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 binding["spec"]["policyName"] = json!("none");
             })
         }
+        Fault::MutatingPolicyNamespacesIgnored => {
+            configured("mutatingadmissionpolicies", |policy| {
+                remove(&mut policy["spec"]["matchConstraints"], "namespaceSelector");
+            })
+        }
+        Fault::MutatingWebhookNamespacesIgnored => mutating_webhooks(|webhook| {
+            remove(webhook, "namespaceSelector");
+        }),
+        Fault::MutatingWebhooksAlwaysFail => mutating_webhooks(|webhook| {
+            webhook["failurePolicy"] = json!("Fail");
+        }),
         Fault::MissingParametersPermit => {
             configured("validatingadmissionpolicybindings", |binding| {
                 if binding["spec"]["paramRef"].is_object() {
@@ -144,6 +155,12 @@ fn failures(fault: Fault) -> Option<Box<dyn Middleware>> {
 }
 
 /// Removes a constraint from the policies that a client creates.
+fn mutating_webhooks(edit: fn(&mut Value)) -> Box<dyn Middleware> {
+    configured("mutatingwebhookconfigurations", move |configuration| {
+        configuration["webhooks"].as_array_mut().into_iter().flatten().for_each(edit);
+    })
+}
+
 fn without_constraint(name: &'static str) -> Box<dyn Middleware> {
     configured("validatingadmissionpolicies", move |policy| {
         remove(&mut policy["spec"]["matchConstraints"], name);

@@ -125,6 +125,8 @@ macro_rules! rows {
                     "OpenAPI v2 has no custom resources."
                 OpenApiKeepsDeletedDefinitions "openapi-keeps-deleted-definitions"
                     "OpenAPI v2 keeps the paths of deleted definitions."
+                OpenApiIndexWithoutCore "openapi-index-without-core"
+                    "The OpenAPI v3 index lacks core/v1."
             }
             caches {
                 DiscoveryEtagsOutliveDefinitions "discovery-etags-outlive-definitions"

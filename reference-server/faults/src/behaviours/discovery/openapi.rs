@@ -123,6 +123,11 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }),
         Fault::OpenApiPromisesOperations => ("/openapi/v3/", promise_operations),
         Fault::OpenApiKeepsDeletedDefinitions => return Some(keeping_paths()),
+        Fault::OpenApiIndexWithoutCore => ("/openapi/v3", |document| {
+            if let Some(paths) = document["paths"].as_object_mut() {
+                paths.remove("api/v1");
+            }
+        }),
         Fault::OpenApiIndexIncomplete => ("/openapi/v3", |document| {
             if let Some(paths) = document["paths"].as_object_mut() {
                 paths.remove("apis/apps/v1");

@@ -106,6 +106,7 @@ macro_rules! rows {
                     "The envelope of bookmarks in protobuf lacks its magic number."
                 ProtobufReviewsLoseAttributes "protobuf-reviews-lose-attributes"
                     "Reviews in protobuf lose their resource attributes."
+                ProtobufUidsDiffer "protobuf-uids-differ" "Objects in protobuf have a uid of zeros."
             }
         }
     };

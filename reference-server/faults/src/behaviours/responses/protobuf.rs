@@ -7,7 +7,7 @@ use http::header::{self, HeaderValue};
 use crate::behaviours::Fault;
 use crate::document::{self, PROTOBUF};
 use crate::exchange::{Body, Request, Response};
-use crate::middleware::{Middleware, around, requests};
+use crate::middleware::{Middleware, around, requests, responses};
 
 /// The start of each envelope.
 const MAGIC: &[u8] = b"k8s\0";
@@ -40,9 +40,25 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 response
             })
         }),
+        Fault::ProtobufUidsDiffer => responses(|_, response| {
+            if is_protobuf(response) && !response.bytes().is_empty() {
+                let mut bytes = response.bytes().to_vec();
+                zero_uids(&mut bytes);
+                response.set_bytes(bytes);
+            }
+        }),
         Fault::ProtobufIgnoresRepresentation => requests(ignore_representation),
         _ => return None,
     })
+}
+
+/// Replaces each uid of metadata: the field 5 with a text of 36 bytes.
+fn zero_uids(bytes: &mut [u8]) {
+    for start in 0..bytes.len() {
+        if let Some([0x2a, 36, uid @ ..]) = bytes.get_mut(start..start + 38) {
+            uid.fill(b'0');
+        }
+    }
 }
 
 fn is_protobuf(response: &Response) -> bool {

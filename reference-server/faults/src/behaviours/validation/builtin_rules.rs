@@ -12,6 +12,18 @@ use crate::behaviours::support::requests::{is_create, is_post_or_put, is_update,
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, only, requests, responses};
 
+/// Resources that a fault does not validate.
+const OTHER_KINDS: [&str; 8] = [
+    "runtimeclasses",
+    "ingressclasses",
+    "priorityclasses",
+    "clusterroles",
+    "persistentvolumes",
+    "resourcequotas",
+    "limitranges",
+    "networkpolicies",
+];
+
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     let ignores: fn(&Request, &Value) -> bool = match fault {
@@ -28,6 +40,9 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::TlsSecretsUnchecked => |_, cause| field(cause).starts_with("data[tls."),
         Fault::WebhooksUnchecked => {
             |request, _| request.target().resource.ends_with("webhookconfigurations")
+        }
+        Fault::OtherKindsUnchecked => {
+            |request, _| OTHER_KINDS.contains(&request.target().resource.as_str())
         }
         Fault::PodTemplatesNotCompared => |_, cause| {
             let field = field(cause);

@@ -182,6 +182,9 @@ macro_rules! rows {
                 PodTemplatesNotCompared "pod-templates-not-compared"
                     "Pod templates may have two containers of one name, and mounts without a \
                      volume."
+                OtherKindsUnchecked "other-kinds-unchecked"
+                    "Classes, cluster roles, quotas, volumes and network policies are not \
+                     validated."
             }
             config_maps {
                 ConfigMapKeysUnchecked "config-map-keys-unchecked"

@@ -180,6 +180,13 @@ fn initial_events(fault: Fault) -> Option<Box<dyn Middleware>> {
                 if ends_initial_events(&event) { vec![event.clone(), event] } else { vec![event] }
             }
         }),
+        Fault::NoEndWithoutInitialEvents => events(|_| {
+            let mut is_empty = true;
+            move |event| {
+                is_empty &= !is_change(&event);
+                if is_empty && ends_initial_events(&event) { Vec::new() } else { vec![event] }
+            }
+        }),
         Fault::SecondEventAfterBookmarkLost => events(|_| {
             let mut changes: Option<u32> = None;
             move |event| {

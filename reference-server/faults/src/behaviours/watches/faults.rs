@@ -59,6 +59,8 @@ macro_rules! rows {
                     "Watches with a field selector ignore timeoutSeconds."
                 ClusterWatchesWithoutDeletions "cluster-watches-without-deletions"
                     "Watches of custom resources across the cluster send no deletions."
+                NoEndWithoutInitialEvents "no-end-without-initial-events"
+                    "A watch that begins with an empty list does not mark its end."
             }
             starts {
                 WatchWithoutInitialEvents "watch-without-initial-events"
