@@ -83,9 +83,9 @@ fn other_forms(fault: Fault) -> Option<Box<dyn Middleware>> {
             });
         }),
         Fault::OlderFormsAnsweredAsV1 => requests(|request| {
-            edit_accept(request, |entry| match entry.contains("as=") {
-                true => Some(entry.replace("v=v1beta1", "v=v1")),
-                false => Some(entry.to_owned()),
+            edit_accept(request, |entry| {
+                let is_form = entry.contains("as=");
+                Some(if is_form { entry.replace("v=v1beta1", "v=v1") } else { entry.to_owned() })
             });
         }),
         _ => return None,

@@ -29,14 +29,6 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 next.send(request).await
             })
         }),
-        Fault::LongQueriesRejected => around(|request, next| {
-            Box::pin(async move {
-                if request.raw_query.len() > 2000 {
-                    return Response::text(StatusCode::URI_TOO_LONG, "414 URI Too Long");
-                }
-                next.send(request).await
-            })
-        }),
         Fault::EncodedColonsNotDecoded => around(|request, next| {
             Box::pin(async move {
                 if request.path.to_ascii_uppercase().contains("%3A") {
@@ -73,7 +65,22 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             let target = request.target();
             request.method == Method::GET && target.is_core("secrets") && target.is_object()
         }),
-        _ => return methods(fault),
+        _ => return lengths(fault).or_else(|| methods(fault)),
+    })
+}
+
+/// Faults in the length of requests.
+fn lengths(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::LongQueriesRejected => around(|request, next| {
+            Box::pin(async move {
+                if request.raw_query.len() > 2000 {
+                    return Response::text(StatusCode::URI_TOO_LONG, "414 URI Too Long");
+                }
+                next.send(request).await
+            })
+        }),
+        _ => return None,
     })
 }
 

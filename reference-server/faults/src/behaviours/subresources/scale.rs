@@ -19,11 +19,6 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::ScaleWithoutVersion => without("metadata", &["resourceVersion"]),
         Fault::ScaleWithoutUid => without("metadata", &["uid", "creationTimestamp"]),
         Fault::ScaleNamesNoNamespace => without("metadata", &["namespace"]),
-        Fault::ScaleOfAnotherUidAccepted => requests(|request| {
-            if is_scale(request) && request.method == Method::PUT {
-                request.edit_json(|scale| drop(remove_meta(scale, "uid")));
-            }
-        }),
         Fault::ScaleWithoutSelector => without("status", &["selector"]),
         Fault::ScaleStatusRepeatsSpec => documents(|request, document| {
             if is_scale(request)
@@ -51,6 +46,18 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 }
                 response
             })
+        }),
+        _ => return checks(fault),
+    })
+}
+
+/// Faults in the checks of what a client writes.
+fn checks(fault: Fault) -> Option<Box<dyn Middleware>> {
+    Some(match fault {
+        Fault::ScaleOfAnotherUidAccepted => requests(|request| {
+            if is_scale(request) && request.method == Method::PUT {
+                request.edit_json(|scale| drop(remove_meta(scale, "uid")));
+            }
         }),
         Fault::StaleScalePatchAccepted => requests(|request| {
             if is_scale(request) && request.method == Method::PATCH {
