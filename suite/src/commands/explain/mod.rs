@@ -237,13 +237,17 @@ fn level(requirement: &Requirement) -> String {
 mod tests {
     use super::*;
 
+    fn printed(print: impl FnOnce(&mut dyn Write) -> Result<(), Error>) -> String {
+        let mut out = Vec::new();
+        print(&mut out).expect("written");
+        String::from_utf8(out).expect("text")
+    }
+
     #[test]
     fn every_case_is_explained_with_its_steps() {
         let catalogue = Catalogue::embedded().expect("valid files");
         for case in &catalogue.cases {
-            let mut out = Vec::new();
-            explain_case(case, &catalogue, &mut out).expect("written");
-            let text = String::from_utf8(out).expect("text");
+            let text = printed(|out| explain_case(case, &catalogue, out));
             assert!(text.starts_with(&format!("{} (", case.id)), "{text}");
             assert!(text.contains("\nSteps:\n  "), "{text}");
             assert!(text.ends_with(&format!("\nFile: {}\n", case.file)), "{text}");
@@ -254,10 +258,8 @@ mod tests {
     fn every_requirement_is_explained_with_its_cases() {
         let catalogue = Catalogue::embedded().expect("valid files");
         for requirement in &catalogue.requirements {
-            let mut out = Vec::new();
-            explain_requirement(requirement, &catalogue, &mut out).expect("written");
-            let text = String::from_utf8(out).expect("text");
-            assert!(text.starts_with(requirement.id.as_str()), "{text}");
+            let text = printed(|out| explain_requirement(requirement, &catalogue, out));
+            assert!(text.starts_with(&format!("{} (", requirement.id)), "{text}");
             assert!(text.contains("\nCases:\n  ") || text.contains("\nNo case ("), "{text}");
         }
     }
