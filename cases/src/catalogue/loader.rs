@@ -32,8 +32,8 @@ impl Loader {
         Self { files: Files::embedded(), left_out: BTreeSet::new(), faults: None }
     }
 
-    /// Reads only the cases whose ids `takes` accepts; those that are added later are always read.
-    /// [`Catalogue::ids`] names them all, and the digest covers them all.
+    /// Reads only the cases whose ids `takes` accepts, and every case that is added later.
+    /// [`Catalogue::ids`] and the digest cover all cases.
     #[must_use]
     pub fn only(mut self, takes: impl Fn(&str) -> bool) -> Self {
         let paths = self.files.iter().map(|(path, _)| path).filter(|path| is_case(path));

@@ -36,7 +36,7 @@ const FRAGMENTS: &str = "fragments/";
 pub struct Catalogue {
     /// Sorted by id.
     pub cases: Vec<Case>,
-    /// The ids of these cases, and of those that [`Loader::only`] left out. Sorted.
+    /// The ids of these cases, and of the cases that [`Loader::only`] left out. Sorted.
     pub ids: Vec<String>,
     /// What they prove.
     pub requirements: Requirements,

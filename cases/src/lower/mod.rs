@@ -48,7 +48,7 @@ use stream::Shape;
 /// The word that adds the subjects of the user to named ones.
 const OF_USER: &str = "user";
 
-/// What a case can use: names, and expressions that others use too.
+/// The names and the parsed expressions that a case can use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known<'a> {
     pub(crate) catalogue: &'a Requirements,
