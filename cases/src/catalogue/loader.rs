@@ -92,11 +92,7 @@ impl Loader {
 
     /// Reads all files and reports everything that is wrong in any of them.
     pub fn load(self) -> Result<Catalogue, Diagnostics> {
-        let mut read = Read::of(&self.files);
-        let paths = read.cases.iter().map(|(path, _)| *path);
-        let mut ids: Vec<String> =
-            paths.filter_map(|path| case_id(path).ok()).map(str::to_owned).collect();
-        read.cases.retain(|(path, _)| !self.left_out.contains(*path));
+        let mut read = Read::of(&self.files, &self.left_out);
         if read.is_nameless {
             // Without requirements and subjects, every name in a case would be reported as unknown.
             let shapes = parallel::map(&read.cases, |(path, source)| read_case(path, source).err());
@@ -120,15 +116,11 @@ impl Loader {
         };
         // Each file is lowered as soon as it is read, so that few raw forms are in memory.
         let lowered =
-            parallel::map(&read.cases, |(path, source)| LoweredCase::of(path, source, known));
+            parallel::map(&read.cases, |file| LoweredCase::of(*file, known, &read.profiles));
         errors.extend(provided_twice(&lowered));
         let mut cases: Vec<Case> = Vec::with_capacity(lowered.len());
         for LoweredCase { result, .. } in lowered {
-            let with_profile = |case: Case| match read.profiles.of(&case.id) {
-                Ok(profile) => Ok(Case { profile, ..case }),
-                Err(found) => Err([found].into_iter().collect()),
-            };
-            match result.and_then(with_profile) {
+            match result {
                 Ok(case) => cases.push(case),
                 Err(found) => errors.extend(found),
             }
@@ -142,7 +134,6 @@ impl Loader {
             return Err(errors);
         }
         cases.sort_by(|a, b| a.id.cmp(&b.id));
-        ids.sort_unstable();
         subjects.sort_by(|a, b| a.name.cmp(&b.name));
         let digest = self.files.digest();
         let requirements_file = self.files.last(REQUIREMENTS).cloned();
@@ -152,7 +143,7 @@ impl Loader {
             .collect();
         Ok(Catalogue {
             cases,
-            ids,
+            ids: read.ids,
             requirements,
             subjects,
             fragments,
@@ -173,11 +164,15 @@ struct LoweredCase<'a> {
 }
 
 impl<'a> LoweredCase<'a> {
-    fn of(path: &'a str, source: &'a Source, known: Known<'_>) -> Self {
-        let (provides, result) = match read_case(path, source) {
+    fn of((path, source): (&'a str, &'a Source), known: Known<'_>, profiles: &Profiles) -> Self {
+        let (provides, lowered) = match read_case(path, source) {
             Ok((id, raw)) => (raw.provides.clone(), lower::lower(source, id, &raw, known)),
             Err(found) => (None, Err(found)),
         };
+        let result = lowered.and_then(|case| match profiles.of(&case.id) {
+            Ok(profile) => Ok(Case { profile, ..case }),
+            Err(found) => Err(vec![found]),
+        });
         Self { path, source, provides, result }
     }
 }
@@ -211,18 +206,23 @@ struct Read<'a> {
     fragments: BTreeMap<String, Fragment>,
     /// The files of cases, with their paths.
     cases: Vec<(&'a str, &'a Source)>,
+    /// The ids of these cases and of those that are left out. Sorted.
+    ids: Vec<String>,
     /// A file is wrong that gives names to others.
     is_nameless: bool,
 }
 
 impl<'a> Read<'a> {
-    fn of(files: &'a Files) -> Self {
+    fn of(files: &'a Files, left_out: &BTreeSet<String>) -> Self {
         let mut largest_first: Vec<(&str, &Source)> = files.iter().collect();
         largest_first.sort_by_key(|(_, source)| std::cmp::Reverse(source.text.len()));
-        let (cases, others): (Vec<_>, Vec<_>) =
+        let (mut cases, others): (Vec<_>, Vec<_>) =
             largest_first.into_iter().partition(|(path, _)| is_case(path));
+        let ids = cases.iter().filter_map(|(path, _)| case_id(path).ok());
+        let ids: BTreeSet<String> = ids.map(str::to_owned).collect();
+        cases.retain(|(path, _)| !left_out.contains(*path));
         let shapes = parallel::map(&others, |(path, source)| read(path, source));
-        let mut all = Self { cases, ..Self::default() };
+        let mut all = Self { cases, ids: ids.into_iter().collect(), ..Self::default() };
         for (shape, (path, source)) in shapes.into_iter().zip(&others) {
             match shape {
                 Ok(File::Requirements(read)) => all.requirements.extend(read),

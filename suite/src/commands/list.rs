@@ -15,7 +15,7 @@ use crate::table;
 
 pub(super) fn list(list: &high::List, out: &mut dyn Write) -> Result<Exit, Error> {
     let high::CaseSelection { selection, edition } = &list.cases;
-    let catalogue = list.catalogue.load_for(selection)?;
+    let catalogue = list.catalogue.load_only(|id| selection.takes_id(id))?;
     selection.check(&catalogue.ids)?;
     let cases: Vec<&Case> = catalogue
         .cases

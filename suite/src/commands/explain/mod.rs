@@ -18,7 +18,7 @@ use std::io::Write;
 
 use kubeproof_cases::case::{Capability, Case, Edition};
 use kubeproof_cases::requirements::Requirement;
-use kubeproof_cases::{Catalogue, Profile};
+use kubeproof_cases::{Catalogue, Profile, is_embedded_case};
 use kubeproof_harness::plan::capability_name;
 use kubeproof_reference_server::{Fault, Variation};
 
@@ -29,7 +29,11 @@ use crate::error::Error;
 use crate::exit_code::Exit;
 
 pub(super) async fn explain(explain: &high::Explain, out: &mut dyn Write) -> Result<Exit, Error> {
-    let catalogue = explain.catalogue.load()?;
+    let catalogue = if is_embedded_case(&explain.id) {
+        explain.catalogue.load_only(|id| id == explain.id)?
+    } else {
+        explain.catalogue.load()?
+    };
     let example = if let Some(case) = catalogue.case(&explain.id) {
         explain_case(case, &catalogue, out)?;
         Some((case, None))
