@@ -33,6 +33,8 @@ pub(super) enum Key<'a> {
     NoData { subresource: &'a str },
     /// The server breaks a rule of stream protocols, in any case.
     BrokenFraming(String),
+    /// Checks explain their failure with the same words, in any case.
+    Meaning(String),
     /// One check of one case, on any subject.
     Check { case: &'a str, check: &'a str },
     /// The harness could not decide, for this reason.
@@ -51,9 +53,12 @@ impl<'a> Key<'a> {
         };
         let of_symptom =
             check.symptom.as_ref().and_then(|symptom| Self::of_symptom(symptom, check));
-        of_symptom.unwrap_or_else(|| match record.verdict {
-            Verdict::Error => Self::Undecided(without_numbers(&check.message)),
-            _ => Self::Check { case: &record.id, check: &check.id },
+        of_symptom.unwrap_or_else(|| match (record.verdict, &check.means) {
+            (Verdict::Error, _) => Self::Undecided(without_numbers(&check.message)),
+            (_, Some(means)) => {
+                Self::Meaning(means.split_whitespace().collect::<Vec<_>>().join(" "))
+            }
+            (_, None) => Self::Check { case: &record.id, check: &check.id },
         })
     }
 
@@ -107,6 +112,7 @@ impl fmt::Display for Key<'_> {
             Self::NoResponse { request } => write!(f, "no-response {request}"),
             Self::NoData { subresource } => write!(f, "no-data {subresource}"),
             Self::BrokenFraming(violation) => write!(f, "broken-framing {violation}"),
+            Self::Meaning(means) => write!(f, "meaning {means}"),
             Self::Check { case, check } => write!(f, "check {case} {check}"),
             Self::Undecided(reason) | Self::Reason(reason) => write!(f, "error {reason}"),
         }

@@ -219,6 +219,22 @@ fn a_check_of_one_case_explains_itself() {
 }
 
 #[test]
+fn checks_with_the_same_meaning_have_one_cause() {
+    let failed = |case: &str, id: &str, means: &str| {
+        let mut check = check(id, Verdict::Fail, None);
+        check.means = Some(means.to_owned());
+        record(case, "", vec![check])
+    };
+    let results = [
+        failed("a/b", "c", "a write was lost"),
+        failed("a/c", "d", "a write\n  was lost"),
+        failed("a/d", "e", "a read was lost"),
+    ];
+    let expected = [row("a write was lost", "a/b, a/c", ""), row("a read was lost", "a/d", "")];
+    assert_eq!(summary(&results), expected);
+}
+
+#[test]
 fn errors_without_checks_differ_by_their_reason_without_numbers() {
     let mut other = record("a/2", "", Vec::new());
     other.reason = "the deadline of 12.5 s has passed".to_owned();

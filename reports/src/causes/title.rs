@@ -55,6 +55,7 @@ pub(super) fn of(
         Key::BrokenFraming(violation) => {
             check.and_then(first_violation).unwrap_or(violation).to_owned()
         }
+        Key::Meaning(means) => means.clone(),
         Key::Check { .. } if example.summary.is_empty() => example.reason.clone(),
         Key::Check { .. } => format!("broken rule: {}", example.summary),
     };
