@@ -206,7 +206,7 @@ struct Read<'a> {
     fragments: BTreeMap<String, Fragment>,
     /// The files of cases, with their paths.
     cases: Vec<(&'a str, &'a Source)>,
-    /// The ids of these cases and of those that are left out. Sorted.
+    /// The ids of these cases and of the cases that are left out. Sorted.
     ids: Vec<String>,
     /// A file is wrong that gives names to others.
     is_nameless: bool,

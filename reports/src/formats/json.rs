@@ -121,8 +121,8 @@ pub fn schema() -> serde_json::Value {
     schemars::schema_for!(JsonReport).to_value()
 }
 
-/// Renders the JSON report. Exchanges are large, so the report contains only those that decided the
-/// example of a cause. A trace contains all exchanges.
+/// Renders the JSON report. Exchanges are large, so the report contains only the exchanges that
+/// decided the example of a cause. A trace contains all exchanges.
 pub(super) fn render(document: &Document) -> Result<String, ReportError> {
     let text = serde_json::to_string_pretty(&JsonReport::from(document))
         .map_err(|error| ReportError::Render { format: "JSON", message: error.to_string() })?;
