@@ -10,7 +10,7 @@ use crate::yaml::Source;
 use crate::yaml::Span;
 
 /// Every code that a diagnostic can have.
-pub const CODES: [&str; 58] = [
+pub const CODES: [&str; 59] = [
     "cannot-fail",
     "circular-let",
     "conditional-step",
@@ -29,6 +29,7 @@ pub const CODES: [&str; 58] = [
     "malformed-message",
     "malformed-method",
     "malformed-path",
+    "malformed-protobuf",
     "malformed-pattern",
     "malformed-pointer",
     "malformed-resource",

@@ -63,8 +63,9 @@ pub fn reference(catalogue: &Catalogue) -> String {
 }
 
 /// Definitions that only one action uses.
-const INNER: [(&str, (&str, &str)); 4] = [
+const INNER: [(&str, (&str, &str)); 5] = [
     ("await", ("next", "RawEvent")),
+    ("request", ("protobuf", "RawProtobuf")),
     ("update", ("edit", "RawEdit")),
     ("schema", ("expect", "RawSchemaCheck")),
     ("use", ("with parameters", "RawUseFragment")),

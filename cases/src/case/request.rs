@@ -19,7 +19,7 @@ pub struct Request {
     pub query: Vec<(String, Template)>,
     /// In order, repeated names allowed.
     pub headers: Vec<(String, Template)>,
-    /// The media type of the body; `None`: `application/json` when there is a body.
+    /// The media type of the body; `None`: that of [`Body::media_type`].
     pub content_type: Option<Template>,
     /// `None`: `application/json`.
     pub accept: Option<Template>,
@@ -55,6 +55,26 @@ pub enum Body {
     },
     /// Any text.
     Text(Template),
+    /// A message of protobuf in the envelope of Kubernetes.
+    Protobuf {
+        /// The apiVersion in the envelope.
+        api_version: Template,
+        /// The kind in the envelope.
+        kind: Template,
+        /// An object whose names are the numbers of the fields. An object in it is a message, an
+        /// array repeats its field, and numbers and booleans are varints.
+        message: JsonTemplate,
+    },
+}
+
+impl Body {
+    /// The media type of a request that names none.
+    pub fn media_type(&self) -> &'static str {
+        match self {
+            Self::Protobuf { .. } => "application/vnd.kubernetes.protobuf",
+            _ => "application/json",
+        }
+    }
 }
 
 /// Who sends a request.

@@ -1,6 +1,6 @@
 //! Requests: verb steps, `request` and `given`.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use super::check::Judged;
 use super::scope::Kind;
@@ -8,9 +8,12 @@ use super::verb::verb_of;
 use super::{Lowering, first_line};
 use crate::case::{Action, Body, Identity, Request};
 use crate::raw::forms::{Entries, Texts, Yaml, YamlMapping};
-use crate::raw::{RawEdit, RawGiven, RawRequest, RawStep};
+use crate::raw::{RawEdit, RawGiven, RawProtobuf, RawRequest, RawStep};
 use crate::template::{JsonTemplate, Part, Template};
-use crate::yaml::Located;
+use crate::yaml::{Content, Located, Node};
+
+/// The numbers that fields of a message can have.
+const FIELDS: RangeInclusive<u32> = 1..=0x1fff_ffff;
 
 /// The bodies of a step. At most one is present.
 #[derive(Clone, Copy, Default)]
@@ -20,6 +23,7 @@ pub(super) struct Bodies<'a> {
     pub(super) json: Option<&'a Located<String>>,
     pub(super) edit: Option<&'a Located<RawEdit>>,
     pub(super) text: Option<&'a Located<String>>,
+    pub(super) protobuf: Option<&'a RawProtobuf>,
     pub(super) options: Option<&'a YamlMapping>,
 }
 
@@ -83,6 +87,7 @@ impl Lowering<'_> {
                 json: raw.json.as_ref(),
                 edit: raw.edit.as_ref(),
                 text: raw.text.as_ref(),
+                protobuf: raw.protobuf.as_ref(),
                 options: None,
             },
         );
@@ -175,9 +180,11 @@ impl Lowering<'_> {
             given.json.is_some(),
             given.edit.is_some(),
             given.text.is_some(),
+            given.protobuf.is_some(),
         ];
         if bodies.into_iter().filter(|is_there| *is_there).count() > 1 {
-            let message = "a request has one body: `object`, `body`, `json`, `edit` or `text`";
+            let message = "a request has one body: `object`, `body`, `json`, `edit`, `text` or \
+                           `protobuf`";
             self.error(place, "one-of", message);
         }
         if let Some(YamlMapping(object)) = given.object {
@@ -206,7 +213,46 @@ impl Lowering<'_> {
             let merge = self.node(&edit.value.merge.0);
             return Some(Body::Edit { of: edit.value.of.value.clone(), merge });
         }
+        if let Some(protobuf) = given.protobuf {
+            return Some(self.protobuf(protobuf));
+        }
         given.text.map(|text| Body::Text(self.template(text)))
+    }
+
+    fn protobuf(&mut self, raw: &RawProtobuf) -> Body {
+        self.has_field_numbers(&raw.message.0);
+        Body::Protobuf {
+            api_version: self.template(&raw.api_version),
+            kind: self.template(&raw.kind),
+            message: self.node(&raw.message.0),
+        }
+    }
+
+    /// Reports names that are no numbers of fields, and values that have no form in protobuf.
+    fn has_field_numbers(&mut self, node: &Node) {
+        match &node.content {
+            Content::Map(members) => {
+                for (key, value) in members {
+                    if !key.value.parse().is_ok_and(|number: u32| FIELDS.contains(&number)) {
+                        let message = format!("`{}` is not the number of a field", key.value);
+                        self.error(&key.place, "malformed-protobuf", message)
+                            .set_help("numbers are those of the `.proto` file: 1 to 536870911");
+                    }
+                    self.has_field_numbers(value);
+                }
+            }
+            Content::List(items) => {
+                for item in items {
+                    self.has_field_numbers(item);
+                }
+            }
+            Content::Number(number) if number.is_i64() || number.is_u64() => {}
+            Content::Bool(_) | Content::String(_) => {}
+            Content::Null | Content::Number(_) => {
+                let message = "expected text, an integer, a boolean, a mapping or a list";
+                self.error(&first_line(&node.place), "malformed-protobuf", message);
+            }
+        }
     }
 
     /// A step with a response.

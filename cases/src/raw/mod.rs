@@ -22,7 +22,7 @@ use crate::yaml::Located;
 pub(crate) use check::{Claims, RawCheck, RawDeviation, RawRejected};
 pub(crate) use flow::{RawExplore, RawLoop, RawSchema, RawTogether, RawUntil, RawUse};
 use forms::{Entries, OneOrMany};
-pub(crate) use request::{RawEdit, RawGiven, RawRequest};
+pub(crate) use request::{RawEdit, RawGiven, RawProtobuf, RawRequest};
 pub(crate) use step::RawStep;
 pub(crate) use stream::{
     RawFinish, RawFrame, RawOpenStream, RawPing, RawReceive, RawReset, RawSend, RawStream,

@@ -53,6 +53,9 @@ pub(crate) struct RawRequest {
     pub(crate) edit: Option<Located<RawEdit>>,
     /// Body: any text.
     pub(crate) text: Option<Located<String>>,
+    /// Body: a message of protobuf in the envelope of Kubernetes. The default of `contentType` is
+    /// `application/vnd.kubernetes.protobuf`.
+    pub(crate) protobuf: Option<RawProtobuf>,
     /// The credential. The default is `admin`.
     #[serde(rename = "as", default)]
     pub(crate) identity: Identity,
@@ -64,6 +67,19 @@ pub(crate) struct RawRequest {
     /// Checks of the response.
     #[serde(default)]
     pub(crate) expect: Vec<Located<RawCheck>>,
+}
+
+/// A message of protobuf in the envelope of Kubernetes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct RawProtobuf {
+    /// The apiVersion in the envelope.
+    pub(crate) api_version: Located<String>,
+    /// The kind in the envelope.
+    pub(crate) kind: Located<String>,
+    /// The fields by their numbers. A mapping is a message, a list repeats its field, and numbers
+    /// and booleans are varints.
+    pub(crate) message: YamlMapping,
 }
 
 /// The body of an earlier response with changes merged in.

@@ -143,7 +143,7 @@ fn nearly_valid_steps_are_reported() {
         (method("PATCH", "json: '{}', headers: {Content-Type: a/b},"), ""),
         (
             method("POST", "json: '{}', text: x,"),
-            "a request has one body: `object`, `body`, `json`, `edit` or `text`",
+            "a request has one body: `object`, `body`, `json`, `edit`, `text` or `protobuf`",
         ),
         (path("api"), "a path starts with `/` or with `${collection}`"),
         (path("'${name}'"), "a path starts with `/` or with `${collection}`"),

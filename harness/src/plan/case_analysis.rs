@@ -191,7 +191,8 @@ pub(crate) fn reads_variable(steps: &[Step], name: &str) -> bool {
                     Body::Object(json)
                     | Body::Json(json)
                     | Body::Exact(json)
-                    | Body::Edit { merge: json, .. },
+                    | Body::Edit { merge: json, .. }
+                    | Body::Protobuf { message: json, .. },
                 ) => reads_json(json, name),
                 Some(Body::Text(text)) => reads(text, name),
                 None => false,

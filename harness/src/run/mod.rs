@@ -8,6 +8,7 @@ mod lost_server;
 mod paging;
 mod pod;
 mod prerequisites;
+mod protobuf;
 mod protocol_support;
 mod record;
 mod reported;

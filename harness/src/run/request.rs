@@ -1,9 +1,11 @@
 //! Renders a request of a case file.
 
+use bytes::Bytes;
 use kubeproof_cases::case::{Body, Request};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
+use super::protobuf;
 use crate::plan::Subject;
 use crate::transport::Outgoing;
 use crate::values::{Undefined, Values, merge};
@@ -39,32 +41,18 @@ pub(super) fn outgoing(
         target.extend(utf8_percent_encode(&values.render(value)?, QUERY));
     }
 
-    let body = match &request.body {
-        None => None,
-        Some(Body::Text(text)) => Some(values.render(text)?),
-        Some(Body::Json(json)) => Some(values.render_json(json)?.to_string()),
-        Some(Body::Exact(json)) => Some(values.render_exact(json)?),
-        Some(Body::Object(json)) => {
-            Some(object(values.render_json(json)?, subject, values).to_string())
-        }
-        Some(Body::Edit { of, merge: patch }) => {
-            let edited =
-                values.get(of).and_then(|step| step.get("body")).filter(|body| !body.is_null());
-            let mut edited = edited.ok_or_else(|| BuildError::NothingToEdit(of.clone()))?.clone();
-            merge(&mut edited, &values.render_json(patch)?);
-            Some(edited.to_string())
-        }
-    };
-
+    let body = request.body.as_ref().map(|body| rendered(body, subject, values)).transpose()?;
     let named =
         |name: &str| request.headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
     let mut headers = Vec::new();
     let accept = request.accept.as_ref().map(|accept| values.render(accept)).transpose()?;
     let content_type =
         request.content_type.as_ref().map(|given| values.render(given)).transpose()?;
-    let defaults = [("accept", accept, true), ("content-type", content_type, body.is_some())];
-    for (name, given, by_default) in defaults {
-        let value = given.or_else(|| (by_default && !named(name)).then(|| JSON.to_owned()));
+    let type_of_body = request.body.as_ref().map(Body::media_type);
+    let defaults = [("accept", accept, Some(JSON)), ("content-type", content_type, type_of_body)];
+    for (name, given, default) in defaults {
+        let default = default.filter(|_| !named(name)).map(ToOwned::to_owned);
+        let value = given.or(default);
         // An empty value suppresses the header.
         if let Some(value) = value.filter(|value| !value.is_empty()) {
             headers.push((name.to_owned(), value));
@@ -78,10 +66,31 @@ pub(super) fn outgoing(
         method: request.method.clone(),
         target,
         headers,
-        body: body.map(Into::into).unwrap_or_default(),
+        body: body.unwrap_or_default(),
         identity: request.identity,
         exact: request.exact,
     })
+}
+
+fn rendered(body: &Body, subject: Option<&Subject>, values: &Values) -> Result<Bytes, BuildError> {
+    let text = match body {
+        Body::Text(text) => values.render(text)?,
+        Body::Json(json) => values.render_json(json)?.to_string(),
+        Body::Exact(json) => values.render_exact(json)?,
+        Body::Object(json) => object(values.render_json(json)?, subject, values).to_string(),
+        Body::Edit { of, merge: patch } => {
+            let edited =
+                values.get(of).and_then(|step| step.get("body")).filter(|body| !body.is_null());
+            let mut edited = edited.ok_or_else(|| BuildError::NothingToEdit(of.clone()))?.clone();
+            merge(&mut edited, &values.render_json(patch)?);
+            edited.to_string()
+        }
+        Body::Protobuf { api_version, kind, message } => {
+            let (api_version, kind) = (values.render(api_version)?, values.render(kind)?);
+            return Ok(protobuf::enveloped(&api_version, &kind, &values.render_json(message)?));
+        }
+    };
+    Ok(text.into())
 }
 
 /// Merges the given members into the template of the subject.

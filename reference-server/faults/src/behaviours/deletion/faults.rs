@@ -79,6 +79,8 @@ macro_rules! rows {
                     "A DELETE with a body in YAML, or without Content-Type, returns 415."
                 ProtobufDeleteOptionsDropped "protobuf-delete-options-dropped"
                     "A DELETE ignores options in protobuf."
+                ProtobufCollectionOptionsDropped "protobuf-collection-options-dropped"
+                    "A DELETE of a collection ignores options in protobuf."
                 DeletePreconditionsBeforeTheDeletion "delete-preconditions-before-the-deletion"
                     "A DELETE checks its preconditions first, so the object may change before it \
                      is removed."

@@ -37,12 +37,8 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 next.send(request).await
             })
         }),
-        Fault::ProtobufDeleteOptionsDropped => requests(|request| {
-            if request.method == Method::DELETE && document::is_protobuf(&request.headers) {
-                request.body = bytes::Bytes::new();
-                request.headers.remove(http::header::CONTENT_TYPE);
-            }
-        }),
+        Fault::ProtobufDeleteOptionsDropped => without_protobuf("delete"),
+        Fault::ProtobufCollectionOptionsDropped => without_protobuf("deletecollection"),
         Fault::DeletePreconditionsBeforeTheDeletion => {
             around(|request, next| Box::pin(check_first(request, next)))
         }
@@ -56,6 +52,16 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             })
         }),
         _ => return None,
+    })
+}
+
+/// Drops options in protobuf from requests with the verb.
+fn without_protobuf(verb: &'static str) -> Box<dyn Middleware> {
+    requests(move |request| {
+        if request.verb() == verb && document::is_protobuf(&request.headers) {
+            request.body = bytes::Bytes::new();
+            request.headers.remove(http::header::CONTENT_TYPE);
+        }
     })
 }
 

@@ -107,6 +107,12 @@ macro_rules! rows {
                 ProtobufReviewsLoseAttributes "protobuf-reviews-lose-attributes"
                     "Reviews in protobuf lose their resource attributes."
                 ProtobufUidsDiffer "protobuf-uids-differ" "Objects in protobuf have a uid of zeros."
+                ProtobufUpdatesIgnored "protobuf-updates-ignored"
+                    "A PUT in protobuf returns 200 and stores nothing."
+                ProtobufStatusIgnored "protobuf-status-ignored"
+                    "A PUT of the status in protobuf returns 200 and stores nothing."
+                ProtobufScaleIgnored "protobuf-scale-ignored"
+                    "A PUT of the scale in protobuf returns 200 and stores nothing."
             }
         }
     };

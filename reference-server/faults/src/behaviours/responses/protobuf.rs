@@ -2,6 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::StreamExt as _;
+use http::Method;
 use http::header::{self, HeaderValue};
 
 use crate::behaviours::Fault;
@@ -48,7 +49,24 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             }
         }),
         Fault::ProtobufIgnoresRepresentation => requests(ignore_representation),
+        Fault::ProtobufUpdatesIgnored => without_updates(""),
+        Fault::ProtobufStatusIgnored => without_updates("status"),
+        Fault::ProtobufScaleIgnored => without_updates("scale"),
         _ => return None,
+    })
+}
+
+/// Answers a PUT in protobuf to the subresource with what is stored.
+fn without_updates(subresource: &'static str) -> Box<dyn Middleware> {
+    requests(move |request| {
+        if request.method == Method::PUT
+            && document::is_protobuf(&request.headers)
+            && request.target().subresource == subresource
+        {
+            request.method = Method::GET;
+            request.headers.remove(header::CONTENT_TYPE);
+            request.body = Bytes::new();
+        }
     })
 }
 
