@@ -37,7 +37,7 @@ impl Entry {
         }
         let expires = raw.expires.map(|text| {
             text.parse::<Date>()
-                .map_err(|_| format!("`expires` is {text:?}; expected a date as 2027-03-31"))
+                .map_err(|_| format!("`expires` is {text:?}; expected a date such as 2027-03-31"))
         });
         let (subject, checks, flaky, reason) = (raw.subject, raw.checks, raw.flaky, raw.reason);
         Ok(Self { case, subject, checks, flaky, reason, expires: expires.transpose()?, line })
