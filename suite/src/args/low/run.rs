@@ -42,7 +42,7 @@ Exit codes:
   0    conformant
   1    failures
   2    usage error, including files that cannot be read
-  3    the target cannot be reached, or rejects the credential
+  3    the target cannot be reached, rejects the credential, or is no Kubernetes API
   4    nothing ran: a pattern matches nothing, or every case was skipped
   5    no failures, but errors: the harness could not decide; or the server went away or hangs
   130  interrupted, after cleanup and reports";
@@ -84,7 +84,7 @@ pub(in crate::args) struct Target {
     pub(in crate::args) client_key: Option<PathBuf>,
 
     /// Test the server of a kubeconfig [default FILE: KUBECONFIG or ~/.kube/config]; the options
-    /// above replace its settings
+    /// for credentials replace its settings
     #[arg(long, value_name = "FILE", num_args = 0..=1, group = "address")]
     #[expect(clippy::option_option, reason = "clap's type for an option with an optional value")]
     pub(in crate::args) kubeconfig: Option<Option<PathBuf>>,

@@ -68,7 +68,7 @@ Exit codes:
   0    no violation
   1    violations
   2    usage error, including files that cannot be read
-  3    the target cannot be reached, or rejects the credential
+  3    the target cannot be reached, rejects the credential, or is no Kubernetes API
   4    nothing ran: no resource can be tested
   5    the run could not decide: the server went away, or rejects what the run needs
   130  interrupted, after cleanup";
