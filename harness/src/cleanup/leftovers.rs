@@ -37,7 +37,7 @@ pub struct Found {
     pub younger: usize,
     /// Collections that the server does not list, with the reason. Objects may remain there.
     pub unseen: Vec<(String, String)>,
-    /// The resources of which something can be in a namespace.
+    /// The resources that a namespace can contain.
     namespaced: Vec<ResourceName>,
 }
 

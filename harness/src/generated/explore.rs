@@ -36,7 +36,7 @@ const MISTAKES: u64 = 4;
 /// Checks without a verdict that have a notice.
 const SHOWN: usize = 5;
 
-/// The run ends after this many checks in a row without a verdict.
+/// The run ends after this many consecutive checks without a verdict.
 const UNDECIDED: usize = 20;
 
 /// The options of an exploration.

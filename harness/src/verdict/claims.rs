@@ -103,7 +103,7 @@ fn holds(claim: &Claim, evidence: Evidence<'_>) -> Judged {
     }
 }
 
-/// Checks sets of claims of which one must hold.
+/// Checks sets of claims. At least one set must hold.
 fn any_holds(claim: &Claim, sets: &[Vec<Claim>], evidence: Evidence<'_>) -> Judged {
     let mut all = Vec::new();
     for set in sets {

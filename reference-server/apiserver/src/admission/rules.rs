@@ -226,7 +226,7 @@ impl Constraints {
     }
 }
 
-/// Returns the namespace of a request. That of a namespace is the namespace itself.
+/// Returns the namespace of a request. A namespace is in itself.
 pub(super) fn namespace<'v>(request: &'v Attributes<'_>, object: &'v Value) -> &'v str {
     if request.ty.is_core(NAMESPACES) {
         request.name(object)

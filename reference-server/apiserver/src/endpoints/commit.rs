@@ -1,4 +1,4 @@
-//! Writes a change if nobody else changed the object in the meantime.
+//! Writes a change if the object has not changed in the meantime.
 
 use std::sync::Arc;
 
