@@ -30,8 +30,8 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use self::entry::Entry;
-use super::notation;
 use super::selection::nearest;
+use super::{notation, yaml};
 use crate::event::{CaseResult, Known, Verdict};
 
 /// A list of known failures.
@@ -114,9 +114,8 @@ impl KnownFailures {
     }
 
     fn parse(path: &Path, text: String) -> Result<Self, KnownFailuresError> {
-        let raw: Option<Vec<RawEntry>> = serde_saphyr::from_str(&text).map_err(|error| {
-            KnownFailuresError::Syntax { path: path.to_owned(), reason: error.to_string() }
-        })?;
+        let raw: Option<Vec<RawEntry>> = yaml::read(&text)
+            .map_err(|reason| KnownFailuresError::Syntax { path: path.to_owned(), reason })?;
         let entries = raw.unwrap_or_default().into_iter().map(|raw| {
             let line = usize::try_from(raw.case.referenced.line()).unwrap_or_default();
             Entry::new(raw, line).map_err(|reason| KnownFailuresError::Entry {

@@ -16,6 +16,7 @@ mod user_subjects;
 mod variables;
 mod wanted;
 mod write_bounds;
+mod yaml;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

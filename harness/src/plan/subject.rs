@@ -8,7 +8,7 @@ use kubeproof_cases::SubjectDefinition;
 use kubeproof_cases::case::{ResourceName, Scope};
 use serde_json::{Map, Value, json};
 
-use super::notation;
+use super::{notation, yaml};
 use crate::capability::{Discovered, STANDARD_VERBS, root_of};
 
 /// A resource that cases run on.
@@ -283,8 +283,7 @@ impl FromStr for SubjectArgument {
 fn template_file(path: &Path) -> Result<(Option<String>, Value), SubjectError> {
     let bad = |reason: String| SubjectError::Template { path: path.to_owned(), reason };
     let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
-    let mut template: Value =
-        serde_saphyr::from_str(&text).map_err(|error| bad(error.to_string()))?;
+    let mut template: Value = yaml::read(&text).map_err(bad)?;
     let Some(object) = template.as_object_mut() else {
         return Err(bad("expected the manifest of one object".to_owned()));
     };

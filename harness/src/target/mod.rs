@@ -128,7 +128,10 @@ impl TargetConfig {
             url: without_password(server),
             reason: reason.to_owned(),
         };
-        let url = Url::parse(server).map_err(|error| bad(&error.to_string()))?;
+        let url = Url::parse(server).map_err(|error| match error {
+            url::ParseError::RelativeUrlWithoutBase => bad("it has no scheme"),
+            error => bad(&error.to_string()),
+        })?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(bad("the scheme is neither http nor https"));
         }

@@ -16,15 +16,42 @@ const PATHS: [&str; 4] = ["/version", "/api", "/apis", "/healthz"];
 /// The error of the TLS library for a response in plain text.
 const NO_TLS: &str = "InvalidContentType";
 
-/// The errors of the TLS library for a certificate of an unknown authority. The second one is for
-/// an authority with the name of a trusted one.
-const UNKNOWN_AUTHORITY: [&str; 2] = ["UnknownIssuer", "BadSignature"];
-
 const GIVE_AUTHORITY: &str =
     "pass its authority with --certificate-authority FILE, or use --insecure-skip-tls-verify";
 
-/// The alert of a server that requires a client certificate.
-const NO_CERTIFICATE: &str = "CertificateRequired";
+/// Errors of the TLS library, with a reason and an advice for the user.
+const TLS_ERRORS: [(&str, &str, &str); 7] = [
+    ("UnknownIssuer", UNKNOWN_AUTHORITY, GIVE_AUTHORITY),
+    // Another authority has the name of the trusted one.
+    ("BadSignature", UNKNOWN_AUTHORITY, GIVE_AUTHORITY),
+    (
+        "CaUsedAsEndEntity",
+        "its certificate is that of an authority (CA:TRUE)",
+        "create one with basicConstraints=CA:FALSE, or use --insecure-skip-tls-verify",
+    ),
+    (
+        "certificate expired",
+        "its certificate has expired",
+        "renew the certificate, or use --insecure-skip-tls-verify",
+    ),
+    (
+        "certificate not valid yet",
+        "its certificate is not valid yet",
+        "compare the clocks of both machines, or use --insecure-skip-tls-verify",
+    ),
+    (
+        "certificate not valid for name",
+        "its certificate has other names than the URL",
+        "use one of its names in the URL, or --insecure-skip-tls-verify",
+    ),
+    (
+        "CertificateRequired",
+        "it requires a client certificate",
+        "use --client-certificate and --client-key",
+    ),
+];
+
+const UNKNOWN_AUTHORITY: &str = "no trusted authority signed its certificate";
 
 /// If both are forbidden, discovery is impossible.
 const DISCOVERY: [&str; 2] = ["/api", "/apis"];
@@ -140,17 +167,13 @@ impl Client {
                 let advice = Some(format!("use {}", server.replacen("https:", "http:", 1)));
                 return TargetError::Unreachable { server, reason, advice };
             }
-            BrokenKind::Tls if broken.message.contains(NO_CERTIFICATE) => {
-                Some("use --client-certificate and --client-key")
-            }
-            BrokenKind::Tls
-                if UNKNOWN_AUTHORITY.iter().any(|error| broken.message.contains(error)) =>
-            {
-                let reason = "no trusted authority signed its certificate".to_owned();
-                let advice = Some(GIVE_AUTHORITY.to_owned());
+            BrokenKind::Tls => {
+                let known = TLS_ERRORS.iter().find(|(error, ..)| broken.message.contains(error));
+                let known = known.map(|(_, reason, advice)| (*reason, *advice));
+                let (reason, advice) = known.unwrap_or((&broken.message, GIVE_AUTHORITY));
+                let (reason, advice) = (reason.to_owned(), Some(advice.to_owned()));
                 return TargetError::Unreachable { server, reason, advice };
             }
-            BrokenKind::Tls => Some(GIVE_AUTHORITY),
             BrokenKind::Deadline => Some("it accepted the connection and sent no response"),
             BrokenKind::Protocol => {
                 Some("is it https where http was given, or no HTTP server at all?")

@@ -11,7 +11,7 @@ use rstest::rstest;
 use tokio::time::Duration;
 
 use crate::scripted_peer::{Act, Peer, ample, exact, get, send, soon};
-use crate::tls_server::{Rejection, Setup, TlsServer, issuer};
+use crate::tls_server::{Certificate, Rejection, Setup, TlsServer, issuer};
 
 fn client(server: &TlsServer, tls: TlsOptions) -> Client {
     let mut config = TargetConfig::new(&format!("https://{}", server.addr)).unwrap();
@@ -78,7 +78,8 @@ async fn a_certificate_for_another_name_is_rejected(
 #[rstest]
 #[tokio::test]
 async fn an_expired_certificate_is_rejected(#[values(get("/x"), exact("/x"))] outgoing: Outgoing) {
-    let server = TlsServer::start(Setup { expired: true, ..Setup::default() }).await;
+    let server =
+        TlsServer::start(Setup { certificate: Certificate::Expired, ..Setup::default() }).await;
     let rejected = client(&server, trusting(&server)).send(outgoing, ample()).await;
     assert_eq!(broken_kind(&rejected), BrokenKind::Tls, "{rejected:?}");
     assert!(format!("{rejected:?}").contains("expired"), "{rejected:?}");
@@ -138,6 +139,31 @@ async fn an_unknown_issuer_is_reported_with_the_options() {
     let error = client(&server, stranger).ping(ample()).await.unwrap_err().to_string();
     let expected = "no trusted authority signed its certificate; pass its authority with \
                     --certificate-authority FILE, or use --insecure-skip-tls-verify";
+    assert!(error.ends_with(expected), "{error}");
+}
+
+#[rstest]
+#[case::expired(Certificate::Expired, "127.0.0.1", "its certificate has expired; renew")]
+#[case::early(Certificate::NotYetValid, "127.0.0.1", "is not valid yet; compare the clocks")]
+#[case::authority(Certificate::Authority, "127.0.0.1", "authority (CA:TRUE); create one with")]
+#[case::name(Certificate::Good, "other.example", "has other names than the URL; use one of its")]
+#[tokio::test]
+async fn a_wrong_certificate_is_reported_with_what_to_do(
+    #[case] certificate: Certificate,
+    #[case] name: &'static str,
+    #[case] expected: &str,
+) {
+    let setup = Setup { certificate, names: vec![name], ..Setup::default() };
+    let server = TlsServer::start(setup).await;
+    let error = client(&server, trusting(&server)).ping(ample()).await.unwrap_err().to_string();
+    assert!(error.contains(expected), "{error}");
+}
+
+#[tokio::test]
+async fn a_missing_client_certificate_is_reported_with_the_options() {
+    let server = TlsServer::start(Setup { requires_certificate: true, ..Setup::default() }).await;
+    let error = client(&server, trusting(&server)).ping(ample()).await.unwrap_err().to_string();
+    let expected = "it requires a client certificate; use --client-certificate and --client-key";
     assert!(error.ends_with(expected), "{error}");
 }
 

@@ -35,13 +35,21 @@ pub(crate) struct Setup {
     pub(crate) protocols: Vec<&'static str>,
     pub(crate) requires_certificate: bool,
     pub(crate) max_streams: u32,
-    /// True for an expired server certificate.
-    pub(crate) expired: bool,
+    pub(crate) certificate: Certificate,
     /// The rejection of every HTTP/2 request.
     pub(crate) rejection: Option<Rejection>,
     /// Frames of a response over HTTP/2. Each connection receives one byte more than the previous
     /// one.
     pub(crate) growing: Option<&'static [u8]>,
+}
+
+/// The mistake in the certificate of a server.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Certificate {
+    Good,
+    Expired,
+    NotYetValid,
+    Authority,
 }
 
 /// How a server reports an unprocessed request.
@@ -58,7 +66,7 @@ impl Default for Setup {
             protocols: vec!["h2", "http/1.1"],
             requires_certificate: false,
             max_streams: 100,
-            expired: false,
+            certificate: Certificate::Good,
             rejection: None,
             growing: None,
         }
@@ -78,9 +86,9 @@ impl TlsServer {
     pub(crate) async fn start(setup: Setup) -> Self {
         let issuer = issuer();
         let (certificate, key) =
-            leaf(&issuer, &setup.names, ExtendedKeyUsagePurpose::ServerAuth, setup.expired);
+            leaf(&issuer, &setup.names, ExtendedKeyUsagePurpose::ServerAuth, setup.certificate);
         let (client, client_key) =
-            leaf(&issuer, &["jane"], ExtendedKeyUsagePurpose::ClientAuth, false);
+            leaf(&issuer, &["jane"], ExtendedKeyUsagePurpose::ClientAuth, Certificate::Good);
         let provider = Arc::new(ring::default_provider());
         let mut roots = RootCertStore::empty();
         roots.add(issuer.der().clone()).unwrap();
@@ -140,13 +148,16 @@ fn leaf(
     issuer: &CertifiedIssuer<'static, KeyPair>,
     names: &[&str],
     purpose: ExtendedKeyUsagePurpose,
-    expired: bool,
+    certificate: Certificate,
 ) -> (rcgen::Certificate, KeyPair) {
     let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
     let mut params = CertificateParams::new(names).unwrap();
     params.extended_key_usages = vec![purpose];
-    if expired {
-        params.not_after = rcgen::date_time_ymd(2020, 1, 1);
+    match certificate {
+        Certificate::Good => {}
+        Certificate::Expired => params.not_after = rcgen::date_time_ymd(2020, 1, 1),
+        Certificate::NotYetValid => params.not_before = rcgen::date_time_ymd(4000, 1, 1),
+        Certificate::Authority => params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained),
     }
     let key = KeyPair::generate().unwrap();
     (params.signed_by(&key, issuer).unwrap(), key)

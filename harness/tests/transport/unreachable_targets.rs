@@ -68,6 +68,7 @@ async fn nobody_listening_is_not_reached() {
 
 #[rstest]
 #[case("host:6443", "the scheme is neither http nor https")]
+#[case("127.0.0.1:6443", "it has no scheme")]
 #[case("https://", "empty host")]
 #[case("ftp://host", "the scheme is neither http nor https")]
 #[case("https://jane:s3cr3t-t0ken@host", "it has a user name or password")]
