@@ -53,7 +53,12 @@ pub(super) fn wrong_code(
             expected: codes.to_vec(),
             got: received.status,
         }),
-        ..Broken::default()
+        steps: Vec::new(),
+        // The body was not compared.
+        differing: Some((
+            json!({"status": one_or_all(codes)}),
+            json!({"status": received.status}),
+        )),
     }
 }
 
