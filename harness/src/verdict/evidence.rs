@@ -55,10 +55,7 @@ pub(super) fn wrong_code(
         }),
         steps: Vec::new(),
         // The body was not compared.
-        differing: Some((
-            json!({"status": one_or_all(codes)}),
-            json!({"status": received.status}),
-        )),
+        differing: Some((json!({"status": one_or_all(codes)}), json!({"status": received.status}))),
     }
 }
 
