@@ -18,3 +18,4 @@ mod testing;
 pub mod transport;
 mod values;
 mod verdict;
+mod yaml;

@@ -191,9 +191,11 @@ pub(crate) fn reads_variable(steps: &[Step], name: &str) -> bool {
                     Body::Object(json)
                     | Body::Json(json)
                     | Body::Exact(json)
-                    | Body::Edit { merge: json, .. }
-                    | Body::Protobuf { message: json, .. },
+                    | Body::Edit { merge: json, .. },
                 ) => reads_json(json, name),
+                Some(Body::Protobuf { api_version, kind, message }) => {
+                    reads(api_version, name) || reads(kind, name) || reads_json(message, name)
+                }
                 Some(Body::Text(text)) => reads(text, name),
                 None => false,
             }

@@ -30,9 +30,10 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use self::entry::Entry;
+use super::notation;
 use super::selection::nearest;
-use super::{notation, yaml};
 use crate::event::{CaseResult, Known, Verdict};
+use crate::yaml;
 
 /// A list of known failures.
 #[derive(Clone, Debug)]

@@ -16,7 +16,6 @@ mod user_subjects;
 mod variables;
 mod wanted;
 mod write_bounds;
-mod yaml;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

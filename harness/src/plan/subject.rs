@@ -8,8 +8,9 @@ use kubeproof_cases::SubjectDefinition;
 use kubeproof_cases::case::{ResourceName, Scope};
 use serde_json::{Map, Value, json};
 
-use super::{notation, yaml};
+use super::notation;
 use crate::capability::{Discovered, STANDARD_VERBS, root_of};
+use crate::yaml;
 
 /// A resource that cases run on.
 #[derive(Clone, Debug)]

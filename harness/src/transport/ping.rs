@@ -19,7 +19,7 @@ const NO_TLS: &str = "InvalidContentType";
 const GIVE_AUTHORITY: &str =
     "pass its authority with --certificate-authority FILE, or use --insecure-skip-tls-verify";
 
-/// Errors of the TLS library, with a reason and an advice for the user.
+/// Errors of the TLS library, each with a reason and the next step for the user.
 const TLS_ERRORS: [(&str, &str, &str); 7] = [
     ("UnknownIssuer", UNKNOWN_AUTHORITY, GIVE_AUTHORITY),
     // Another authority has the name of the trusted one.

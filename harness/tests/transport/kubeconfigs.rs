@@ -221,6 +221,7 @@ async fn contexts_are_chosen_by_name() {
 
 #[rstest]
 #[case::empty("", "it has no contexts")]
+#[case::no_yaml("users: [{user: {token: s3cr3t-t0ken}}", "line 1 column 8: unclosed bracket '['")]
 #[case::no_current_context(
     "contexts: [{name: a, context: {cluster: c}}]",
     "it has no current context; use --context NAME; its contexts are a"

@@ -7,6 +7,7 @@ use kube::config::{Cluster, Context, Kubeconfig, KubeconfigError};
 use url::Url;
 
 use super::{TargetError, unusable};
+use crate::yaml;
 
 /// The variable with the default paths.
 const VARIABLE: &str = "KUBECONFIG";
@@ -30,6 +31,9 @@ impl KubeconfigFile {
             Ok(content) => Ok(Self { name, content }),
             Err(KubeconfigError::ReadConfig(source, path)) => {
                 Err(TargetError::File { what: "kubeconfig", path, source })
+            }
+            Err(KubeconfigError::Parse(error)) => {
+                Err(TargetError::Kubeconfig { file: name, reason: yaml::mistake(&error) })
             }
             Err(error) => Err(unusable(&name, &error)),
         }
