@@ -60,8 +60,8 @@ pub(crate) fn decode_body(
         let what = format!("the body is {}, not an object", kind_of(&object));
         return Err(unrecognized(kind, &what));
     }
-    let (group, version) =
-        versions.first().and_then(|first| first.split_once('/')).unwrap_or_default();
+    let first = versions.first().copied().unwrap_or_default();
+    let (group, version) = first.split_once('/').unwrap_or(("", first));
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     let (given, api_version) = (text("kind"), text("apiVersion"));
     let is_known = api_version.is_empty() || versions.contains(&api_version);
@@ -99,6 +99,29 @@ pub(crate) fn recast(
     ty.schema.check_types(&object).map_err(|error| invalid(&object, &error.message))?;
     ty.schema.prune(&mut object);
     warnings.extend(drop_duplicate_owners(&mut object));
+    Ok(Decoded { object, warnings })
+}
+
+/// Decodes the result of a patch of a subresource that is no stored object.
+pub(crate) fn recast_body(
+    api_version: &str,
+    kind: &str,
+    mut object: Value,
+    duplicates: &[String],
+    validation: FieldValidation,
+) -> Result<Decoded, ApiError> {
+    let invalid = |object: &Value, why: &str| ApiError::patched_object_invalid(object, why);
+    for (field, expected) in [("kind", kind), ("apiVersion", api_version)] {
+        if object.get(field).and_then(Value::as_str) != Some(expected) {
+            return Err(invalid(&object, &format!("{field} must be {expected}")));
+        }
+    }
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let schema = body_schema(group, version, kind);
+    let warnings = complaints(&schema, &object, duplicates, validation)
+        .map_err(|why| invalid(&object, &why))?;
+    schema.check_types(&object).map_err(|error| invalid(&object, &error.message))?;
+    schema.prune(&mut object);
     Ok(Decoded { object, warnings })
 }
 

@@ -4,6 +4,7 @@ use http::StatusCode;
 use hyper::body::Incoming;
 use serde_json::{Map, Value, json};
 
+use super::decode::{Decoded, decode_body};
 use super::modify::{self, UpdateOptions};
 use super::update::Part;
 use super::{Call, admit::Admission, create};
@@ -15,14 +16,12 @@ use crate::http::respond::ApiResponse;
 use kubeproof_apimachinery::object::{Object, timestamp};
 use kubeproof_apimachinery::request::ResourceInfo;
 use kubeproof_apimachinery::schema::FieldError;
-use kubeproof_apimachinery::serializer::json as decoder;
 use kubeproof_apimachinery::status::{ApiError, Subject};
 
 /// Handles POST to `bindings`: the body names the pod.
 pub(super) async fn bind_by_name(call: Call, body: &mut Incoming) -> Result<ApiResponse, ApiError> {
     let bytes = call.json_body(body).await?;
-    let mut binding = decode(&call, &bytes)?;
-    create::place(&call, &mut binding)?;
+    let Decoded { object: binding, warnings } = decode_binding(&call, &bytes)?;
     if binding.meta("name").is_empty() {
         return Err(ApiError::bad_request("Name parameter required."));
     }
@@ -33,33 +32,27 @@ pub(super) async fn bind_by_name(call: Call, body: &mut Incoming) -> Result<ApiR
         ..call.info
     };
     let ty = call.api.find_core("pods")?;
-    assign_node(&Call { ty, info, ..call }, binding).await
+    let response = assign_node(&Call { ty, info, ..call }, binding).await?;
+    Ok(response.warnings(&warnings))
 }
 
 /// Handles POST to `pods/binding`.
 pub(super) async fn bind(call: &Call, body: &mut Incoming) -> Result<ApiResponse, ApiError> {
     let bytes = call.json_body(body).await?;
-    let binding = decode(call, &bytes)?;
+    let Decoded { object: binding, warnings } = decode_binding(call, &bytes)?;
     if binding.meta("name") != call.info.name {
         return Err(ApiError::bad_request("name in URL does not match name in Binding object"));
     }
-    assign_node(call, binding).await
+    Ok(assign_node(call, binding).await?.warnings(&warnings))
 }
 
-fn decode(call: &Call, bytes: &[u8]) -> Result<Value, ApiError> {
-    let binding = decoder::decode(bytes)?.value;
-    let kind = binding["kind"].as_str().unwrap_or("Binding");
-    if !matches!(kind, "" | "Binding") {
-        let why = format!("{kind} in version \"v1\" cannot be handled as a Binding");
-        return Err(ApiError::bad_request(why));
-    }
-    let ty = call.api.find_core("bindings")?;
-    ty.schema.check_types(&binding).map_err(|error| {
-        ApiError::bad_request(format!(
-            "Binding in version \"v1\" cannot be handled as a Binding: {error}"
-        ))
-    })?;
-    Ok(binding)
+/// Decodes a binding in the namespace of the request.
+fn decode_binding(call: &Call, bytes: &[u8]) -> Result<Decoded, ApiError> {
+    let options = WriteOptions::parse(&call.query, "CreateOptions")?;
+    let validation = call.validation(options.validation);
+    let mut decoded = decode_body(&["v1"], "Binding", bytes, validation)?;
+    create::place(call, &mut decoded.object)?;
+    Ok(decoded)
 }
 
 async fn assign_node(call: &Call, mut binding: Value) -> Result<ApiResponse, ApiError> {

@@ -5,7 +5,7 @@ use hyper::body::Incoming;
 use serde_json::{Map, Value, json};
 
 use super::admit::Admission;
-use super::decode::{Decoded, decode_body};
+use super::decode::{self, Decoded};
 use super::modify::{self, Changed, UpdateOptions, View};
 use super::update::Part;
 use super::{Call, apply, convert, patch};
@@ -56,7 +56,7 @@ async fn update(call: &Call, scale: &Scale, body: &mut Incoming) -> Result<ApiRe
     let bytes = call.json_body(body).await?;
     let validation = call.validation(options.validation);
     let Decoded { object: mut wanted, warnings } =
-        decode_body(&[API_VERSION], "Scale", &bytes, validation)?;
+        decode::decode_body(&[API_VERSION], "Scale", &bytes, validation)?;
     modify::check_identity(call, &mut wanted)?;
     let admission = Admission::update(call, options.dry_run);
     let (scale_of, write) = (shown(scale), replicated(scale));
@@ -82,13 +82,22 @@ async fn change(call: &Call, scale: &Scale, body: &mut Incoming) -> Result<ApiRe
         view: Some(View { show: &scale_of, write: &write }),
         ..UpdateOptions::new(Part::Whole, options.dry_run, Some(&admission))
     };
+    let mut warnings = Vec::new();
     let changed = modify::modify(call, change, |old| {
-        let wanted = patch.apply(&show(scale, old), &Schema::default())?;
+        let patched = patch.apply(&show(scale, old), &Schema::default())?;
+        let Decoded { object: wanted, warnings: complaints } = decode::recast_body(
+            API_VERSION,
+            "Scale",
+            patched,
+            &patch.duplicates,
+            options.validation,
+        )?;
+        warnings = complaints;
         check(call, &wanted)?;
         Ok(written(scale, old, &wanted))
     })
     .await?;
-    respond(call, representation, scale, &changed).await
+    Ok(respond(call, representation, scale, &changed).await?.warnings(&warnings))
 }
 
 /// Applies a scale as an apply of the object, so that both share the owners of the replicas field.
