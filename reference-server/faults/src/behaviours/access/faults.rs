@@ -148,6 +148,8 @@ macro_rules! rows {
                     "The response to a TokenRequest has no expirationTimestamp."
                 TokenReviewsWithoutGroups "token-reviews-without-groups"
                     "The user of a TokenReview has neither uid nor groups."
+                TokenRequestOfAnyName "token-request-of-any-name"
+                    "A TokenRequest takes its name and namespace from the URL."
                 TokensAreNotBound "tokens-are-not-bound"
                     "A TokenRequest ignores the object to which the token is to be bound."
                 TokensBoundToAnyUid "tokens-bound-to-any-uid"

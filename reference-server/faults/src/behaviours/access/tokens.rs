@@ -48,6 +48,11 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 drop(remove(&mut spec["boundObjectRef"], "uid"));
             }
         }),
+        Fault::TokenRequestOfAnyName => requests(|request| {
+            if is_token_request(request) {
+                rewrite(request, |token| drop(remove(token, "metadata")));
+            }
+        }),
         Fault::TokensAreNotBound => token_requests(|spec| drop(remove(spec, "boundObjectRef"))),
         _ => return None,
     })

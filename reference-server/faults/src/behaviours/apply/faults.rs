@@ -62,6 +62,22 @@ macro_rules! rows {
                 ApplyNoOpShowsNewTimes "apply-no-op-shows-new-times"
                     "The response to an apply that changes nothing has new times in managedFields."
             }
+            conflicts {
+                CreatesOwnNothing "creates-own-nothing"
+                    "An apply takes over fields that a POST has set."
+                PutsOwnNothing "puts-own-nothing" "An apply takes over fields that a PUT has set."
+                JsonPatchesOwnNothing "json-patches-own-nothing"
+                    "An apply takes over fields that a JSON patch has set."
+                DryRunAppliesNeverConflict "dry-run-applies-never-conflict"
+                    "A dry run of an apply ignores conflicts."
+                StatusAppliesNeverConflict "status-applies-never-conflict"
+                    "An apply to the status ignores conflicts."
+                EntriesOfOneManagerJoined "entries-of-one-manager-joined"
+                    "What a manager has applied and what it has updated share one entry of \
+                     metadata.managedFields."
+                LongManagersCut "long-managers-cut"
+                    "The names of managers are cut to 64 characters."
+            }
             merges {
                 ApplyReplaces "apply-replaces"
                     "Server-side apply replaces the object by the applied configuration."

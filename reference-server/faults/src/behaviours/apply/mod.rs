@@ -1,6 +1,7 @@
 //! Server-side apply: owners of fields, merges, and checks of the configuration.
 
 mod configurations;
+mod conflicts;
 pub(super) mod faults;
 mod merges;
 mod ownership;

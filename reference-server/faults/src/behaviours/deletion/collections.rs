@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::behaviours::Fault;
 use crate::behaviours::support::objects::meta;
+use crate::behaviours::support::selector_terms::label_terms;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, only, requests, responses, uncompressed};
 
@@ -27,6 +28,16 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 }
             });
         }),
+        Fault::CollectionIgnoresExistence => {
+            without_terms(|term| !term.contains(['=', '(', '<', '>']))
+        }
+        Fault::CollectionIgnoresSets => without_terms(|term| term.contains(" in ")),
+        Fault::CollectionStopsAtHeldObjects => deleting(|items| {
+            let is_held = |item: &Value| item["metadata"].get("finalizers").is_some();
+            if let Some(first) = items.iter().position(is_held) {
+                items.truncate(first + 1);
+            }
+        }),
         Fault::CollectionDeletesOnePage => deleting(|items| items.truncate(PAGE)),
         Fault::CollectionSkipsHeldObjects => deleting(|items| {
             items.retain(|item| item["metadata"].get("finalizers").is_none());
@@ -42,6 +53,21 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         _ => return None,
     };
     Some(only(|request| request.verb() == "deletecollection", middleware))
+}
+
+/// Ignores some terms of a label selector.
+fn without_terms(ignored: fn(&str) -> bool) -> Box<dyn Middleware> {
+    requests(move |request| {
+        let query = request.query();
+        let terms = label_terms(query.get("labelSelector").unwrap_or_default());
+        let kept: Vec<_> = terms.into_iter().filter(|term| !ignored(term)).collect();
+        let selector = kept.join(",");
+        request.edit_query(|query| {
+            if query.get("labelSelector").is_some() {
+                query.set("labelSelector", selector);
+            }
+        });
+    })
 }
 
 /// Deletes some of the selected objects one by one.

@@ -27,6 +27,9 @@ macro_rules! rows {
                 JsonPatchNotAtomic "json-patch-not-atomic"
                     "A failed JSON patch stores the changes of the operations before the failed \
                      one."
+                PatchesReleaseNothing "patches-release-nothing"
+                    "A JSON patch or strategic merge patch of an object that is being deleted \
+                     returns 200 and stores nothing."
                 JsonPatchTestIgnored "json-patch-test-ignored"
                     "The test operations of a JSON patch always succeed."
                 JsonPatchDashPrepends "json-patch-dash-prepends"

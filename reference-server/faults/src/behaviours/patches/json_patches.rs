@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 
 use super::media_types::{JSON, is_patch};
 use crate::behaviours::Fault;
+use crate::behaviours::support::objects::is_deleting;
+use crate::behaviours::support::requests::STRATEGIC_PATCH;
 use crate::behaviours::support::server::wait_for_a_change;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests};
@@ -55,6 +57,9 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 next.send(request).await
             })
         }),
+        Fault::PatchesReleaseNothing => {
+            around(|request, next| Box::pin(release_nothing(request, next)))
+        }
         Fault::JsonPatchTestsBeforeTheWrite => {
             around(|request, next| Box::pin(test_first(request, next)))
         }
@@ -210,6 +215,17 @@ fn clamped(object: &Value, operation: &Value) -> Vec<Value> {
         clamped["path"] = format!("{list}/-").into();
     }
     vec![clamped]
+}
+
+/// Tries JSON patches and strategic merge patches of objects that are being deleted.
+async fn release_nothing(mut request: Request, next: Next<'_>) -> Response {
+    let is_strategic = request.media_type() == STRATEGIC_PATCH;
+    if (is_strategic || is_patch(&request, JSON))
+        && next.server.read(&request.path).await.is_some_and(|object| is_deleting(&object))
+    {
+        request.edit_query(|query| query.set("dryRun", "All"));
+    }
+    next.send(request).await
 }
 
 #[cfg(test)]

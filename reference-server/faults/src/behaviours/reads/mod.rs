@@ -3,7 +3,6 @@
 pub(super) mod faults;
 mod lists;
 mod pages;
-mod selector_terms;
 mod selectors;
 mod single_objects;
 mod tables;

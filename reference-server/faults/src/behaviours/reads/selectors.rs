@@ -9,10 +9,10 @@ use http::{Method, StatusCode};
 use kubeproof_apimachinery::request::Query;
 use serde_json::Value;
 
-use super::selector_terms::{Term, field_terms, label_terms, parse};
 use crate::behaviours::Fault;
 use crate::behaviours::support::objects::meta;
 use crate::behaviours::support::requests::is_create;
+use crate::behaviours::support::selector_terms::{Term, field_terms, label_terms, parse};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests, uncompressed};
 

@@ -25,6 +25,10 @@ macro_rules! rows {
                     "The status of a Scale has the number of replicas of its spec."
                 ScaleOfAnotherUidAccepted "scale-of-another-uid-accepted"
                     "A PUT of a scale with the uid of another object is accepted."
+                ScaleTestsIgnored "scale-tests-ignored"
+                    "A JSON patch of the scale ignores its tests."
+                ScaleTakesNoStrategicPatch "scale-takes-no-strategic-patch"
+                    "A strategic merge patch of the scale returns 415."
                 ScaleNamesNoNamespace "scale-names-no-namespace"
                     "The scale has no metadata.namespace."
             }
@@ -56,6 +60,11 @@ macro_rules! rows {
                     "A server-side apply to an object of a built-in kind also writes its status."
                 StatusJsonPatchesWriteSpec "status-json-patches-write-spec"
                     "A JSON patch of the status also changes the spec."
+                StatusMergePatchesReplace "status-merge-patches-replace"
+                    "A merge patch of the status removes the members that it does not name."
+                StatusStrategicPatchesReplace "status-strategic-patches-replace"
+                    "A strategic merge patch of the status removes the members that it does not \
+                     name."
                 StaleStatusPatchAccepted "stale-status-patch-accepted"
                     "Patches of the status with a stale resourceVersion are accepted."
             }

@@ -4,7 +4,9 @@ use http::Method;
 use serde_json::Value;
 
 use crate::behaviours::Fault;
+use crate::behaviours::support::failures::unsupported_media_type;
 use crate::behaviours::support::objects::remove_meta;
+use crate::behaviours::support::requests::{STRATEGIC_PATCH, rewrite};
 use crate::exchange::Request;
 use crate::middleware::{Middleware, around, documents, requests, uncompressed};
 
@@ -63,6 +65,23 @@ fn checks(fault: Fault) -> Option<Box<dyn Middleware>> {
             if is_scale(request) && request.method == Method::PATCH {
                 request.edit_json(|patch| drop(remove_meta(patch, "resourceVersion")));
             }
+        }),
+        Fault::ScaleTestsIgnored => requests(|request| {
+            if is_scale(request) && request.method == Method::PATCH {
+                rewrite(request, |patch| {
+                    if let Some(operations) = patch.as_array_mut() {
+                        operations.retain(|operation| operation["op"] != "test");
+                    }
+                });
+            }
+        }),
+        Fault::ScaleTakesNoStrategicPatch => around(|request, next| {
+            Box::pin(async move {
+                if is_scale(&request) && request.media_type() == STRATEGIC_PATCH {
+                    return unsupported_media_type();
+                }
+                next.send(request).await
+            })
         }),
         Fault::ScaleNameMismatchAccepted => requests(|request| {
             if is_scale(request) && request.method == Method::PUT {

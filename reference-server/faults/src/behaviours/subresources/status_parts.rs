@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use crate::behaviours::Fault;
 use crate::behaviours::support::objects::remove_meta;
-use crate::behaviours::support::requests::{MERGE_PATCH, STRATEGIC_PATCH, is_apply, is_update};
+use crate::behaviours::support::requests::{
+    MERGE_PATCH, STRATEGIC_PATCH, is_apply, is_update, rewrite,
+};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests, uncompressed};
 
@@ -44,6 +46,8 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::StatusJsonPatchesWriteSpec => {
             return Some(around(|request, next| Box::pin(writing_spec(request, next))));
         }
+        Fault::StatusMergePatchesReplace => return Some(replacing(MERGE_PATCH)),
+        Fault::StatusStrategicPatchesReplace => return Some(replacing(STRATEGIC_PATCH)),
         Fault::StaleStatusPatchAccepted => {
             return Some(requests(|request| {
                 if request.method == Method::PATCH && request.target().subresource == "status" {
@@ -54,6 +58,27 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         _ => return None,
     };
     Some(around(move |request, next| Box::pin(writing_status(request, next, write))))
+}
+
+/// Removes the members of the status that a patch of this type does not name.
+fn replacing(media_type: &'static str) -> Box<dyn Middleware> {
+    around(move |mut request, next| {
+        Box::pin(async move {
+            let is_patch = request.target().subresource == "status";
+            if is_patch
+                && request.media_type() == media_type
+                && let Some(object) = next.server.read(&request.path).await
+            {
+                rewrite(&mut request, |patch| {
+                    let Some(status) = patch["status"].as_object_mut() else { return };
+                    for member in object["status"].as_object().into_iter().flatten() {
+                        status.entry(member.0).or_insert(Value::Null);
+                    }
+                });
+            }
+            next.send(request).await
+        })
+    })
 }
 
 /// Writes the status after each write to the main endpoint for which `write` returns one.

@@ -9,6 +9,7 @@
 //! | `failures`, `causes` | failures, and the mistakes that they report |
 //! | `events` | the events of watches |
 //! | `overrides` | values that clients see instead of the stored ones |
+//! | `selector_terms` | the terms of label and field selectors |
 //! | `server`, `served` | requests of the middleware, and lookups of resources |
 
 pub(crate) mod causes;
@@ -19,5 +20,6 @@ pub(crate) mod identity;
 pub(crate) mod objects;
 pub(crate) mod overrides;
 pub(crate) mod requests;
+pub(crate) mod selector_terms;
 pub(crate) mod served;
 pub(crate) mod server;

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 /// A term of a label selector, as far as faults distinguish them.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Term<'a> {
+pub(crate) enum Term<'a> {
     /// `key` and `!key`
     Exists,
     NotEquals(&'a str),
@@ -19,7 +19,7 @@ pub(super) enum Term<'a> {
     Other,
 }
 
-pub(super) fn parse(term: &str) -> Term<'_> {
+pub(crate) fn parse(term: &str) -> Term<'_> {
     let term = term.trim();
     if let Some((before, values)) = term.split_once('(') {
         let mut words = before.split_whitespace();
@@ -45,7 +45,7 @@ pub(super) fn parse(term: &str) -> Term<'_> {
 }
 
 /// The terms of a label selector: commas in parentheses separate values.
-pub(super) fn label_terms(selector: &str) -> Vec<&str> {
+pub(crate) fn label_terms(selector: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     split(selector, |c, _| {
         match c {
@@ -58,7 +58,7 @@ pub(super) fn label_terms(selector: &str) -> Vec<&str> {
 }
 
 /// The terms of a field selector: a backslash escapes a comma.
-pub(super) fn field_terms(selector: &str) -> Vec<&str> {
+pub(crate) fn field_terms(selector: &str) -> Vec<&str> {
     split(selector, |c, before| c == ',' && before != Some('\\'))
 }
 

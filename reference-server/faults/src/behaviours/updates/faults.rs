@@ -93,6 +93,50 @@ macro_rules! rows {
                     "Every JSON patch increases metadata.generation."
                 ScaleKeepsGeneration "scale-keeps-generation"
                     "A write to the subresource scale keeps metadata.generation."
+                StrategicPatchesKeepGeneration "strategic-patches-keep-generation"
+                    "A strategic merge patch of the spec keeps metadata.generation."
+                AppliesKeepGeneration "applies-keep-generation"
+                    "A server-side apply that changes the spec keeps metadata.generation."
+                StrategicPatchesOfLabelsMoveGeneration
+                    "strategic-patches-of-labels-move-generation"
+                    "Every strategic merge patch increases metadata.generation."
+                AppliesOfTheStatusMoveGeneration "applies-of-the-status-move-generation"
+                    "A server-side apply to the status increases metadata.generation."
+                JsonPatchesOfTheStatusMoveGeneration "json-patches-of-the-status-move-generation"
+                    "A JSON patch of the status increases metadata.generation."
+            }
+            preconditions {
+                StalePutsOfPodsAccepted "stale-puts-of-pods-accepted"
+                    "A PUT of a pod with a stale resourceVersion is accepted."
+                StalePutsOfNamespacesAccepted "stale-puts-of-namespaces-accepted"
+                    "A PUT of a namespace with a stale resourceVersion is accepted."
+                StaleDryRunsAccepted "stale-dry-runs-accepted"
+                    "A dry run of a PUT with a stale resourceVersion is accepted."
+                StaleYamlAccepted "stale-yaml-accepted"
+                    "A PUT in YAML with a stale resourceVersion is accepted."
+                StaleStrategicPatchesAccepted "stale-strategic-patches-accepted"
+                    "A strategic merge patch with a stale resourceVersion is accepted."
+                StaleStatusAppliesAccepted "stale-status-applies-accepted"
+                    "An apply to the status with a stale resourceVersion is accepted."
+                StalePartsOfPodsAccepted "stale-parts-of-pods-accepted"
+                    "Patches of ephemeralcontainers and resize with a stale resourceVersion are \
+                     accepted."
+                OtherUidOfDryRunsAccepted "other-uid-of-dry-runs-accepted"
+                    "A dry run of a PUT with the uid of another object is accepted."
+                OtherUidOfPatchesAccepted "other-uid-of-patches-accepted"
+                    "Merge patches of any type with the uid of another object are accepted."
+                OtherUidOfSubresourcePatchesAccepted "other-uid-of-subresource-patches-accepted"
+                    "Patches of the status and the scale with the uid of another object are \
+                     accepted."
+            }
+            responses {
+                JsonPatchesReturnTheOldVersion "json-patches-return-the-old-version"
+                    "The response of a JSON patch has the resourceVersion before the patch."
+                StatusPatchesReturnTheOldVersion "status-patches-return-the-old-version"
+                    "The response of a patch of the status has the resourceVersion before the \
+                     patch."
+                WritesReturnAnotherCreationTime "writes-return-another-creation-time"
+                    "The creationTimestamp in the response of a patch is the first second of 1970."
             }
             timestamps {
                 NullClearsTheCreationTime "null-clears-the-creation-time"

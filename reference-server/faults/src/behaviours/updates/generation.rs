@@ -8,9 +8,11 @@ use serde_json::{Value, json};
 
 use crate::behaviours::Fault;
 use crate::behaviours::support::objects::{meta, random_uuid};
-use crate::behaviours::support::requests::is_update;
+use crate::behaviours::support::requests::{STRATEGIC_PATCH, is_apply, is_update};
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, edit_objects, objects, uncompressed};
+
+const JSON_PATCH: &str = "application/json-patch+json";
 
 /// What is added to the generations of objects, by uid.
 type Offsets = Arc<Mutex<HashMap<String, i64>>>;
@@ -25,16 +27,35 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             }
         }),
         Fault::GenerationAlwaysBumped => bumped(|_| true),
-        Fault::JsonPatchBumpsGeneration => {
-            bumped(|request| request.media_type() == "application/json-patch+json")
+        Fault::JsonPatchBumpsGeneration => bumped(|request| request.media_type() == JSON_PATCH),
+        Fault::ScaleKeepsGeneration => kept(|request| request.target().subresource == "scale"),
+        Fault::StrategicPatchesKeepGeneration => {
+            kept(|request| is_object(request) && request.media_type() == STRATEGIC_PATCH)
         }
-        Fault::ScaleKeepsGeneration => scale_keeps_generation(),
-        Fault::StatusBumpsGeneration => bumped(|request| request.target().subresource == "status"),
+        Fault::AppliesKeepGeneration => kept(|request| is_object(request) && is_apply(request)),
+        Fault::StrategicPatchesOfLabelsMoveGeneration => {
+            bumped(|request| is_object(request) && request.media_type() == STRATEGIC_PATCH)
+        }
+        Fault::AppliesOfTheStatusMoveGeneration => {
+            bumped(|request| is_status(request) && is_apply(request))
+        }
+        Fault::JsonPatchesOfTheStatusMoveGeneration => {
+            bumped(|request| is_status(request) && request.media_type() == JSON_PATCH)
+        }
+        Fault::StatusBumpsGeneration => bumped(is_status),
         Fault::GenerationFromClient => from_client(),
         Fault::ObservedByServer => observed(),
         Fault::UidChangesOnUpdate => new_uids(),
         _ => return None,
     })
+}
+
+fn is_object(request: &Request) -> bool {
+    request.target().is_object()
+}
+
+fn is_status(request: &Request) -> bool {
+    request.target().subresource == "status"
 }
 
 /// Shows each object with the generation that it had when it was first seen.
@@ -82,8 +103,8 @@ fn show_offsets(request: &Request, response: &mut Response, offsets: Offsets) {
     });
 }
 
-/// Shows the generation that an object had before each write to its scale.
-fn scale_keeps_generation() -> Box<dyn Middleware> {
+/// Shows the generation that an object had before each of some writes.
+fn kept(counts: fn(&Request) -> bool) -> Box<dyn Middleware> {
     let offsets = Offsets::default();
     around(move |mut request, next| {
         let offsets = offsets.clone();
@@ -91,7 +112,7 @@ fn scale_keeps_generation() -> Box<dyn Middleware> {
             uncompressed(&mut request);
             let (before, mut response) = around_write(&request, next).await;
             let target = request.target();
-            if let Some(before) = before.filter(|_| target.subresource == "scale")
+            if let Some(before) = before.filter(|_| counts(&request))
                 && let Some(after) = next.server.read(&target.object(&target.name)).await
             {
                 let number = |object| metadata(object, "generation").as_i64().unwrap_or_default();

@@ -2,6 +2,8 @@
 
 pub(super) mod faults;
 mod generation;
+mod preconditions;
+mod responses;
 mod timestamps;
 mod updated_objects;
 mod versions;

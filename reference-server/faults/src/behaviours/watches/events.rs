@@ -153,6 +153,11 @@ fn bookmarks(fault: Fault) -> Option<Box<dyn Middleware>> {
                 vec![event]
             }
         }),
+        Fault::BookmarkVersionIsANumber => each(|event| {
+            if event["type"] == "BOOKMARK" {
+                event["object"]["metadata"]["resourceVersion"] = revision(&event["object"]).into();
+            }
+        }),
         Fault::BookmarkWithoutVersion => each(|event| {
             if event["type"] == "BOOKMARK" {
                 remove_meta(&mut event["object"], "resourceVersion");

@@ -21,6 +21,8 @@ macro_rules! rows {
                     "timeoutSeconds of a watch is ignored."
                 BookmarkWithoutVersion "bookmark-without-version"
                     "Bookmarks have no resourceVersion."
+                BookmarkVersionIsANumber "bookmark-version-is-a-number"
+                    "The resourceVersion of a bookmark is a number."
                 InitialEventsEndEarly "initial-events-end-early"
                     "The bookmark that ends the initial events is sent before them."
                 InitialEventsEndTwice "initial-events-end-twice"

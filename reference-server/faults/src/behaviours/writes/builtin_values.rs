@@ -84,6 +84,15 @@ fn defaults_and_addresses(fault: Fault) -> Option<Box<dyn Middleware>> {
                 }
             }
         }),
+        Fault::BindingOfAnyName => requests(|request| {
+            let target = request.target();
+            if request.method == Method::POST && target.subresource == "binding" {
+                rewrite(request, |binding| {
+                    binding["metadata"]["name"] = target.name.into();
+                    remove_meta(binding, "namespace");
+                });
+            }
+        }),
         Fault::BoundTwice => bound_twice(),
         Fault::ClusterIpKept => cluster_ip_kept(),
         Fault::ClusterIpLeaks => cluster_ip_leaks(),

@@ -9,6 +9,7 @@ use http::{Method, StatusCode};
 use serde_json::Value;
 
 use crate::behaviours::Fault;
+use crate::behaviours::support::deletions::{edit_delete_options, is_delete};
 use crate::behaviours::support::objects::{is_deleting, meta, remove, remove_meta};
 use crate::behaviours::support::requests::{STRATEGIC_PATCH, is_apply, is_create, is_update};
 use crate::exchange::{Request, Response};
@@ -23,6 +24,16 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             if request.method == Method::DELETE && request.is_dry_run() {
                 request.edit_json(|options| drop(remove(options, "preconditions")));
             }
+        }),
+        Fault::DryRunMarksHeldObjects => around(|mut request, next| {
+            Box::pin(async move {
+                if is_delete(&request)
+                    && next.server.read(&request.path).await.is_some_and(|object| is_held(&object))
+                {
+                    edit_delete_options(&mut request, |options| drop(options.remove(DRY_RUN)));
+                }
+                next.send(request).await
+            })
         }),
         Fault::DryRunFinalizes => around(|request, next| Box::pin(finalize(request, next))),
         Fault::DryRunWithoutNamespace => around(|request, next| {
@@ -132,6 +143,12 @@ fn stored(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::DryRunOfNamespacesPersists => {
             |request| is_create(request) && request.target().is_core("namespaces")
         }
+        Fault::DryRunOfYamlPersists => {
+            |request| !is_apply(request) && request.media_type().ends_with("yaml")
+        }
+        Fault::ForcedDryRunAppliesPersist => {
+            |request| is_apply(request) && request.query().flag("force")
+        }
         Fault::DryRunBinds => {
             |request| request.method == Method::POST && request.target().subresource == "binding"
         }
@@ -149,9 +166,24 @@ fn stored(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::DryRunValuesOfDeletionsUnchecked => {
             |request| request.method == Method::DELETE && has_unknown_value(request)
         }
-        _ => return None,
+        _ => return deletions(fault),
     };
     Some(persisting(concerns))
+}
+
+/// Dry runs of deletions of one resource that are carried out.
+fn deletions(fault: Fault) -> Option<Box<dyn Middleware>> {
+    let resource = match fault {
+        Fault::DryRunDeletionsOfPodsPersist => "pods",
+        Fault::DryRunDeletionsOfNamespacesPersist => "namespaces",
+        Fault::DryRunDeletionsOfDefinitionsPersist => "customresourcedefinitions",
+        _ => return None,
+    };
+    Some(requests(move |request| {
+        if is_delete(request) && request.target().resource == resource {
+            edit_delete_options(request, |options| drop(options.remove(DRY_RUN)));
+        }
+    }))
 }
 
 /// Removes the dry run from some requests.
@@ -180,13 +212,14 @@ async fn finalize(mut request: Request, next: Next<'_>) -> Response {
     let before = next.server.read(&request.path).await.unwrap_or_default();
     let response = next.send(request.clone()).await;
     let after = response.value().unwrap_or_default();
-    let held = |object: &Value| {
-        object["metadata"]["finalizers"].as_array().is_some_and(|held| !held.is_empty())
-    };
-    let finishes = is_deleting(&before) && held(&before) && !held(&after);
+    let finishes = is_deleting(&before) && is_held(&before) && !is_held(&after);
     if response.status == StatusCode::OK && finishes {
         request.edit_query(|query| drop(query.remove(DRY_RUN)));
         next.send(request).await;
     }
     response
+}
+
+fn is_held(object: &Value) -> bool {
+    object["metadata"]["finalizers"].as_array().is_some_and(|held| !held.is_empty())
 }

@@ -61,6 +61,15 @@ macro_rules! rows {
                     "A PUT without fieldValidation drops unknown fields without a warning."
                 PatchesSilentByDefault "patches-silent-by-default"
                     "A patch without fieldValidation drops unknown fields without a warning."
+                OtherPatchesSilent "other-patches-silent"
+                    "JSON patches and strategic merge patches drop unknown fields without a \
+                     warning."
+                SubresourcesSilent "subresources-silent"
+                    "Patches of the status and the scale drop unknown fields without a warning."
+                SubresourcesNotStrict "subresources-not-strict"
+                    "Writes to the status and the scale ignore fieldValidation=Strict."
+                ReviewsNotStrict "reviews-not-strict"
+                    "Creates of access reviews ignore fieldValidation=Strict."
                 StatusApplyNeedsNoManager "status-apply-needs-no-manager"
                     "A server-side apply to the status without a field manager is accepted."
                 StatusManagersUnknown "status-managers-unknown"
@@ -122,6 +131,18 @@ macro_rules! rows {
                     "A dry run of a PUT that creates an object stores it."
                 DryRunsUseQuota "dry-runs-use-quota"
                     "Resource quotas count the objects of dry runs."
+                DryRunDeletionsOfPodsPersist "dry-run-deletions-of-pods-persist"
+                    "A dry run of a DELETE of a pod deletes the pod."
+                DryRunDeletionsOfNamespacesPersist "dry-run-deletions-of-namespaces-persist"
+                    "A dry run of a DELETE of a namespace deletes the namespace."
+                DryRunDeletionsOfDefinitionsPersist "dry-run-deletions-of-definitions-persist"
+                    "A dry run of a DELETE of a custom resource definition deletes it."
+                DryRunMarksHeldObjects "dry-run-marks-held-objects"
+                    "A dry run of a DELETE marks an object that a finalizer holds."
+                DryRunOfYamlPersists "dry-run-of-yaml-persists"
+                    "Dry runs of writes with a body in YAML are stored."
+                ForcedDryRunAppliesPersist "forced-dry-run-applies-persist"
+                    "Dry runs of applies with force are stored."
             }
             stored_values {
                 MicroTimesCut "micro-times-cut" "Times with microseconds are truncated to seconds."
@@ -145,6 +166,8 @@ macro_rules! rows {
             }
             builtin_values {
                 BoundTwice "bound-twice" "A pod that is bound to a node can be bound to another."
+                BindingOfAnyName "binding-of-any-name"
+                    "A binding takes its name and namespace from the URL."
                 BindingChangesNothing "binding-changes-nothing"
                     "A binding is accepted and changes nothing."
                 ClusterIpKept "cluster-ip-kept"

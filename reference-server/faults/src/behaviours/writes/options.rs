@@ -61,6 +61,11 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(around(move |request, next| Box::pin(without_complaints(request, next, hidden))))
 }
 
+/// Returns whether a request writes the status or the scale.
+fn is_part(request: &Request) -> bool {
+    is_update(request) && matches!(request.target().subresource.as_str(), "status" | "scale")
+}
+
 /// Removes `fieldManager` from some requests.
 fn without_manager(applies: fn(&Request) -> bool) -> Box<dyn Middleware> {
     requests(move |request| {
@@ -86,6 +91,21 @@ fn mode(fault: Fault) -> Option<Box<dyn Middleware>> {
         }
         Fault::PatchesSilentByDefault => |request, value| {
             (request.method == Method::PATCH && !is_apply(request) && value.is_empty())
+                .then_some("Ignore")
+        },
+        Fault::OtherPatchesSilent => |request, value| {
+            (matches!(request.media_type().as_str(), JSON_PATCH | STRATEGIC_PATCH)
+                && value.is_empty())
+            .then_some("Ignore")
+        },
+        Fault::SubresourcesSilent => {
+            |request, value| (is_part(request) && value.is_empty()).then_some("Ignore")
+        }
+        Fault::SubresourcesNotStrict => {
+            |request, value| (is_part(request) && value == "Strict").then_some("Ignore")
+        }
+        Fault::ReviewsNotStrict => |request, value| {
+            (request.target().group == "authorization.k8s.io" && value == "Strict")
                 .then_some("Ignore")
         },
         Fault::PatchesNotStrict => |request, value| {
