@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::behaviours::Fault;
 use crate::behaviours::support::objects::meta;
-use crate::behaviours::support::requests::{is_apply, is_create};
+use crate::behaviours::support::requests::{is_apply, is_create, rewrite};
 use crate::exchange::Request;
 use crate::middleware::{Middleware, around, objects, requests, uncompressed};
 
@@ -31,6 +31,18 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             let entries = object.pointer_mut("/metadata/managedFields");
             if let Some(entries) = entries.and_then(Value::as_array_mut) {
                 join(entries);
+            }
+        }),
+        Fault::AbsentManagedFieldsResetOwners => requests(|request| {
+            if request.method == Method::PUT && request.target().is_object() {
+                rewrite(request, |object| {
+                    if object["metadata"].is_object() {
+                        let metadata = &mut object["metadata"];
+                        if metadata.get("managedFields").is_none() {
+                            metadata["managedFields"] = json!([{}]);
+                        }
+                    }
+                });
             }
         }),
         Fault::LongManagersCut => requests(|request| {
@@ -106,8 +118,6 @@ fn merge(fields: &mut Value, more: &Value) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -75,6 +75,8 @@ macro_rules! rows {
                 EntriesOfOneManagerJoined "entries-of-one-manager-joined"
                     "What a manager has applied and what it has updated share one entry of \
                      metadata.managedFields."
+                AbsentManagedFieldsResetOwners "absent-managed-fields-reset-owners"
+                    "A PUT without managedFields removes all owners."
                 LongManagersCut "long-managers-cut"
                     "The names of managers are cut to 64 characters."
             }

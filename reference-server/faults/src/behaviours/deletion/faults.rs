@@ -66,6 +66,16 @@ macro_rules! rows {
                 QueriedPropagationPolicyIgnored "queried-propagation-policy-ignored"
                     "A DELETE ignores propagationPolicy in the query."
             }
+            preconditions {
+                UidPreconditionBesideVersionIgnored "uid-precondition-beside-version-ignored"
+                    "A DELETE ignores preconditions.uid if there is a resourceVersion, too."
+                VersionPreconditionBesideUidIgnored "version-precondition-beside-uid-ignored"
+                    "A DELETE ignores preconditions.resourceVersion if there is a uid, too."
+                PreconditionsOfPodsIgnored "preconditions-of-pods-ignored"
+                    "A DELETE of a pod ignores its preconditions."
+                PreconditionsOfHeldObjectsIgnored "preconditions-of-held-objects-ignored"
+                    "A DELETE of an object with finalizers ignores its preconditions."
+            }
             options {
                 DeleteOptionsOfCoreOnly "delete-options-of-core-only"
                     "DeleteOptions of any group other than the core group are rejected."

@@ -6,6 +6,7 @@ pub(super) mod faults;
 mod garbage_collection;
 mod namespaces;
 mod options;
+mod preconditions;
 
 use super::{Fault, handled};
 use crate::middleware::Middleware;

@@ -4,7 +4,7 @@ use http::{Method, StatusCode, header};
 use serde_json::{Value, json};
 
 use crate::behaviours::Fault;
-use crate::behaviours::support::objects::remove;
+use crate::behaviours::support::objects::{remove, remove_meta};
 use crate::behaviours::support::requests::rewrite;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, requests, responses, uncompressed};
@@ -33,6 +33,11 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                         eviction["metadata"]["name"] = name.into();
                     }
                 });
+            }
+        }),
+        Fault::EvictionOfAnyNamespace => requests(|request| {
+            if is_eviction(request) {
+                rewrite(request, |eviction| drop(remove_meta(eviction, "namespace")));
             }
         }),
         Fault::EvictionIgnoresPreconditions => requests(|request| {

@@ -12,6 +12,8 @@ macro_rules! rows {
                     "An eviction that a budget does not allow returns 403."
                 EvictionOfAnyName "eviction-of-any-name"
                     "The body of an eviction may name another pod than the URL."
+                EvictionOfAnyNamespace "eviction-of-any-namespace"
+                    "The body of an eviction may name another namespace than the URL."
                 EvictionEvictsNothing "eviction-evicts-nothing"
                     "An eviction is accepted and changes nothing."
                 EvictionIgnoresPreconditions "eviction-ignores-preconditions"

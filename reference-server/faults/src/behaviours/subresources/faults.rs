@@ -25,6 +25,10 @@ macro_rules! rows {
                     "The status of a Scale has the number of replicas of its spec."
                 ScaleOfAnotherUidAccepted "scale-of-another-uid-accepted"
                     "A PUT of a scale with the uid of another object is accepted."
+                ScaleWritesReturnNoSelector "scale-writes-return-no-selector"
+                    "The response of a write of the scale has no selector."
+                DeploymentScaleRepeatsSpec "deployment-scale-repeats-spec"
+                    "The status of the scale of a built-in type has the replicas of its spec."
                 ScaleTestsIgnored "scale-tests-ignored"
                     "A JSON patch of the scale ignores its tests."
                 ScaleTakesNoStrategicPatch "scale-takes-no-strategic-patch"
@@ -65,6 +69,10 @@ macro_rules! rows {
                 StatusStrategicPatchesReplace "status-strategic-patches-replace"
                     "A strategic merge patch of the status removes the members that it does not \
                      name."
+                StatusPutsMerge "status-puts-merge"
+                    "A PUT of the status keeps the members that its body omits."
+                StatusOfDeletedObjectsRejected "status-of-deleted-objects-rejected"
+                    "A write of the status of an object that is being deleted returns 409."
                 StaleStatusPatchAccepted "stale-status-patch-accepted"
                     "Patches of the status with a stale resourceVersion are accepted."
             }

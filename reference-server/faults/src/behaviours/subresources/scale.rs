@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::behaviours::Fault;
 use crate::behaviours::support::failures::unsupported_media_type;
-use crate::behaviours::support::objects::remove_meta;
+use crate::behaviours::support::objects::{remove, remove_meta};
 use crate::behaviours::support::requests::{STRATEGIC_PATCH, rewrite};
 use crate::exchange::Request;
 use crate::middleware::{Middleware, around, documents, requests, uncompressed};
@@ -24,6 +24,19 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::ScaleWithoutSelector => without("status", &["selector"]),
         Fault::ScaleStatusRepeatsSpec => documents(|request, document| {
             if is_scale(request)
+                && let Some(replicas) = document.pointer("/spec/replicas").cloned()
+            {
+                document["status"]["replicas"] = replicas;
+            }
+        }),
+        Fault::ScaleWritesReturnNoSelector => documents(|request, document| {
+            if is_scale(request) && request.method != Method::GET {
+                remove(&mut document["status"], "selector");
+            }
+        }),
+        Fault::DeploymentScaleRepeatsSpec => documents(|request, document| {
+            if is_scale(request)
+                && !request.target().is_custom()
                 && let Some(replicas) = document.pointer("/spec/replicas").cloned()
             {
                 document["status"]["replicas"] = replicas;

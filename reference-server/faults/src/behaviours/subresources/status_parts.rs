@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::behaviours::Fault;
-use crate::behaviours::support::objects::remove_meta;
+use crate::behaviours::support::objects::{is_deleting, remove_meta};
 use crate::behaviours::support::requests::{
     MERGE_PATCH, STRATEGIC_PATCH, is_apply, is_update, rewrite,
 };
@@ -48,6 +48,12 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }
         Fault::StatusMergePatchesReplace => return Some(replacing(MERGE_PATCH)),
         Fault::StatusStrategicPatchesReplace => return Some(replacing(STRATEGIC_PATCH)),
+        Fault::StatusPutsMerge => {
+            return Some(around(|request, next| Box::pin(merge_put(request, next))));
+        }
+        Fault::StatusOfDeletedObjectsRejected => {
+            return Some(around(|request, next| Box::pin(reject_of_deleted(request, next))));
+        }
         Fault::StaleStatusPatchAccepted => {
             return Some(requests(|request| {
                 if request.method == Method::PATCH && request.target().subresource == "status" {
@@ -79,6 +85,33 @@ fn replacing(media_type: &'static str) -> Box<dyn Middleware> {
             next.send(request).await
         })
     })
+}
+
+/// Adds the stored members of the status to those of a PUT.
+async fn merge_put(mut request: Request, next: Next<'_>) -> Response {
+    if request.method == Method::PUT
+        && request.target().subresource == "status"
+        && let Some(object) = next.server.read(&request.path).await
+    {
+        rewrite(&mut request, |body| {
+            let Some(status) = body["status"].as_object_mut() else { return };
+            for (name, value) in object["status"].as_object().into_iter().flatten() {
+                status.entry(name).or_insert_with(|| value.clone());
+            }
+        });
+    }
+    next.send(request).await
+}
+
+async fn reject_of_deleted(request: Request, next: Next<'_>) -> Response {
+    if is_update(&request)
+        && request.target().subresource == "status"
+        && next.server.read(&request.path).await.is_some_and(|object| is_deleting(&object))
+    {
+        let message = "the object is being deleted";
+        return Response::failure(StatusCode::CONFLICT, "Conflict", message);
+    }
+    next.send(request).await
 }
 
 /// Writes the status after each write to the main endpoint for which `write` returns one.

@@ -121,6 +121,10 @@ macro_rules! rows {
                 StalePartsOfPodsAccepted "stale-parts-of-pods-accepted"
                     "Patches of ephemeralcontainers and resize with a stale resourceVersion are \
                      accepted."
+                StaleApprovalsAccepted "stale-approvals-accepted"
+                    "An approval of a certificate request with a stale resourceVersion is accepted."
+                StalePutsOfDeletedObjectsAccepted "stale-puts-of-deleted-objects-accepted"
+                    "A PUT with a stale resourceVersion is accepted if the object is being deleted."
                 OtherUidOfDryRunsAccepted "other-uid-of-dry-runs-accepted"
                     "A dry run of a PUT with the uid of another object is accepted."
                 OtherUidOfPatchesAccepted "other-uid-of-patches-accepted"
@@ -135,6 +139,10 @@ macro_rules! rows {
                 StatusPatchesReturnTheOldVersion "status-patches-return-the-old-version"
                     "The response of a patch of the status has the resourceVersion before the \
                      patch."
+                StatusWritesReturnNoLabels "status-writes-return-no-labels"
+                    "The response of a write of the status has no labels."
+                DeletionsReturnNoLabels "deletions-return-no-labels"
+                    "The object that a DELETE returns has no labels."
                 WritesReturnAnotherCreationTime "writes-return-another-creation-time"
                     "The creationTimestamp in the response of a patch is the first second of 1970."
             }

@@ -4,10 +4,10 @@ use http::Method;
 use serde_json::Value;
 
 use crate::behaviours::Fault;
-use crate::behaviours::support::objects::remove_meta;
+use crate::behaviours::support::objects::{is_deleting, remove_meta};
 use crate::behaviours::support::requests::{MERGE_PATCH, STRATEGIC_PATCH, is_apply, rewrite};
-use crate::exchange::Request;
-use crate::middleware::{Middleware, requests};
+use crate::exchange::{Request, Response};
+use crate::middleware::{Middleware, Next, around, requests};
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
@@ -29,6 +29,12 @@ fn versions(fault: Fault) -> Option<Box<dyn Middleware>> {
         }
         Fault::StaleStatusAppliesAccepted => {
             |request| is_apply(request) && request.target().subresource == "status"
+        }
+        Fault::StaleApprovalsAccepted => {
+            |request| request.method == Method::PUT && request.target().subresource == "approval"
+        }
+        Fault::StalePutsOfDeletedObjectsAccepted => {
+            return Some(around(|request, next| Box::pin(ignore_of_deleted(request, next))));
         }
         Fault::StalePartsOfPodsAccepted => |request| {
             let part = request.target().subresource;
@@ -64,6 +70,16 @@ fn ignoring(field: &'static str, concerns: fn(&Request) -> bool) -> Box<dyn Midd
             rewrite(request, |body: &mut Value| drop(remove_meta(body, field)));
         }
     })
+}
+
+/// Ignores the versions in PUTs of objects that are being deleted.
+async fn ignore_of_deleted(mut request: Request, next: Next<'_>) -> Response {
+    if request.method == Method::PUT
+        && next.server.read(&request.path).await.is_some_and(|object| is_deleting(&object))
+    {
+        rewrite(&mut request, |body| drop(remove_meta(body, "resourceVersion")));
+    }
+    next.send(request).await
 }
 
 fn is_put_of(request: &Request, resource: &str) -> bool {

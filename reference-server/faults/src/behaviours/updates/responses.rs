@@ -4,6 +4,8 @@ use http::{Method, StatusCode};
 use serde_json::Value;
 
 use crate::behaviours::Fault;
+use crate::behaviours::support::objects::remove_meta;
+use crate::behaviours::support::requests::is_update;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, Next, around, responses, uncompressed};
 
@@ -15,6 +17,14 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         },
         Fault::StatusPatchesReturnTheOldVersion => {
             |request| request.method == Method::PATCH && request.target().subresource == "status"
+        }
+        Fault::StatusWritesReturnNoLabels => {
+            return Some(unlabelled(|request| {
+                is_update(request) && request.target().subresource == "status"
+            }));
+        }
+        Fault::DeletionsReturnNoLabels => {
+            return Some(unlabelled(|request| request.verb() == "delete"));
         }
         Fault::WritesReturnAnotherCreationTime => {
             return Some(responses(|request, response| {
@@ -28,6 +38,15 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         _ => return None,
     };
     Some(around(move |request, next| Box::pin(with_old_version(request, next, concerns))))
+}
+
+/// Removes the labels from some responses.
+fn unlabelled(concerns: fn(&Request) -> bool) -> Box<dyn Middleware> {
+    responses(move |request, response| {
+        if concerns(request) {
+            response.edit_value(|object| drop(remove_meta(object, "labels")));
+        }
+    })
 }
 
 /// Shows the version that the object had before the write.

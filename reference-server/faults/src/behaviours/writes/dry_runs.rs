@@ -159,6 +159,14 @@ fn stored(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::ScaleDryRunPersists => |request| writes(request, "scale"),
         Fault::ApprovalDryRunPersists => |request| writes(request, "approval"),
         Fault::EphemeralContainerDryRunPersists => |request| writes(request, "ephemeralcontainers"),
+        Fault::ResizeDryRunPersists => |request| writes(request, "resize"),
+        Fault::DryRunPatchesOfPodsPersist => |request| {
+            let target = request.target();
+            request.method == Method::PATCH && target.is_object() && target.is_core("pods")
+        },
+        Fault::DryRunPutsOfLeasesPersist => {
+            |request| request.method == Method::PUT && request.target().resource == "leases"
+        }
         Fault::FinalizeDryRunPersists => |request| writes(request, "finalize"),
         Fault::DryRunValuesOfUpdatesUnchecked => {
             |request| is_update(request) && has_unknown_value(request)
