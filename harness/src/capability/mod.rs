@@ -21,6 +21,7 @@ use crate::transport::write_policy::WritePolicy;
 use crate::transport::{Client, Outgoing};
 
 use self::home::Home;
+use discovery::serves_anything;
 pub(crate) use discovery::{Discovery, STANDARD_VERBS, Search, WantedResource, resource_list};
 use probe::Finding;
 pub(crate) use probe::{dry_create, ignores_limit, is_denied_by_policy, may_create, root_of};
@@ -107,16 +108,19 @@ impl Capabilities {
         let requester = Requester { client, deadline };
         // A target that cannot be reached gets no further requests.
         let reached = client.ping(deadline).await?;
-        client.check_second(deadline).await?;
-        let discovery = Discovery::of(&requester, &options.wanted).await;
-        let mut options = options.clone();
-        if reached.problem.is_some() {
+        let (mut options, mut problem) = (options.clone(), reached.problem);
+        let is_odd = problem.is_some();
+        if is_odd && serves_anything(&requester, &options, reached.is_redirected).await {
             // The word of the user is not enough for a server that may be no API at all.
             options.wanted.iter_mut().for_each(WantedResource::needs_evidence);
+        } else if let Some(problem) = problem.take() {
+            return Err(problem);
         }
+        client.check_second(deadline).await?;
+        let discovery = Discovery::of(&requester, &options.wanted).await;
         let Discovery { resources, is_aggregated, gaps, .. } =
             discovery.complete(&requester, Some(&options)).await;
-        if let Some(problem) = reached.problem.filter(|_| resources.is_empty()) {
+        if let Some(problem) = problem.filter(|_| resources.is_empty()) {
             return Err(problem);
         }
         let home = Home::find(&requester, &resources, &options).await;

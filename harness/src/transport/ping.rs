@@ -11,7 +11,10 @@ use crate::exchange::{Broken, BrokenKind, Outcome, Received, shorten};
 use crate::target::TargetError;
 
 /// Public paths show that a server exists. The others show whether it accepts the credential.
-const PATHS: [&str; 4] = ["/version", "/api", "/apis", "/healthz"];
+const PATHS: [&str; 4] = ["/version", "/api", "/apis", HEALTH];
+
+/// Servers of any kind have this path, so its response shows no API.
+const HEALTH: &str = "/healthz";
 
 /// The error of the TLS library for a response in plain text.
 const NO_TLS: &str = "InvalidContentType";
@@ -27,7 +30,8 @@ const TLS_ERRORS: [(&str, &str, &str); 7] = [
     (
         "CaUsedAsEndEntity",
         "its certificate is that of an authority (CA:TRUE)",
-        "create one with basicConstraints=CA:FALSE, or use --insecure-skip-tls-verify",
+        "pass it with --certificate-authority FILE, create one with basicConstraints=CA:FALSE, or \
+         use --insecure-skip-tls-verify",
     ),
     (
         "certificate expired",
@@ -64,6 +68,8 @@ pub struct Reached {
     /// Why this is no Kubernetes API, if all responses show it. A server without discovery can
     /// still serve resources.
     pub problem: Option<TargetError>,
+    /// True if one of these responses is a redirect.
+    pub is_redirected: bool,
 }
 
 impl Client {
@@ -86,7 +92,7 @@ impl Client {
                 }
                 Outcome::Response(response) => {
                     let good = (200..300).contains(&response.status);
-                    if path != "/healthz" {
+                    if path != HEALTH {
                         strange = strange.and_then(|mut texts| {
                             texts.push((response.status, strange_response(path, &response)?));
                             Some(texts)
@@ -99,19 +105,16 @@ impl Client {
                     if response.status == 403 && DISCOVERY.contains(&path) {
                         forbidden += 1;
                     }
-                    if path != "/version" && good && strange.is_none() {
+                    let is_clear = match &strange {
+                        None => path != "/version" && good,
+                        Some(texts) => texts.len() + 1 == PATHS.len(),
+                    };
+                    if is_clear {
                         break;
                     }
                 }
                 Outcome::Broken(broken) => {
-                    // Another flood would only use up the memory.
-                    let is_hopeless = matches!(
-                        broken.kind,
-                        BrokenKind::NotSent
-                            | BrokenKind::Connect
-                            | BrokenKind::Tls
-                            | BrokenKind::Budget
-                    );
+                    let is_hopeless = is_hopeless(broken.kind);
                     failure.get_or_insert(broken);
                     if is_hopeless && !responded {
                         break;
@@ -127,7 +130,7 @@ impl Client {
                     path: DISCOVERY[0],
                 })
             }
-            _ => Ok(Reached { version, problem: self.problem(strange.unwrap_or_default()) }),
+            _ => Ok(self.reached(version, strange.unwrap_or_default())),
         }
     }
 
@@ -145,6 +148,11 @@ impl Client {
             }
             _ => Ok(()),
         }
+    }
+
+    fn reached(&self, version: Option<Arc<Value>>, strange: Vec<(u16, String)>) -> Reached {
+        let is_redirected = strange.iter().any(|(status, _)| (300..400).contains(status));
+        Reached { version, problem: self.problem(strange), is_redirected }
     }
 
     /// Returns what the responses to all requests show. `None` without responses.
@@ -189,6 +197,14 @@ impl Client {
             _ => broken.message,
         };
         TargetError::Unreachable { server, reason, advice }
+    }
+}
+
+/// Reports whether more requests would fail, too. Another flood would only use up the memory.
+fn is_hopeless(kind: BrokenKind) -> bool {
+    match kind {
+        BrokenKind::NotSent | BrokenKind::Connect | BrokenKind::Tls | BrokenKind::Budget => true,
+        BrokenKind::Deadline | BrokenKind::Protocol => false,
     }
 }
 

@@ -73,6 +73,40 @@ async fn what_discovery_hides_is_found(#[case] documents: Value) {
     assert_eq!(running(&careful), ["a/patches@configmaps.v1", "a/reads@configmaps.v1"]);
 }
 
+/// An aggregated server has neither `/api` nor `/version`.
+#[tokio::test]
+async fn a_server_needs_only_apis() {
+    let group = json!({"versions": [{"groupVersion": "sea.example/v1", "version": "v1"}]});
+    let boats = json!({"name": "boats", "kind": "Boat", "namespaced": true, "verbs": ["list"]});
+    let peer = Peer::start(move |_, target, _| match target {
+        "/apis" => Reply::Json(200, json!({"kind": "APIGroupList", "groups": [group]})),
+        "/apis/sea.example/v1" => Reply::Json(200, json!({"resources": [boats]})),
+        _ => Reply::Json(404, json!({"kind": "Status", "reason": "NotFound"})),
+    })
+    .await;
+    let subjects = vec!["sea.example/v1/boats".parse().expect("a subject")];
+    let options = RunOptions { subjects, read_only: true, ..options() };
+    assert_eq!(running(&planned(&peer, &options).await), ["a/reads@boats.v1.sea.example"]);
+}
+
+/// A user without permissions on the core group.
+#[tokio::test]
+async fn forbidden_documents_hide_no_resource() {
+    let forbidden = || Reply::Json(403, json!({"kind": "Status", "reason": "Forbidden"}));
+    let list = json!({"kind": "BoatList", "items": []});
+    let peer = Peer::start(move |_, target, _| match target.split('?').next() {
+        Some("/apis/sea.example/v1/namespaces/default/boats") => Reply::Json(200, list.clone()),
+        Some("/version" | "/api" | "/apis") => {
+            Reply::Json(404, json!({"kind": "Status", "reason": "NotFound"}))
+        }
+        _ => forbidden(),
+    })
+    .await;
+    let subjects = vec!["sea.example/v1/boats".parse().expect("a subject")];
+    let options = RunOptions { subjects, read_only: true, ..options() };
+    assert_eq!(running(&planned(&peer, &options).await), ["a/reads@boats.v1.sea.example"]);
+}
+
 #[tokio::test]
 async fn openapi_replaces_a_broken_document() {
     let operation = json!({"x-kubernetes-group-version-kind": {"kind": "ConfigMap"}});

@@ -2,12 +2,13 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use serde_json::Value;
 
 use crate::program::{Finished, command, kubeproof};
-use crate::server::TestServer;
+use crate::server::{TOKEN, TestServer};
 
 #[track_caller]
 fn assert_one_message(output: &Finished) {
@@ -100,6 +101,30 @@ fn a_server_that_fails_every_request_ends_with_3() {
     assert_strange(head, "panic", &["all requests fail", "GET /apis returned 500"]);
 }
 
+/// More requests would show nothing, and take seconds.
+#[test]
+fn a_server_that_is_no_kubernetes_api_gets_few_requests() {
+    let status = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404}"#;
+    for (head, body) in [
+        ("404 Not Found\r\nContent-Type: text/plain", "404 page not found"),
+        ("404 Not Found\r\nContent-Type: application/json", status),
+        ("200 OK\r\nContent-Type: text/html", "<p>hello</p>"),
+        ("200 OK\r\nContent-Type: application/json", r#"{"hello": "world"}"#),
+    ] {
+        let (url, lines) = start_recording_server(head, body);
+        let run = ["run", "--server", &url, "--token", "t", "--second-token", "u"];
+        let output = kubeproof(&run).with(3);
+        assert!(output.stderr.contains("does not look like a Kubernetes API"), "{output:?}");
+        let lines = lines.lock().expect("no panic");
+        assert!(lines.len() <= 6, "{lines:#?}");
+    }
+    let server = TestServer::start(&[]);
+    let url = format!("{}/wrong-prefix", server.url);
+    let output = kubeproof(&["run", "--server", &url, "--token", TOKEN]).with(3);
+    let expected = "/wrong-prefix does not look like a Kubernetes API: GET /apis returned 404";
+    assert!(output.stderr.contains(expected), "{}", output.stderr);
+}
+
 /// Even if the user names a subject: its collection shows whether the server is an API.
 #[track_caller]
 fn assert_strange(head: &'static str, body: &'static str, expected: &[&str]) {
@@ -140,24 +165,38 @@ fn redirects_to_themselves_are_bounded() {
 
 /// Starts a server with one response to every request. It closes the connection after each.
 pub(crate) fn start_server_with(head: &'static str, body: &'static str) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let url = format!("http://{}", listener.local_addr().expect("its address"));
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            thread::spawn(move || respond(stream, head, body));
-        }
-    });
-    url
+    start_recording_server(head, body).0
 }
 
-fn respond(mut stream: TcpStream, head: &str, body: &str) {
+/// Also returns the first lines of the requests.
+fn start_recording_server(
+    head: &'static str,
+    body: &'static str,
+) -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("its address"));
+    let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+    let received = Arc::clone(&lines);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let lines = Arc::clone(&lines);
+            thread::spawn(move || respond(stream, head, body, &lines));
+        }
+    });
+    (url, received)
+}
+
+fn respond(mut stream: TcpStream, head: &str, body: &str, lines: &Mutex<Vec<String>>) {
     let mut request = vec![0; 64 << 10];
     let response = format!(
         "HTTP/1.1 {head}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
     );
     // The client may have closed the connection.
-    if stream.read(&mut request).is_ok() {
+    if let Ok(length) = stream.read(&mut request) {
+        let request = String::from_utf8_lossy(&request[..length]);
+        let line = request.lines().next().unwrap_or_default().to_owned();
+        lines.lock().expect("no panic").push(line);
         let _ = stream.write_all(response.as_bytes());
     }
 }

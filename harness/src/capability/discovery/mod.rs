@@ -6,6 +6,7 @@
 //! objects of known resources.
 
 mod documents;
+mod evidence;
 mod openapi;
 mod redirects;
 mod unlisted;
@@ -16,6 +17,7 @@ use futures_util::future::{join, join_all};
 use kubeproof_cases::case::ResourceName;
 use serde_json::Value;
 
+pub(crate) use self::evidence::serves_anything;
 use self::redirects::Document;
 pub(crate) use self::unlisted::{Search, WantedResource};
 use super::{Discovered, ProbeOptions, Requester, root_of};

@@ -95,7 +95,7 @@ pub(super) async fn assume_verbs(
 }
 
 /// Requests the collection of a resource. Returns `None` if the server does not serve it.
-async fn look_up(
+pub(super) async fn look_up(
     requester: &Requester<'_>,
     options: &ProbeOptions<'_>,
     wanted: &WantedResource,
@@ -122,6 +122,15 @@ async fn look_up(
         subresources: status.into_iter().collect(),
         ..Discovered::default()
     })
+}
+
+/// Reports whether a response shows that the server serves the resource, even if the user may not
+/// read it.
+pub(super) fn shows_resource(exchange: &Exchange) -> bool {
+    let is_status = || exchange.json().is_some_and(|body| body["kind"] == "Status");
+    list_kind(exchange).is_some()
+        || rejects_the_verb(exchange)
+        || (exchange.status() == 403 && is_status())
 }
 
 /// Returns the kind of a list; empty for a list without kind. `None` if a response is no list.
