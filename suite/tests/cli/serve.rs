@@ -1,6 +1,18 @@
 //! `kubeproof serve`.
 
 use std::fs;
+use std::io;
+use std::net::{TcpStream, UdpSocket};
+use std::path::Path;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use crate::program::kubeproof;
 use crate::server::{TestServer, USER_TOKEN};
@@ -78,6 +90,59 @@ fn errors_about_files_name_them() {
     assert!(ca.stderr.starts_with(&expected), "{}", ca.stderr);
     let directory = kubeproof(&["serve", "--data-dir", &file]).with(2);
     assert!(directory.stderr.contains(&file), "{}", directory.stderr);
+}
+
+/// Other machines reach a server on all interfaces by names that it does not know.
+#[test]
+fn clients_accept_the_names_of_tls_san() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let kubeconfig = dir.path().join("kubeconfig");
+    let names = ["--tls-san", "api.example,10.1.2.3", "--tls-san", "fd00::1"];
+    let path = kubeconfig.to_str().expect("a path");
+    let listen = ["--listen", "0.0.0.0:0", "--kubeconfig-out", path];
+    let server = TestServer::start(&[&names[..], &listen].concat());
+    let address = server.url.strip_prefix("https://").expect("TLS").to_owned();
+    let config = trusting(&kubeconfig);
+    let handshake = |name: &str| handshake(&address, &config, name);
+    let own = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
+        socket.connect("192.0.2.1:9")?;
+        Ok(socket.local_addr()?.ip().to_string())
+    });
+    // A machine without a network has no address.
+    let own = own.unwrap_or_else(|_| "127.0.0.1".to_owned());
+    for name in ["api.example", "10.1.2.3", "fd00::1", "localhost", "127.0.0.1", &own] {
+        handshake(name).unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    let error = handshake("other.example").expect_err("another name").to_string();
+    assert!(error.contains("not valid for name"), "{error}");
+    let both = ["serve", "--tls-san", "a", "--tls-cert-file", "a", "--tls-private-key-file", "b"];
+    assert!(kubeproof(&both).with(2).stderr.contains("cannot be used with"));
+    let wrong = kubeproof(&["serve", "--tls-san", "https://api.example"]).with(2);
+    assert!(wrong.stderr.contains("expected a host name or an address"), "{}", wrong.stderr);
+}
+
+/// Returns a client configuration with the authority of a kubeconfig.
+fn trusting(kubeconfig: &Path) -> Arc<ClientConfig> {
+    let text = fs::read(kubeconfig).expect("a kubeconfig");
+    let config: Value = serde_json::from_slice(&text).expect("JSON");
+    let data = &config["clusters"][0]["cluster"]["certificate-authority-data"];
+    let pem = STANDARD.decode(data.as_str().expect("an authority")).expect("base64");
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(&pem).expect("PEM")).expect("an authority");
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions().expect("TLS");
+    Arc::new(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn handshake(address: &str, config: &Arc<ClientConfig>, name: &str) -> io::Result<()> {
+    let name = ServerName::try_from(name.to_owned()).expect("a name");
+    let mut client = ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
+    let mut stream = TcpStream::connect(address)?;
+    while client.is_handshaking() {
+        client.complete_io(&mut stream)?;
+    }
+    Ok(())
 }
 
 #[test]

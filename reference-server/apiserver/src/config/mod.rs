@@ -149,7 +149,8 @@ impl Default for Limits {
 #[derive(Clone, Debug, Default)]
 pub struct Tls {
     /// The host names and addresses of a generated certificate besides `localhost`, the loopback
-    /// addresses and the listen address.
+    /// addresses and the listen address. A server on all interfaces also has the host name and the
+    /// address of the machine.
     pub names: Vec<String>,
     /// The certificate to serve. Default: a generated one.
     pub certificate: Option<ServingCertificate>,

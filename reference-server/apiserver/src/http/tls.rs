@@ -1,12 +1,12 @@
 //! The TLS configuration: a given certificate, or one that is generated when the server starts.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair};
 use rustls::ServerConfig;
 use rustls_pki_types::pem::PemObject as _;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use rustls_pki_types::{CertificateDer, DnsName, PrivateKeyDer};
 
 use crate::certificates::CertificateAuthority;
 use crate::certificates::{ClientCa, ClientCaError};
@@ -82,6 +82,10 @@ fn generate(
         "::1".to_owned(),
         addr.ip().to_string(),
     ];
+    if addr.ip().is_unspecified() {
+        all.extend(host_name());
+        all.extend(own_addresses(addr).iter().map(ToString::to_string));
+    }
     all.extend(names.iter().cloned());
     all.sort();
     all.dedup();
@@ -91,6 +95,31 @@ fn generate(
     let leaf_key = KeyPair::generate()?;
     let leaf = leaf.signed_by(&leaf_key, authority.issuer())?;
     Ok(ServingCertificate { chain_pem: leaf.pem(), key_pem: leaf_key.serialize_pem() })
+}
+
+/// Returns the name of this machine, where the system publishes it without a library.
+fn host_name() -> Option<String> {
+    let published = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let name = published.or_else(|| std::env::var("COMPUTERNAME").ok())?;
+    let name = name.trim();
+    DnsName::try_from(name).is_ok().then(|| name.to_owned())
+}
+
+/// Returns the addresses by which other machines reach this one: those that the system chooses for
+/// connections to them. Sends nothing, and without a route there are none.
+fn own_addresses(listen: SocketAddr) -> Vec<IpAddr> {
+    // These addresses are reserved for documentation.
+    let v4 = (IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
+    let v6 = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+    let v6 = (IpAddr::V6(Ipv6Addr::UNSPECIFIED), IpAddr::V6(v6));
+    // A server on `[::]` accepts connections over both.
+    let remotes = if listen.is_ipv4() { vec![v4] } else { vec![v4, v6] };
+    let own = |(any, remote)| {
+        let socket = UdpSocket::bind((any, 0)).ok()?;
+        socket.connect((remote, 9)).ok()?;
+        Some(socket.local_addr().ok()?.ip())
+    };
+    remotes.into_iter().filter_map(own).filter(|own| !own.is_unspecified()).collect()
 }
 
 fn server_config(
@@ -121,7 +150,9 @@ fn last_certificate(chain_pem: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
+    use x509_parser::certificate::X509Certificate;
+    use x509_parser::extensions::GeneralName;
+    use x509_parser::prelude::FromDer as _;
 
     use super::*;
 
@@ -155,6 +186,42 @@ mod tests {
         let client_ca = |pem: &str| Tls { client_ca_pem: Some(pem.to_owned()), ..Tls::default() };
         assert_eq!(error(&client_ca(&ca_pem)), "");
         assert!(error(&client_ca("none")).contains("the client CA has no usable certificate"));
+    }
+
+    fn alternative_names(names: &[String], listen: SocketAddr) -> Vec<String> {
+        let authority = CertificateAuthority::generate().expect("an authority");
+        let generated = generate(&authority, names, listen).expect("a certificate");
+        let der = CertificateDer::from_pem_slice(generated.chain_pem.as_bytes()).expect("PEM");
+        let (_, certificate) = X509Certificate::from_der(&der).expect("a certificate");
+        let names = certificate.subject_alternative_name().expect("no error").expect("names");
+        let name = |name: &GeneralName<'_>| match name {
+            GeneralName::DNSName(name) => (*name).to_owned(),
+            GeneralName::IPAddress(bytes) => match <[u8; 4]>::try_from(*bytes) {
+                Ok(bytes) => Ipv4Addr::from(bytes).to_string(),
+                Err(_) => Ipv6Addr::from(<[u8; 16]>::try_from(*bytes).expect("16")).to_string(),
+            },
+            other => panic!("{other:?}"),
+        };
+        names.value.general_names.iter().map(name).collect()
+    }
+
+    #[test]
+    fn generated_certificates_have_the_names_of_the_server() {
+        let given = ["api.example".to_owned(), "10.1.2.3".to_owned()];
+        let expected = ["10.1.2.3", "127.0.0.1", "::1", "api.example", "localhost"];
+        assert_eq!(alternative_names(&given, addr()), expected);
+    }
+
+    #[test]
+    fn a_server_on_all_interfaces_has_the_names_of_the_machine() {
+        for listen in ["0.0.0.0:0", "[::]:0"] {
+            let listen: SocketAddr = listen.parse().expect("an address");
+            let names = alternative_names(&[], listen);
+            let own = own_addresses(listen).into_iter().map(|own| own.to_string());
+            for own in own.chain(host_name()) {
+                assert!(names.contains(&own), "{own} is not in {names:?}");
+            }
+        }
     }
 
     #[test]

@@ -163,8 +163,9 @@ fn tls(serve: &low::Serve) -> Result<Option<Tls>, Error> {
     let certificate = pair.map(|(chain, key)| read_certificate(chain, key)).transpose()?;
     let client_ca = serve.client_ca_file.as_deref();
     let client_ca_pem = client_ca.map(|path| read_pem(path, Pem::Certificate)).transpose()?;
-    let is_on = serve.tls || certificate.is_some() || client_ca_pem.is_some();
-    Ok(is_on.then(|| Tls { certificate, client_ca_pem, ..Tls::default() }))
+    let names = serve.tls_san.clone();
+    let is_on = serve.tls || certificate.is_some() || client_ca_pem.is_some() || !names.is_empty();
+    Ok(is_on.then_some(Tls { names, certificate, client_ca_pem }))
 }
 
 impl From<low::Controllers> for Controllers {

@@ -11,6 +11,7 @@ use clap::error::ErrorKind;
 use kubeproof_cases::Profile;
 use kubeproof_cases::case::Capability as Needed;
 use kubeproof_reference_server::{Capability, KubernetesVersion};
+use rustls_pki_types::ServerName;
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub(in crate::args) enum Color {
@@ -170,6 +171,17 @@ pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
+/// Parses a name of a certificate: a host name, which may start with `*.`, or an address.
+pub(super) fn alternative_name(text: &str) -> Result<String, String> {
+    let host = text.strip_prefix("*.").unwrap_or(text);
+    match ServerName::try_from(host) {
+        Ok(ServerName::IpAddress(_)) if host != text => {}
+        Ok(_) => return Ok(text.to_owned()),
+        Err(_) => {}
+    }
+    Err("expected a host name or an address, such as api.example or 10.1.2.3".to_owned())
+}
+
 /// Parses a bearer token of the bundled server.
 pub(super) fn token(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
@@ -181,6 +193,16 @@ pub(super) fn token(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_certificates_are_hosts_and_addresses() {
+        for name in ["api", "api.example", "*.example", "10.1.2.3", "fd00::1"] {
+            assert_eq!(alternative_name(name).as_deref(), Ok(name));
+        }
+        for wrong in ["", "https://api", "api:6443", "[::1]", "*.10.1.2.3", "a b"] {
+            assert!(alternative_name(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn durations_have_units() {

@@ -14,7 +14,9 @@ use kubeproof_reference_server::{Capability, KubernetesVersion};
 pub(in crate::args) use self::audit::{Audit, AuditMode};
 pub(in crate::args) use self::etcd::Etcd;
 pub(in crate::args) use self::service_accounts::ServiceAccounts;
-use super::values::{age, capability, kubernetes_version, listen_address, number, positive, token};
+use super::values::{
+    age, alternative_name, capability, kubernetes_version, listen_address, number, positive, token,
+};
 
 /// The controllers in the server.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -45,6 +47,17 @@ pub(in crate::args) struct Serve {
     /// Serve TLS with newly generated certificates
     #[arg(long)]
     pub(in crate::args) tls: bool,
+
+    /// Serve TLS, and add host names or addresses to the generated certificate, which has those of
+    /// `--listen` and of this machine
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        value_parser = alternative_name,
+        conflicts_with = "tls_cert_file"
+    )]
+    pub(in crate::args) tls_san: Vec<String>,
 
     /// Serve TLS with this certificate, followed by those of its authorities
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
