@@ -36,6 +36,17 @@ const READ: Duration = Duration::from_secs(5);
 /// The characters of a manager's name in a message.
 const LONGEST_WRITER: usize = 60;
 
+/// The check that a case ends in time.
+const IN_TIME: &str = "in-time";
+
+/// The message of this check if the case had less time than `--case-timeout`.
+const RUN_IS_OVER: &str = "the timeout of the run (--timeout) expired";
+
+/// Reports whether the run ended before the case could show anything about the server.
+pub(super) fn is_cut_off(check: &CheckResult) -> bool {
+    check.id == IN_TIME && check.message.starts_with(RUN_IS_OVER)
+}
+
 /// State that all cases of a run share.
 pub(super) struct Session {
     pub(super) client: Client,
@@ -152,7 +163,8 @@ impl Session {
         let begun = Instant::now();
         let deadline = begun + self.case_timeout;
         // Without a pod, the handshakes of the case itself show the support.
-        if let (true, Some(protocol), None) = (needs_pod, &planned.protocol, &pod)
+        let has_pod = needs_pod && pod.is_none() && setup_outcome.namespace.is_none();
+        if let (true, Some(protocol)) = (has_pod, &planned.protocol)
             && let Some(reason) = self.unsupported_protocol(&planned.case, protocol, deadline).await
         {
             return result_of(planned, Judgement::skipped(reason));
@@ -166,7 +178,12 @@ impl Session {
             || case_analysis::reads_variable(&planned.case.steps, "ns");
         let failure = setup_failure(planned, setup_outcome, in_namespace, pod.as_ref());
         let set_up = failure.is_none();
-        if let Some((prerequisite, what, failure)) = failure {
+        if let Some((prerequisite, what, _)) =
+            failure.as_ref().filter(|(.., failure)| failure.ends_with(self.end))
+        {
+            let what = prerequisite.map_or(&**what, |_| "the namespace of the run");
+            scope.record.check(out_of_time(&format!("{RUN_IS_OVER} before {what} was ready")));
+        } else if let Some((prerequisite, what, failure)) = failure {
             if let Some(reason) = self.prerequisites.setup_obstacle(planned, prerequisite, &what) {
                 return result_of(planned, Judgement::skipped(reason));
             }
@@ -179,8 +196,9 @@ impl Session {
             if late {
                 scope.record.recover();
                 let over_all = self.end.is_some_and(|end| end <= last);
-                let whose = if over_all { "run (--timeout)" } else { "case (--case-timeout)" };
-                scope.record.check(out_of_time(&format!("the timeout of the {whose} expired")));
+                let case_is_over = "the timeout of the case (--case-timeout) expired";
+                let message = if over_all { RUN_IS_OVER } else { case_is_over };
+                scope.record.check(out_of_time(message));
             }
         }
         let blocked = scope.record.take_blocked();
@@ -243,7 +261,7 @@ fn setup_failure<'a>(
 
 /// The failed check that a case ends in time.
 pub(super) fn out_of_time(message: &str) -> CheckResult {
-    let check = synthetic("in-time".to_owned(), Verdict::Error, "");
+    let check = synthetic(IN_TIME.to_owned(), Verdict::Error, "");
     CheckResult { message: message.to_owned(), ..check }
 }
 

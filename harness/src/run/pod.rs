@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::setup::{SetupFailure, existing};
+use super::setup::{LONGEST_PAUSE, SetupFailure, existing};
 use crate::capability::Requester;
 use crate::cleanup::Tracker;
 use crate::event::Verdict;
@@ -12,7 +12,7 @@ use crate::plan::RunPod;
 use crate::transport::Client;
 
 /// First and longest pause between two polls.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(250));
+const PAUSES: (Duration, Duration) = (Duration::from_millis(2), LONGEST_PAUSE);
 
 impl RunPod {
     /// Creates the pod and waits until it is ready.
@@ -57,12 +57,12 @@ impl RunPod {
                 return None;
             }
             pause = pause.mul_f64(1.5).min(PAUSES.1);
-            if Instant::now() + pause > deadline
-                || matches!(status["phase"].as_str(), Some("Failed" | "Succeeded"))
-            {
+            let is_late = Instant::now() + pause > deadline;
+            if is_late || matches!(status["phase"].as_str(), Some("Failed" | "Succeeded")) {
                 let expected = "the pod of the run must run and get ready (is its image there, \
                                 and has it what a busybox has? --pod-image names another)";
-                return Some(SetupFailure::new("pod-runs", seen, expected).at(Verdict::Error));
+                let failure = SetupFailure::new("pod-runs", seen, expected).at(Verdict::Error);
+                return Some(if is_late { failure.polled() } else { failure });
             }
             tokio::time::sleep(pause).await;
         }

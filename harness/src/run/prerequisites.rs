@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use kubeproof_cases::case::Prerequisite;
 use serde_json::Value;
 
+use super::case::is_cut_off;
 use super::reported::Defects;
 use super::setup::INSTALLED;
 use crate::event::{CaseResult, CheckResult, SkipReason, Symptom, Verdict};
@@ -154,9 +155,13 @@ fn blocked(prerequisite: Prerequisite, case: &str) -> SkipReason {
 }
 
 /// Reports whether a feature works well enough for other cases, even if its own case failed. A lost
-/// connection or a malformed response proves nothing, so other cases find out themselves.
+/// connection, a malformed response or the end of the run proves nothing, so other cases find out
+/// themselves.
 fn works(prerequisite: Prerequisite, result: &CaseResult) -> bool {
-    if !matches!(result.verdict, Verdict::Fail | Verdict::Error) {
+    let is_error = result.verdict == Verdict::Error;
+    if !(is_error || result.verdict == Verdict::Fail)
+        || (is_error && result.checks.iter().any(is_cut_off))
+    {
         return true;
     }
     let exchanges = || result.exchanges.iter().map(|named| &*named.exchange);
@@ -257,7 +262,8 @@ mod tests {
 
     use super::*;
     use crate::event::NamedExchange;
-    use crate::exchange::Outcome;
+    use crate::exchange::{Broken, Outcome};
+    use crate::run::case::out_of_time;
     use crate::testing::{case, check_result, event, exchange, received, result};
 
     fn planned(case: Case) -> PlannedRun {
@@ -357,6 +363,27 @@ mod tests {
         let blocked = SkipReason::Blocked { prerequisite: "label-selectors".to_owned(), case };
         assert_eq!(prerequisites.ignored_selectors(&user), Some(blocked));
         assert_eq!(prerequisites.ignored_selectors(&judge), None);
+    }
+
+    /// The end of the run proves nothing about the feature.
+    #[test]
+    fn a_judge_that_the_end_of_the_run_cuts_off_blocks_nothing() {
+        let broken = Broken { kind: BrokenKind::Deadline, message: "late".to_owned() };
+        let exchange = Arc::new(exchange("/x?watch=true", Outcome::Broken(broken)));
+        let exchanges = vec![NamedExchange { step: "changes".to_owned(), exchange }];
+        let late = |message: &str| CaseResult {
+            verdict: Verdict::Error,
+            checks: vec![out_of_time(message)],
+            exchanges: exchanges.clone(),
+            ..result("a/judge", "")
+        };
+        let (user, judge) = (user(&["watch"]), judge(Prerequisite::Watch));
+        let prerequisites = Prerequisites::default();
+        prerequisites.record(&judge, &late("the timeout of the run (--timeout) expired"));
+        assert_eq!(prerequisites.obstacle(&user), None);
+        let prerequisites = Prerequisites::default();
+        prerequisites.record(&judge, &late("the timeout of the case (--case-timeout) expired"));
+        assert!(prerequisites.obstacle(&user).is_some());
     }
 
     #[test]

@@ -22,6 +22,9 @@ pub(crate) const SERVE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time for a served resource to appear in discovery. Cases judge one that never does.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The longest pause between two polls. Polling may end this long before its deadline.
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
 /// The check that a resource of the run is served.
 pub(super) const INSTALLED: &str = "resource-installed";
 
@@ -63,6 +66,8 @@ impl InstalledResource {
 pub(crate) struct SetupFailure {
     check: CheckResult,
     exchange: Exchange,
+    /// When it was not ready yet. `None` if the server rejected it.
+    unready_at: Option<Instant>,
 }
 
 impl SetupFailure {
@@ -76,8 +81,21 @@ impl SetupFailure {
             Some(Symptom::Setup { request: exchange.request.kind(), got: exchange.status() });
         Self {
             check: CheckResult { expected: json!(expected), actual, message, symptom, ..check },
+            unready_at: exchange.response().is_none().then(Instant::now),
             exchange,
         }
+    }
+
+    /// Marks the failure as that of polling until a deadline.
+    pub(super) fn polled(mut self) -> Self {
+        self.unready_at = Some(Instant::now());
+        self
+    }
+
+    /// Reports whether only the end of the run made it a failure.
+    pub(super) fn ends_with(&self, run: Option<Instant>) -> bool {
+        let (Some(at), Some(end)) = (self.unready_at, run) else { return false };
+        at + LONGEST_PAUSE >= end
     }
 
     /// Returns what was expected, and what happened.
@@ -190,10 +208,10 @@ async fn install_one(
                 return Ok(InstalledResource { verbs, subresources });
             }
         }
-        pause = (pause * 2).min(Duration::from_millis(250));
+        pause = (pause * 2).min(LONGEST_PAUSE);
         if Instant::now() + pause > requester.deadline {
             let expected = "the resource of the CustomResourceDefinition must be served";
-            return Err(Box::new(SetupFailure::new(INSTALLED, list, expected)));
+            return Err(Box::new(SetupFailure::new(INSTALLED, list, expected).polled()));
         }
         tokio::time::sleep(pause).await;
     }
@@ -226,4 +244,25 @@ fn kept_subresources(definition: Option<&Value>, version: &str) -> BTreeSet<Stri
         .filter_map(|kept| kept["subresources"].as_object())
         .flat_map(|subresources| subresources.keys().cloned())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::{Broken, BrokenKind, Outcome};
+    use crate::testing::{exchange, received};
+
+    #[test]
+    fn a_failure_ends_with_the_run_if_the_server_was_only_late() {
+        let failure = |outcome| SetupFailure::new("a", exchange("/x", outcome), "must be");
+        let broken = Broken { kind: BrokenKind::Deadline, message: "late".to_owned() };
+        let (late, rejected) =
+            (failure(Outcome::Broken(broken)), failure(Outcome::Response(received(404))));
+        let now = Instant::now();
+        let (end, later) = (Some(now), Some(now + 2 * SERVE_TIMEOUT));
+        assert!(late.ends_with(end) && !late.ends_with(later) && !late.ends_with(None));
+        assert!(!rejected.ends_with(end));
+        let polled = rejected.polled();
+        assert!(polled.ends_with(end) && !polled.ends_with(later));
+    }
 }

@@ -118,6 +118,44 @@ async fn a_warning_of_a_weaker_case_before_an_error_stays_a_warning() {
     assert_eq!(run.of("a/b").verdict, Verdict::Warn);
 }
 
+/// A server that is slower than `--timeout` is not broken.
+#[tokio::test]
+async fn a_namespace_that_the_end_of_the_run_cuts_off_blocks_nothing() {
+    let resource = |name: &str, kind: &str, namespaced: bool| {
+        let verbs = ["create", "delete", "get", "list"];
+        json!({"name": name, "kind": kind, "namespaced": namespaced, "verbs": verbs})
+    };
+    let resources =
+        [resource("configmaps", "ConfigMap", true), resource("namespaces", "Namespace", false)];
+    let peer = Peer::start(move |method, target, body| match (method, target) {
+        ("GET", "/api") => Reply::Json(200, json!({"versions": ["v1"]})),
+        ("GET", "/api/v1") => Reply::Json(200, json!({"resources": resources})),
+        ("GET", "/api/v1/namespaces/default") => {
+            Reply::Json(200, json!({"kind": "Namespace", "metadata": {"name": "default"}}))
+        }
+        ("POST", "/api/v1/namespaces") => Reply::Hang,
+        ("POST", _) => Reply::Json(201, body.clone()),
+        _ => Reply::Json(404, json!({"kind": "Status", "reason": "NotFound"})),
+    })
+    .await;
+    let case = "subject: {of: configmaps.v1, verbs: [create]}
+steps:
+  - given: {id: made, object: {metadata: {name: '${name}'}}}
+  - request: {id: read, method: GET, path: '${object}', expect: [{id: ok, status: 200}]}
+";
+    let timeout = Some(Duration::from_millis(400));
+    let options = RunOptions { timeout, case_timeout: Duration::from_mins(1), ..options() };
+    let cases = catalogue(&[("a/one", case), ("a/two", case)]);
+    let run = run_cases(&cases, &peer.client, &options).await;
+    for id in ["a/one", "a/two"] {
+        let result = run.of(id);
+        assert_eq!(result.verdict, Verdict::Error, "{id}: {}", result.reason);
+        let expected = "in-time: the timeout of the run (--timeout) expired before the namespace \
+                        of the run was ready";
+        assert_eq!(result.reason, expected);
+    }
+}
+
 /// A watch that sends objects of others is not silent.
 #[rstest]
 #[case::the_object_of_another_case("other", Verdict::Skip)]
