@@ -31,6 +31,8 @@ fn cases_are_listed_as_a_table_and_as_json() {
 #[test]
 fn capabilities_and_variations_are_explained() {
     let capability = kubeproof(&["explain", "crds"]).with(0).stdout;
+    let start = "crds is the name of a profile and of a capability.\n\ncrds (profile 7 of 9)\n";
+    assert!(capability.starts_with(start), "{capability}");
     for expected in [
         "crds (capability of the target)\nCustom resource definitions can be created.\n",
         "Require it: kubeproof run --require crds\n",
@@ -48,6 +50,30 @@ fn capabilities_and_variations_are_explained() {
     assert!(area.contains(expected), "{area}");
     let output = kubeproof(&["explain", "xyzzy"]).with(2);
     assert!(output.stderr.contains("; `kubeproof list` prints all cases"), "{}", output.stderr);
+}
+
+#[test]
+fn levels_are_explained_by_their_names_and_those_of_rfc_2119() {
+    let cases = json(&["list", "--json"]);
+    let cases = cases.as_array().expect("a list");
+    for (names, verdict) in [
+        (["must", "required"], "is a failure, which fails the run"),
+        (["should", "recommended"], "is a warning, which fails only --strict runs"),
+        (["may", "OPTIONAL"], "is a warning, which fails only --strict runs"),
+    ] {
+        let [text, synonym] = names.map(|name| kubeproof(&["explain", name]).with(0).stdout);
+        assert_eq!(text, synonym);
+        let [name, _] = names;
+        let count = cases.iter().filter(|case| case["level"] == name).count();
+        for expected in [
+            &format!("{name} (level)\n"),
+            verdict,
+            &format!("\n  Cases: {count} of {}\n", cases.len()),
+            &format!("kubeproof run --level {name}\n"),
+        ] {
+            assert!(text.contains(expected), "{expected:?} is not in\n{text}");
+        }
+    }
 }
 
 #[test]

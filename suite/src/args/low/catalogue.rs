@@ -18,8 +18,8 @@ pub(in crate::args) struct List {
 
 #[derive(Debug, Args)]
 pub(in crate::args) struct Explain {
-    /// A case, such as `watch/resumes-from-every-version`, a requirement, a profile, a capability,
-    /// a fault or a variation
+    /// A case, such as `watch/resumes-from-every-version`, a requirement, a profile, a level, a
+    /// capability, a fault or a variation
     pub(in crate::args) id: String,
 
     /// Print no example; the example runs the case against the bundled server

@@ -53,7 +53,7 @@ pub(super) enum Command {
     Clean(Clean),
     /// List the cases
     List(List),
-    /// Explain a case, a requirement, a profile, a capability, a fault or a variation
+    /// Explain a case, a requirement, a profile, a level, a capability, a fault or a variation
     Explain(Explain),
     /// Show which requirements have cases, by section and level
     Coverage(Coverage),
@@ -158,6 +158,7 @@ mod tests {
             "lint cases",
             "lint-api a.yaml b.yaml",
             "serve --listen 127.0.0.1:0 --tls --token t --user-token u --fault a b",
+            "serve --tls-san api.example,10.1.2.3 --tls-san fd00::1",
             "serve --list-faults",
             "serve --vary 7 --kubeconfig-out f",
             "envtest-assets dir --kubectl f",

@@ -1,11 +1,13 @@
-//! `kubeproof explain`: explains whatever has a name: cases, requirements, profiles, capabilities,
-//! faults and variations.
+//! `kubeproof explain`: explains whatever has a name: cases, requirements, profiles, levels,
+//! capabilities, faults and variations.
 
 mod body;
 mod choice;
 mod describe;
 mod example;
 mod fault;
+mod level;
+mod named;
 mod server_feature;
 mod steps;
 mod streams;
@@ -16,11 +18,11 @@ pub(super) use self::example::{write_correct, write_exchanges};
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use kubeproof_cases::case::{Capability, Case, Edition};
+use kubeproof_cases::case::{Case, Edition};
 use kubeproof_cases::requirements::Requirement;
 use kubeproof_cases::{Catalogue, Profile, is_embedded_case};
 use kubeproof_harness::plan::capability_name;
-use kubeproof_reference_server::{Fault, Variation};
+use kubeproof_reference_server::Fault;
 
 use super::list::describe_subjects;
 use super::report_files;
@@ -41,45 +43,14 @@ pub(super) async fn explain(explain: &high::Explain, out: &mut dyn Write) -> Res
         explain_requirement(requirement, &catalogue, out)?;
         let focus = Focus::on(requirement, &catalogue);
         focus.case(&catalogue).map(|case| (case, Some(focus)))
-    } else if let Some(profile) = Profile::from_name(&explain.id) {
-        explain_profile(profile, &catalogue, out)?;
-        // `crds` is the name of a profile and of a capability.
-        if let Some(capability) = Capability::from_name(&explain.id) {
-            writeln!(out)?;
-            server_feature::write_capability(capability, &catalogue, out)?;
-        }
-        None
-    } else if let Some(fault) = Fault::from_name(&explain.id) {
-        fault::write(fault, &catalogue, out)?;
-        None
-    } else if let Some(capability) = Capability::from_name(&explain.id) {
-        server_feature::write_capability(capability, &catalogue, out)?;
-        None
-    } else if let Some(variation) = Variation::from_name(&explain.id) {
-        server_feature::write_variation(variation, out)?;
-        None
     } else {
-        return Err(unknown(&explain.id, &catalogue));
+        named::explain(&explain.id, &catalogue, out)?;
+        None
     };
     if let Some((case, focus)) = example.filter(|_| explain.with_example) {
         example::write(case, focus.as_ref(), &catalogue, out).await?;
     }
     Ok(Exit::CONFORMANT)
-}
-
-fn unknown(id: &str, catalogue: &Catalogue) -> Error {
-    if catalogue.cases.iter().any(|case| case.area() == id) {
-        return Error::Area(id.to_owned());
-    }
-    let capabilities = Capability::all();
-    let cases = catalogue.cases.iter().map(|case| case.id.as_str());
-    let requirements = catalogue.requirements.iter().map(|requirement| requirement.id.as_str());
-    let known = cases.chain(requirements).chain(Profile::ALL.map(Profile::name));
-    let known = known.chain(Fault::all().map(|fault| -> &str { fault.name() }));
-    let known = known.chain(Variation::all().map(|variation| -> &str { variation.name() }));
-    let known = known.chain(capabilities.iter().map(|(_, name, _)| name.as_str()));
-    let what = "case, requirement, profile, capability, fault or variation";
-    Error::unknown(what, id, known, "`kubeproof list` prints all cases")
 }
 
 fn explain_case(case: &Case, catalogue: &Catalogue, out: &mut dyn Write) -> Result<(), Error> {
