@@ -2,6 +2,7 @@
 //!
 //! Secrets have the type [`Secret`], which formatters redact.
 
+mod authority;
 mod error;
 mod kubeconfig;
 mod tls;

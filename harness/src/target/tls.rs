@@ -14,6 +14,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls_platform_verifier::BuilderVerifierExt;
 
+use super::authority;
 use super::error::{TargetError, read_file, with_advice};
 
 /// TLS options of the command line.
@@ -62,6 +63,19 @@ impl PreparedTls {
         Ok(Self { authenticated, anonymous, server_name: None })
     }
 
+    /// Trusts these authorities, and no others.
+    pub(super) fn trust(
+        &mut self,
+        authorities: Vec<CertificateDer<'static>>,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let provider = Arc::clone(self.anonymous.crypto_provider());
+        let verifier = authority::verifier(authorities, provider)?;
+        for config in [&mut self.authenticated, &mut self.anonymous] {
+            config.dangerous().set_certificate_verifier(Arc::clone(&verifier));
+        }
+        Ok(())
+    }
+
     /// Returns the configuration with these ALPN protocols.
     pub(crate) fn config(&self, anonymous: bool, protocols: &[&[u8]]) -> ClientConfig {
         let mut config =
@@ -95,11 +109,10 @@ fn trusting(
             ))
         });
     };
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates("certificate authority", path)? {
-        roots.add(certificate).map_err(|error| unusable("certificate authority", &error))?;
-    }
-    Ok(builder.with_root_certificates(roots))
+    let authorities = certificates("certificate authority", path)?;
+    let verifier = authority::verifier(authorities, Arc::clone(builder.crypto_provider()));
+    let verifier = verifier.map_err(|error| unusable("certificate authority", &error))?;
+    Ok(builder.dangerous().with_custom_certificate_verifier(verifier))
 }
 
 pub(super) fn certificates(

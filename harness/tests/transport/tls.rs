@@ -145,7 +145,7 @@ async fn an_unknown_issuer_is_reported_with_the_options() {
 #[rstest]
 #[case::expired(Certificate::Expired, "127.0.0.1", "its certificate has expired; renew")]
 #[case::early(Certificate::NotYetValid, "127.0.0.1", "is not valid yet; compare the clocks")]
-#[case::authority(Certificate::Authority, "127.0.0.1", "authority (CA:TRUE); create one with")]
+#[case::authority(Certificate::Authority, "127.0.0.1", "authority (CA:TRUE); pass it with")]
 #[case::name(Certificate::Good, "other.example", "has other names than the URL; use one of its")]
 #[tokio::test]
 async fn a_wrong_certificate_is_reported_with_what_to_do(
@@ -157,6 +157,34 @@ async fn a_wrong_certificate_is_reported_with_what_to_do(
     let server = TlsServer::start(setup).await;
     let error = client(&server, trusting(&server)).ping(ample()).await.unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
+}
+
+/// As Go clients do: k3s and many test servers have such certificates.
+#[rstest]
+#[case::good(Certificate::Authority, "127.0.0.1", "")]
+#[case::expired(Certificate::ExpiredAuthority, "127.0.0.1", "certificate expired")]
+#[case::name(Certificate::Authority, "other.example", "certificate not valid for name")]
+#[tokio::test]
+async fn an_authority_may_be_the_certificate_of_the_server(
+    #[case] certificate: Certificate,
+    #[case] name: &'static str,
+    #[case] error: &str,
+    #[values(get("/x"), exact("/x"))] outgoing: Outgoing,
+) {
+    let setup = Setup { certificate, names: vec![name], ..Setup::default() };
+    let server = TlsServer::start(setup).await;
+    let own = Some(server.file("own.pem", &server.own_pem));
+    let trusting_it = TlsOptions { certificate_authority: own, ..TlsOptions::default() };
+    let exchange = client(&server, trusting_it).send(outgoing.clone(), ample()).await;
+    if error.is_empty() {
+        assert_eq!(responded(exchange).status, 200);
+    } else {
+        assert_eq!(broken_kind(&exchange), BrokenKind::Tls);
+        assert!(format!("{exchange:?}").contains(error), "{exchange:?}");
+    }
+    // Its issuer does not make it a certificate of a server.
+    let rejected = client(&server, trusting(&server)).send(outgoing, ample()).await;
+    assert_eq!(broken_kind(&rejected), BrokenKind::Tls, "{rejected:?}");
 }
 
 #[tokio::test]

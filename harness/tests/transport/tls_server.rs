@@ -50,6 +50,7 @@ pub(crate) enum Certificate {
     Expired,
     NotYetValid,
     Authority,
+    ExpiredAuthority,
 }
 
 /// How a server reports an unprocessed request.
@@ -78,6 +79,8 @@ pub(crate) struct TlsServer {
     pub(crate) addr: SocketAddr,
     /// PEM of the authority, of the client certificate and of its key.
     pub(crate) pem: [String; 3],
+    /// PEM of the certificate of the server.
+    pub(crate) own_pem: String,
     directory: TempDir,
     connections: Arc<AtomicUsize>,
 }
@@ -112,6 +115,7 @@ impl TlsServer {
         let server = Self {
             addr: listener.local_addr().unwrap(),
             pem: [issuer.pem(), client.pem(), client_key.serialize_pem()],
+            own_pem: certificate.pem(),
             directory: TempDir::new().unwrap(),
             connections: Arc::default(),
         };
@@ -158,6 +162,10 @@ fn leaf(
         Certificate::Expired => params.not_after = rcgen::date_time_ymd(2020, 1, 1),
         Certificate::NotYetValid => params.not_before = rcgen::date_time_ymd(4000, 1, 1),
         Certificate::Authority => params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained),
+        Certificate::ExpiredAuthority => {
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            params.not_after = rcgen::date_time_ymd(2020, 1, 1);
+        }
     }
     let key = KeyPair::generate().unwrap();
     (params.signed_by(&key, issuer).unwrap(), key)

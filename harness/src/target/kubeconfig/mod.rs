@@ -17,7 +17,7 @@ use http::{HeaderMap, Request, Response};
 use http_body_util::Empty;
 use kube::client::{AuthError, ConfigExt};
 use kube::config::{AuthInfo, KubeConfigOptions};
-use rustls_pki_types::ServerName;
+use rustls_pki_types::{CertificateDer, ServerName};
 use tower::util::BoxCloneService;
 use tower::{BoxError, Layer, ServiceExt, service_fn};
 
@@ -144,11 +144,14 @@ fn prepare(
     let mut nobody = config.clone();
     nobody.auth_info = AuthInfo::default();
     let server_name = config.tls_server_name.clone().map(ServerName::try_from).transpose();
-    let tls = PreparedTls {
+    let mut tls = PreparedTls {
         authenticated: config.rustls_client_config()?,
         anonymous: nobody.rustls_client_config()?,
         server_name: server_name?,
     };
+    if let Some(authorities) = config.root_cert.as_ref().filter(|_| !config.accept_invalid_certs) {
+        tls.trust(authorities.iter().cloned().map(CertificateDer::from).collect())?;
+    }
     let file = token_file.map(|path| Arc::new(TokenFile::new(path)));
     let echo = Arc::new(Mutex::new(echo));
     Ok((Login { echo, file, authorizes, is_replaced }, tls))
