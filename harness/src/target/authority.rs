@@ -1,8 +1,8 @@
 //! Verifies server certificates by the authorities of the user.
 //!
 //! Many test servers have a self-signed certificate with `CA:TRUE`, which users pass as the
-//! authority. Go clients accept it, since it is trusted itself. webpki rejects authorities as server
-//! certificates.
+//! authority. Go clients accept it, because it is trusted itself. webpki rejects each certificate
+//! of an authority that a server presents.
 
 use std::sync::Arc;
 

@@ -104,7 +104,8 @@ async fn forbidden_documents_hide_no_resource() {
     .await;
     let subjects = vec!["sea.example/v1/boats".parse().expect("a subject")];
     let options = RunOptions { subjects, read_only: true, ..options() };
-    assert_eq!(running(&planned(&peer, &options).await), ["a/reads@boats.v1.sea.example"]);
+    let expected = ["a/patches@boats.v1.sea.example", "a/reads@boats.v1.sea.example"];
+    assert_eq!(running(&planned(&peer, &options).await), expected);
 }
 
 #[tokio::test]

@@ -141,7 +141,7 @@ async fn a_namespace_that_the_end_of_the_run_cuts_off_blocks_nothing() {
     let case = "subject: {of: configmaps.v1, verbs: [create]}
 steps:
   - given: {id: made, object: {metadata: {name: '${name}'}}}
-  - request: {id: read, method: GET, path: '${object}', expect: [{id: ok, status: 200}]}
+  - request: {id: read, method: GET, path: '${collection}/${name}', expect: [{id: ok, status: 200}]}
 ";
     let timeout = Some(Duration::from_millis(400));
     let options = RunOptions { timeout, case_timeout: Duration::from_mins(1), ..options() };
