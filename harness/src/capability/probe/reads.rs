@@ -51,7 +51,9 @@ pub(super) async fn representation(
     let collection = some_collection(resources, options, "list")?;
     let accept = format!("application/json;as={kind};v=v1;g=meta.k8s.io");
     let exchange = requester.get(&format!("{collection}?limit=1"), &accept).await;
-    let valid = exchange.json().is_some_and(|body| body["kind"] == kind);
+    // A list of another form is a wrong response, which cases judge.
+    let single = kind.trim_end_matches("List");
+    let valid = exchange.json().is_some_and(|body| body["kind"] == kind || body["kind"] == single);
     if valid {
         Ok(())
     } else {

@@ -88,6 +88,14 @@ macro_rules! rows {
                     "A role for some names does not permit a list of one of these names."
             }
             roles {
+                ClusterRolesInBindingsReachEverywhere "cluster-roles-in-bindings-reach-everywhere"
+                    "A RoleBinding of a ClusterRole grants it in all namespaces."
+                BindingsBeforeRolesAreDead "bindings-before-roles-are-dead"
+                    "A RoleBinding that is created before its Role never takes effect."
+                SecondSubjectsIgnored "second-subjects-ignored"
+                    "Bindings store only their first subject."
+                ServiceAccountSubjectsIgnored "service-account-subjects-ignored"
+                    "Bindings do not store service accounts among their subjects."
                 AggregationRulesIgnored "aggregation-rules-ignored"
                     "The aggregation rules of cluster roles have no effect."
                 AggregatedRulesStay "aggregated-rules-stay"

@@ -4,13 +4,16 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use http::Method;
+use kubeproof_apimachinery::request::ResourceInfo;
 use serde_json::{Value, json};
 
 use crate::behaviours::Fault;
 use crate::behaviours::support::deletions::first_deletions_are_dry;
 use crate::behaviours::support::objects::remove;
-use crate::behaviours::support::requests::{created, is_update};
-use crate::middleware::{Middleware, objects, requests};
+use crate::behaviours::support::requests::{created, is_create, is_update};
+use crate::exchange::{Request, Response};
+use crate::middleware::{Middleware, Next, around, objects, requests};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -51,6 +54,18 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
                 }
             }));
         }
+        Fault::ClusterRolesInBindingsReachEverywhere => {
+            return Some(around(|request, next| Box::pin(bind_everywhere(request, next))));
+        }
+        Fault::BindingsBeforeRolesAreDead => {
+            return Some(around(|request, next| Box::pin(bind_only_existing(request, next))));
+        }
+        Fault::SecondSubjectsIgnored => return Some(subjects(|subjects| subjects.truncate(1))),
+        Fault::ServiceAccountSubjectsIgnored => {
+            return Some(subjects(|subjects| {
+                subjects.retain(|subject| subject["kind"] != "ServiceAccount");
+            }));
+        }
         Fault::RemovedBindingsGrant => return Some(first_deletions_are_dry("rolebindings")),
         _ => return None,
     };
@@ -60,6 +75,52 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             edit(role);
         }
     }))
+}
+
+/// Edits the subjects of each binding that a client creates.
+fn subjects(edit: fn(&mut Vec<Value>)) -> Box<dyn Middleware> {
+    created(move |request, binding| {
+        if is_binding(request)
+            && let Some(subjects) = binding["subjects"].as_array_mut()
+        {
+            edit(subjects);
+        }
+    })
+}
+
+fn is_binding(request: &Request) -> bool {
+    let target = request.target();
+    target.group == GROUP && target.resource.ends_with("bindings")
+}
+
+/// Adds a ClusterRoleBinding to each RoleBinding of a ClusterRole.
+async fn bind_everywhere(request: Request, next: Next<'_>) -> Response {
+    let is_new = is_create(&request) && request.target().resource == "rolebindings";
+    let response = next.send(request.clone()).await;
+    let stores = is_new && response.status.is_success() && !request.is_dry_run();
+    if let Some(mut binding) = request.json().filter(|_| stores)
+        && binding["roleRef"]["kind"] == "ClusterRole"
+    {
+        binding["kind"] = "ClusterRoleBinding".into();
+        remove(&mut binding["metadata"], "namespace");
+        let path = format!("/apis/{GROUP}/v1/clusterrolebindings");
+        next.server.as_admin(Method::POST, &path, Some(("application/json", &binding))).await;
+    }
+    response
+}
+
+/// Drops the subjects of each RoleBinding whose Role does not exist yet.
+async fn bind_only_existing(mut request: Request, next: Next<'_>) -> Response {
+    let target = request.target();
+    if is_create(&request) && target.resource == "rolebindings" {
+        let binding = request.json().unwrap_or_default();
+        let role = ResourceInfo { resource: "roles".to_owned(), ..target };
+        let path = role.object(binding["roleRef"]["name"].as_str().unwrap_or_default());
+        if binding["roleRef"]["kind"] == "Role" && next.server.read(&path).await.is_none() {
+            request.edit_json(|binding| drop(remove(binding, "subjects")));
+        }
+    }
+    next.send(request).await
 }
 
 /// Edits the texts in a field of all rules of a role.

@@ -22,6 +22,10 @@ macro_rules! rows {
                 QuotasIgnored "quotas-ignored" "Resource quotas have no effect."
             }
             policies {
+                ParametersBesideTheObject "parameters-beside-the-object"
+                    "The parameters of a policy come from the namespace of the object."
+                WebhookRulesCoverSubresources "webhook-rules-cover-subresources"
+                    "A rule of a webhook for a resource applies to its subresources, too."
                 AdmissionPoliciesIgnored "admission-policies-ignored"
                     "Validating admission policies are stored and have no effect."
                 PolicyReasonsIgnored "policy-reasons-ignored"

@@ -40,6 +40,22 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::MutatingWebhooksAlwaysFail => mutating_webhooks(|webhook| {
             webhook["failurePolicy"] = json!("Fail");
         }),
+        Fault::ParametersBesideTheObject => {
+            configured("validatingadmissionpolicybindings", |binding| {
+                remove(&mut binding["spec"]["paramRef"], "namespace");
+            })
+        }
+        Fault::WebhookRulesCoverSubresources => webhooks(|webhook| {
+            for rule in webhook["rules"].as_array_mut().into_iter().flatten() {
+                let Some(resources) = rule["resources"].as_array_mut() else { continue };
+                let parts = resources.iter().filter_map(|resource| resource.as_str());
+                let parts: Vec<Value> = parts
+                    .filter(|resource| !resource.contains('/'))
+                    .map(|resource| format!("{resource}/*").into())
+                    .collect();
+                resources.extend(parts);
+            }
+        }),
         Fault::MissingParametersPermit => {
             configured("validatingadmissionpolicybindings", |binding| {
                 if binding["spec"]["paramRef"].is_object() {

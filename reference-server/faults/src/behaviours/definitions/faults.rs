@@ -6,6 +6,12 @@ macro_rules! rows {
         $then! {
             $($arguments)*
             schemas {
+                FalsyDefaultsDropped "falsy-defaults-dropped"
+                    "Defaults that are false, 0 or empty do not apply."
+                ObjectDefaultsDropped "object-defaults-dropped"
+                    "Defaults that are objects do not apply."
+                DefaultsSkipMapValues "defaults-skip-map-values"
+                    "Defaults under additionalProperties do not apply."
                 DefaultsSkipListItems "defaults-skip-list-items"
                     "Defaults are applied at the top level but not in list items."
                 NullableIgnored "nullable-ignored"
@@ -85,6 +91,8 @@ macro_rules! rows {
                     "The status of a definition has no acceptedNames."
             }
             lifecycle {
+                DeletedDefinitionsKeepObjects "deleted-definitions-keep-objects"
+                    "A list of a definition that was created again shows the objects of the old one."
                 CreatesWhileDefinitionTerminates "creates-while-definition-terminates"
                     "Objects of a definition that is being deleted can be created, and are lost."
                 DeletedDefinitionsHideObjects "deleted-definitions-hide-objects"

@@ -1,7 +1,7 @@
 //! Definitions that are deleted, whose names conflict, or that stop to serve a version.
 
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::behaviours::support::failures::failure;
 use crate::behaviours::support::objects::{is_deleting, meta, random_uuid, remove};
 use crate::behaviours::support::requests::is_create;
 use crate::exchange::{Request, Response};
-use crate::middleware::{Middleware, Next, around, objects, responses};
+use crate::middleware::{Middleware, Next, around, objects, responses, uncompressed};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/";
 
@@ -23,6 +23,7 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         Fault::DeletedDefinitionsHideObjects => {
             around(|request, next| Box::pin(unless_definition_is_deleted(request, next)))
         }
+        Fault::DeletedDefinitionsKeepObjects => keeping_objects(),
         Fault::DefinitionNamesNeverConflict => objects(|_, object| set_conditions(object, "True")),
         Fault::FreedNamesStayTaken => {
             let conflicts: Mutex<HashSet<String>> = Mutex::default();
@@ -52,6 +53,46 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
         }),
         _ => return None,
     })
+}
+
+/// Shows the objects of each deleted definition in the lists of its resource.
+fn keeping_objects() -> Box<dyn Middleware> {
+    let kept: Arc<Mutex<HashMap<String, Vec<Value>>>> = Arc::default();
+    around(move |mut request, next| {
+        let kept = Arc::clone(&kept);
+        Box::pin(async move {
+            if request.method == Method::DELETE && request.path.starts_with(DEFINITIONS) {
+                let definition = next.server.read(&request.path).await.unwrap_or_default();
+                let list = collection_of(&definition);
+                let objects = next.server.read(&list).await.unwrap_or_default();
+                let objects = objects["items"].as_array().cloned().unwrap_or_default();
+                kept.lock().unwrap_or_else(PoisonError::into_inner).insert(list, objects);
+            }
+            if request.verb() != "list" {
+                return next.send(request).await;
+            }
+            uncompressed(&mut request);
+            let path = request.path.clone();
+            let mut response = next.send(request).await;
+            let kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(objects) = kept.get(&path).filter(|_| response.status.is_success()) {
+                response.edit_value(|list| {
+                    if let Some(items) = list["items"].as_array_mut() {
+                        items.extend(objects.iter().cloned());
+                    }
+                });
+            }
+            response
+        })
+    })
+}
+
+/// The path of all objects of a definition.
+fn collection_of(definition: &Value) -> String {
+    let spec = &definition["spec"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let version = text(&spec["versions"][0]["name"]);
+    format!("/apis/{}/{version}/{}", text(&spec["group"]), text(&spec["names"]["plural"]))
 }
 
 /// Changes the versions of each definition on its way to the server.

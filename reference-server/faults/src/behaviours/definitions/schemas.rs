@@ -54,6 +54,22 @@ fn schema_edit(fault: Fault) -> Option<fn(&mut Value)> {
                 everywhere(items, &mut |inner| remove(inner, "default"));
             }
         },
+        Fault::FalsyDefaultsDropped => |schema| {
+            let default = &schema["default"];
+            if *default == false || *default == 0 || *default == "" {
+                remove(schema, "default");
+            }
+        },
+        Fault::ObjectDefaultsDropped => |schema| {
+            if schema["default"].is_object() {
+                remove(schema, "default");
+            }
+        },
+        Fault::DefaultsSkipMapValues => |schema| {
+            if let Some(values) = schema.get_mut("additionalProperties") {
+                everywhere(values, &mut |inner| remove(inner, "default"));
+            }
+        },
         Fault::NullableIgnored => |schema| remove(schema, "nullable"),
         Fault::MaximumOffByOne => |schema| {
             if let Some(maximum) = schema["maximum"].as_i64() {

@@ -131,8 +131,22 @@ macro_rules! rows {
             caches {
                 DiscoveryEtagsOutliveDefinitions "discovery-etags-outlive-definitions"
                     "Aggregated discovery returns 304 to each ETag that it returned before."
+                OpenapiV3EtagsAreConstant "openapi-v3-etags-are-constant"
+                    "A document of OpenAPI v3 returns 304 to each ETag that it returned before."
+                OpenapiV3KeepsDeletedGroups "openapi-v3-keeps-deleted-groups"
+                    "The index of OpenAPI v3 keeps the groups of deleted definitions."
+                GroupDocumentsCached "group-documents-cached"
+                    "The document of an API group never changes."
                 OpenapiEtagsOutliveDefinitions "openapi-etags-outlive-definitions"
                     "OpenAPI documents return 304 to each ETag that they returned before."
+            }
+            operations {
+                OpenapiWithoutDryRun "openapi-without-dry-run"
+                    "Operations in OpenAPI v3 have no parameter dryRun."
+                OpenapiWithoutFieldValidation "openapi-without-field-validation"
+                    "Operations in OpenAPI v3 have no parameter fieldValidation."
+                OpenapiWithoutApply "openapi-without-apply"
+                    "PATCH in OpenAPI v3 has no media type for server-side apply."
             }
             api_services {
                 UnavailableGroupsNotFound "unavailable-groups-not-found"

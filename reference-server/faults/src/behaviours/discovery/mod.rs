@@ -7,6 +7,7 @@ mod documents;
 pub(super) mod faults;
 mod health;
 mod openapi;
+mod operations;
 mod server_documents;
 
 use super::{Fault, handled};

@@ -87,6 +87,14 @@ fn custom_cells(fault: Fault) -> Option<Box<dyn Middleware>> {
                 remove(table, "rows");
             }
         }),
+        Fault::EmptyTablesWithoutColumns => tables(|table| {
+            if table["rows"].as_array().is_some_and(Vec::is_empty) {
+                table["columnDefinitions"] = Value::Array(Vec::new());
+            }
+        }),
+        Fault::MissingCellsLeftOut => {
+            cells(is_custom, |cells| cells.retain(|cell| !cell.is_null()))
+        }
         Fault::MissingCellsAreUnknown => cells(is_custom, |cells| {
             for cell in cells.iter_mut().filter(|cell| cell.is_null()) {
                 *cell = "<unknown>".into();

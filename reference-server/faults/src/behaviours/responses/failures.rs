@@ -1,9 +1,10 @@
 //! Failures with a wrong `Status` body, status code or header.
 
 use http::{StatusCode, header};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::behaviours::Fault;
+use crate::behaviours::support::objects::remove;
 use crate::behaviours::support::requests::is_post_or_put;
 use crate::exchange::{Request, Response};
 use crate::middleware::{Middleware, failures, responses};
@@ -43,6 +44,17 @@ const FIELD_PATHS: [(Fault, EditText); 4] = [
 
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
+    match fault {
+        Fault::ErrorsAsTables => return Some(responses(as_table)),
+        Fault::MissingStatusWithoutName => {
+            return Some(failures(|request, status| {
+                if request.target().subresource == "status" && status["code"] == 404 {
+                    remove(&mut status["details"], "name");
+                }
+            }));
+        }
+        _ => {}
+    }
     let removed = REMOVED.iter().find(|(known, ..)| *known == fault);
     if let Some(&(_, place, members)) = removed {
         return Some(failures(move |_, status| {
@@ -151,6 +163,18 @@ fn one_based(path: &str) -> String {
         }
     }
     shifted
+}
+
+/// Returns a Table for an error, if the client asked for another form than that of the type.
+fn as_table(request: &Request, response: &mut Response) {
+    if !response.status.is_success() && request.header("accept").contains("as=") {
+        response.edit_value(|status| {
+            *status = json!({
+                "kind": "Table", "apiVersion": "meta.k8s.io/v1", "columnDefinitions": [],
+                "rows": [],
+            });
+        });
+    }
 }
 
 #[cfg(test)]

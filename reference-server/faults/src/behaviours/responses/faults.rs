@@ -6,6 +6,9 @@ macro_rules! rows {
         $then! {
             $($arguments)*
             objects {
+                MetadataListsWithoutListKind "metadata-lists-without-list-kind"
+                    "Lists of PartialObjectMetadata have the kind of a single object."
+                GzipCut "gzip-cut" "Compressed responses lack their last eight bytes."
                 TerminatingNamespaceIsActive "terminating-namespace-is-active"
                     "A namespace that is being deleted keeps the phase Active."
                 CreationTimeLocal "creation-time-local"
@@ -49,6 +52,10 @@ macro_rules! rows {
                     "PartialObjectMetadata has no deletionTimestamp."
             }
             failures {
+                ErrorsAsTables "errors-as-tables"
+                    "Errors of requests for Tables and for metadata are Tables."
+                MissingStatusWithoutName "missing-status-without-name"
+                    "The Status for the status of a missing object does not name the object."
                 UnsupportedMediaTypeAsBadRequest "unsupported-media-type-as-400"
                     "A body with an unsupported media type returns 400."
                 MalformedBodyAsServerError "malformed-body-as-500"

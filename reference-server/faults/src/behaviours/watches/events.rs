@@ -153,6 +153,12 @@ fn bookmarks(fault: Fault) -> Option<Box<dyn Middleware>> {
                 vec![event]
             }
         }),
+        Fault::BookmarksEndInitialEvents => each(|event| {
+            if event["type"] == "BOOKMARK" {
+                event["object"]["metadata"]["annotations"] =
+                    json!({ "k8s.io/initial-events-end": "true" });
+            }
+        }),
         Fault::BookmarkVersionIsANumber => each(|event| {
             if event["type"] == "BOOKMARK" {
                 event["object"]["metadata"]["resourceVersion"] = revision(&event["object"]).into();

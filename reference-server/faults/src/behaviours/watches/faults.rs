@@ -21,6 +21,8 @@ macro_rules! rows {
                     "timeoutSeconds of a watch is ignored."
                 BookmarkWithoutVersion "bookmark-without-version"
                     "Bookmarks have no resourceVersion."
+                BookmarksEndInitialEvents "bookmarks-end-initial-events"
+                    "Each bookmark has the annotation that ends the initial events."
                 BookmarkVersionIsANumber "bookmark-version-is-a-number"
                     "The resourceVersion of a bookmark is a number."
                 InitialEventsEndEarly "initial-events-end-early"
