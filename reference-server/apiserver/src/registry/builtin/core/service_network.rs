@@ -3,6 +3,7 @@
 //! The cluster has addresses of IP version 4 only.
 
 use std::collections::HashSet;
+use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
@@ -71,6 +72,7 @@ pub(super) fn validate(service: &Value) -> Vec<FieldError> {
     let root = Path::Root;
     let path = root.field("spec");
     let mut errors = validate_traffic(service, path);
+    errors.extend(external_addresses(spec));
     if spec["type"] == "ExternalName" {
         let fields = ["clusterIPs", "ipFamilies", "ipFamilyPolicy"];
         let why = "may not be set for ExternalName services";
@@ -179,6 +181,38 @@ fn validate_traffic(service: &Value, path: Path<'_>) -> Vec<FieldError> {
 }
 
 /// Returns whether clients outside of the cluster can reach a service.
+/// Returns the errors of external addresses that reach no other machine.
+fn external_addresses(spec: &Value) -> Vec<FieldError> {
+    let addresses = spec["externalIPs"].as_array().into_iter().flatten();
+    let checked = addresses.enumerate().filter_map(|(index, address)| {
+        let why = special_range(address.as_str()?.parse().ok()?)?;
+        Some(FieldError::invalid(format!("spec.externalIPs[{index}]"), address, why))
+    });
+    checked.collect()
+}
+
+/// Returns why an address has a special meaning. `None` if it has none.
+fn special_range(address: IpAddr) -> Option<&'static str> {
+    let (is_link_local, is_link_local_multicast) = match address {
+        IpAddr::V4(v4) => (v4.is_link_local(), v4.octets()[..3] == [224, 0, 0]),
+        IpAddr::V6(v6) => (v6.is_unicast_link_local(), v6.segments()[0] & 0xff0f == 0xff02),
+    };
+    if address.is_unspecified() {
+        Some(match address {
+            IpAddr::V4(_) => "may not be unspecified (0.0.0.0)",
+            IpAddr::V6(_) => "may not be unspecified (::)",
+        })
+    } else if address.is_loopback() {
+        Some("may not be in the loopback range (127.0.0.0/8, ::1/128)")
+    } else if is_link_local {
+        Some("may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+    } else if is_link_local_multicast {
+        Some("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+    } else {
+        None
+    }
+}
+
 fn is_external(spec: &Value) -> bool {
     match spec["type"].as_str().unwrap_or_default() {
         "NodePort" | "LoadBalancer" => true,
@@ -286,6 +320,21 @@ mod tests {
         let mut new = json!({"type": "ClusterIP", "externalTrafficPolicy": policy});
         drop_external_policy(&mut new, &old);
         assert_eq!(new["externalTrafficPolicy"], expected);
+    }
+
+    #[test]
+    fn external_addresses_reach_other_machines() {
+        let special = |text: &str| special_range(text.parse().expect("an address"));
+        for address in ["0.0.0.0", "127.1.2.3", "169.254.1.1", "224.0.0.9", "::", "::1", "fe80::1"]
+        {
+            assert!(special(address).is_some(), "{address}");
+        }
+        for address in ["1.2.3.4", "224.0.1.1", "10.0.0.1", "2001:db8::1"] {
+            assert_eq!(special(address), None, "{address}");
+        }
+        let spec = json!({"externalIPs": ["1.2.3.4", "127.0.0.1"]});
+        let fields: Vec<_> = external_addresses(&spec).into_iter().map(|e| e.field).collect();
+        assert_eq!(fields, ["spec.externalIPs[1]"]);
     }
 
     #[test]

@@ -131,7 +131,16 @@ fn validate_create(pod: &Value) -> Vec<FieldError> {
     let is_given = given.is_some_and(|containers| !containers.is_empty());
     let why = "cannot be set on create";
     let error = || FieldError::forbidden("spec.ephemeralContainers", why);
-    is_given.then(error).into_iter().collect()
+    is_given.then(error).into_iter().chain(mirror_without_node(pod)).collect()
+}
+
+/// Returns the error of a pod that mirrors one of a node and names no node.
+fn mirror_without_node(pod: &Value) -> Option<FieldError> {
+    let mirrored = pod["metadata"]["annotations"].get(ephemeral::MIRROR)?;
+    let has_node = pod["spec"]["nodeName"].as_str().is_some_and(|name| !name.is_empty());
+    let why = "must set spec.nodeName if mirror pod annotation is set";
+    let field = format!("metadata.annotations[{}]", ephemeral::MIRROR);
+    (!has_node).then(|| FieldError::invalid(field, mirrored, why))
 }
 
 /// Returns the `QoS` class of a pod. Guaranteed means that every container has limits for both
