@@ -59,7 +59,46 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
             request.target().resource == "storageclasses"
                 && matches!(field(cause), "provisioner" | "parameters")
         },
-        _ => return definitions(fault).or_else(|| bodies(fault)),
+        _ => {
+            return groups_of_rules(fault).or_else(|| definitions(fault)).or_else(|| bodies(fault));
+        }
+    };
+    Some(ignoring(ignores))
+}
+
+/// Faults that drop all rules of some kinds, or of a part of pods.
+fn groups_of_rules(fault: Fault) -> Option<Box<dyn Middleware>> {
+    let ignores: fn(&Request, &Value) -> bool = match fault {
+        Fault::RolesAndQuotasUnchecked => |request, _| {
+            let resource = request.target().resource;
+            matches!(resource.as_str(), "roles" | "rolebindings" | "resourcequotas" | "limitranges")
+        },
+        Fault::DefinitionsUnchecked => {
+            |request, _| request.target().resource == "customresourcedefinitions"
+        }
+        Fault::FlowControlUnchecked => {
+            |request, _| request.target().group == "flowcontrol.apiserver.k8s.io"
+        }
+        Fault::CsiDriversUnchecked => |request, _| request.target().resource == "csidrivers",
+        Fault::ServiceAddressesUnchecked => |request, cause| {
+            request.target().is_core("services")
+                && ["spec.externalIPs", "spec.ipFamil", "spec.loadBalancer"]
+                    .iter()
+                    .any(|start| field(cause).starts_with(start))
+        },
+        Fault::PlacementUnchecked => |_, cause| {
+            ["topologySpreadConstraints", "affinity", "tolerations"]
+                .iter()
+                .any(|part| field(cause).contains(part))
+        },
+        Fault::ProbesUnchecked => |_, cause| field(cause).contains("Probe"),
+        Fault::MountsUnchecked => {
+            |_, cause| [".volumeMounts", ".env["].iter().any(|part| field(cause).contains(part))
+        }
+        Fault::UpdateStrategiesUnchecked => {
+            |request, cause| request.target().group == "apps" && field(cause).contains("trategy")
+        }
+        _ => return None,
     };
     Some(ignoring(ignores))
 }

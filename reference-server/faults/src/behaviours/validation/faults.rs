@@ -182,6 +182,23 @@ macro_rules! rows {
                 PodTemplatesNotCompared "pod-templates-not-compared"
                     "Pod templates may have two containers of one name, and mounts without a \
                      volume."
+                RolesAndQuotasUnchecked "roles-and-quotas-unchecked"
+                    "Roles, bindings, quotas and limit ranges are not validated."
+                DefinitionsUnchecked "definitions-unchecked"
+                    "Custom resource definitions are not validated."
+                FlowControlUnchecked "flow-control-unchecked"
+                    "Flow schemas and priority levels are not validated."
+                CsiDriversUnchecked "csi-drivers-unchecked" "CSI drivers are not validated."
+                ServiceAddressesUnchecked "service-addresses-unchecked"
+                    "External addresses, address families and load balancers of services are not \
+                     validated."
+                PlacementUnchecked "placement-unchecked"
+                    "Affinity, tolerations and spread constraints of pods are not validated."
+                ProbesUnchecked "probes-unchecked" "Probes of containers are not validated."
+                MountsUnchecked "mounts-unchecked"
+                    "Variables and mounts of containers are not validated."
+                UpdateStrategiesUnchecked "update-strategies-unchecked"
+                    "Update strategies of workloads are not validated."
                 OtherKindsUnchecked "other-kinds-unchecked"
                     "Classes, cluster roles, quotas, volumes and network policies are not \
                      validated."

@@ -78,7 +78,10 @@ async fn exits(
     next: Next<'_>,
     edit: fn(&mut Value, Value, Option<&Value>),
 ) -> Response {
-    if !request.is_watch() || request.query().get("labelSelector").is_none() {
+    let query = request.query();
+    let selects =
+        ["labelSelector", "fieldSelector"].iter().any(|selector| query.get(selector).is_some());
+    if !request.is_watch() || !selects {
         return next.send(request).await;
     }
     uncompressed(&mut request);
