@@ -92,7 +92,7 @@ macro_rules! rows {
             }
             lifecycle {
                 DeletedDefinitionsKeepObjects "deleted-definitions-keep-objects"
-                    "A list of a definition that was created again shows the objects of the old one."
+                    "A definition that was created again lists the objects of the old one."
                 CreatesWhileDefinitionTerminates "creates-while-definition-terminates"
                     "Objects of a definition that is being deleted can be created, and are lost."
                 DeletedDefinitionsHideObjects "deleted-definitions-hide-objects"
