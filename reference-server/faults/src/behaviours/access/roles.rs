@@ -93,7 +93,7 @@ fn is_binding(request: &Request) -> bool {
     target.group == GROUP && target.resource.ends_with("bindings")
 }
 
-/// Adds a ClusterRoleBinding to each RoleBinding of a ClusterRole.
+/// Adds a `ClusterRoleBinding` to each `RoleBinding` of a `ClusterRole`.
 async fn bind_everywhere(request: Request, next: Next<'_>) -> Response {
     let is_new = is_create(&request) && request.target().resource == "rolebindings";
     let response = next.send(request.clone()).await;
@@ -109,7 +109,7 @@ async fn bind_everywhere(request: Request, next: Next<'_>) -> Response {
     response
 }
 
-/// Drops the subjects of each RoleBinding whose Role does not exist yet.
+/// Drops the subjects of each `RoleBinding` whose `Role` does not exist yet.
 async fn bind_only_existing(mut request: Request, next: Next<'_>) -> Response {
     let target = request.target();
     if is_create(&request) && target.resource == "rolebindings" {
