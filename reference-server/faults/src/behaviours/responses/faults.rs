@@ -8,7 +8,6 @@ macro_rules! rows {
             objects {
                 MetadataListsWithoutListKind "metadata-lists-without-list-kind"
                     "Lists of PartialObjectMetadata have the kind of a single object."
-                GzipCut "gzip-cut" "Compressed responses lack their last eight bytes."
                 TerminatingNamespaceIsActive "terminating-namespace-is-active"
                     "A namespace that is being deleted keeps the phase Active."
                 CreationTimeLocal "creation-time-local"

@@ -15,9 +15,6 @@ use crate::middleware::{
 
 const PARTIAL: &str = "PartialObjectMetadata";
 
-/// The bytes of the checksum and the length at the end of gzip.
-const GZIP_TRAILER: usize = 8;
-
 /// The middleware of a fault of this file.
 pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
     types(fault).or_else(|| metadata(fault)).or_else(|| encodings(fault))
@@ -26,15 +23,6 @@ pub(super) fn of(fault: Fault) -> Option<Box<dyn Middleware>> {
 /// Faults in kind and apiVersion.
 fn types(fault: Fault) -> Option<Box<dyn Middleware>> {
     Some(match fault {
-        Fault::GzipCut => responses(|_, response| {
-            let coding = response.headers.get(header::CONTENT_ENCODING);
-            if coding.is_some_and(|coding| coding == "gzip") {
-                let bytes = response.bytes();
-                let kept = bytes.len().saturating_sub(GZIP_TRAILER);
-                let cut = bytes.get(..kept).unwrap_or_default().to_vec();
-                response.set_bytes(cut);
-            }
-        }),
         Fault::MetadataListsWithoutListKind => documents(|_, document| {
             if document["kind"] == "PartialObjectMetadataList" {
                 document["kind"] = PARTIAL.into();
