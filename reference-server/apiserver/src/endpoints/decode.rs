@@ -83,29 +83,32 @@ pub(crate) fn decode_body(
 /// Decodes the result of a patch as an object of the type.
 pub(crate) fn recast(
     ty: &ResourceType,
-    mut object: Value,
+    object: Value,
     duplicates: &[String],
     validation: FieldValidation,
 ) -> Result<Decoded, ApiError> {
-    let invalid = |object: &Value, why: &str| ApiError::patched_object_invalid(object, why);
-    if object.get("kind").and_then(Value::as_str) != Some(&ty.kind) {
-        return Err(invalid(&object, &format!("kind must be {}", ty.kind)));
-    }
-    if object.get("apiVersion").and_then(Value::as_str) != Some(&ty.api_version()) {
-        return Err(invalid(&object, &format!("apiVersion must be {}", ty.api_version())));
-    }
-    let mut warnings = complaints(&ty.schema, &object, duplicates, validation)
-        .map_err(|why| invalid(&object, &why))?;
-    ty.schema.check_types(&object).map_err(|error| invalid(&object, &error.message))?;
-    ty.schema.prune(&mut object);
-    warnings.extend(drop_duplicate_owners(&mut object));
-    Ok(Decoded { object, warnings })
+    let type_meta = (&*ty.api_version(), &*ty.kind);
+    let mut decoded = recast_as(type_meta, &ty.schema, object, duplicates, validation)?;
+    decoded.warnings.extend(drop_duplicate_owners(&mut decoded.object));
+    Ok(decoded)
 }
 
 /// Decodes the result of a patch of a subresource that is no stored object.
 pub(crate) fn recast_body(
     api_version: &str,
     kind: &str,
+    object: Value,
+    duplicates: &[String],
+    validation: FieldValidation,
+) -> Result<Decoded, ApiError> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let schema = body_schema(group, version, kind);
+    recast_as((api_version, kind), &schema, object, duplicates, validation)
+}
+
+fn recast_as(
+    (api_version, kind): (&str, &str),
+    schema: &Schema,
     mut object: Value,
     duplicates: &[String],
     validation: FieldValidation,
@@ -116,9 +119,7 @@ pub(crate) fn recast_body(
             return Err(invalid(&object, &format!("{field} must be {expected}")));
         }
     }
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let schema = body_schema(group, version, kind);
-    let warnings = complaints(&schema, &object, duplicates, validation)
+    let warnings = complaints(schema, &object, duplicates, validation)
         .map_err(|why| invalid(&object, &why))?;
     schema.check_types(&object).map_err(|error| invalid(&object, &error.message))?;
     schema.prune(&mut object);
