@@ -105,8 +105,8 @@ fn host_name() -> Option<String> {
     DnsName::try_from(name).is_ok().then(|| name.to_owned())
 }
 
-/// Returns the addresses by which other machines reach this one: those that the system chooses for
-/// connections to them. Sends nothing, and without a route there are none.
+/// Returns the addresses that the system uses for connections to other machines. The function only
+/// asks the system for a route, and returns an empty list without one.
 fn own_addresses(listen: SocketAddr) -> Vec<IpAddr> {
     // These addresses are reserved for documentation.
     let v4 = (IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));

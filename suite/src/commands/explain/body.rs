@@ -10,7 +10,7 @@ use serde_json::ser::Formatter;
 use super::write_steps;
 
 /// Maximum characters of a body.
-const MAX: usize = 480;
+const MAX: usize = 400;
 
 /// The form of the bodies in the example of a case.
 #[derive(Clone, Copy)]
